@@ -151,8 +151,12 @@ const (
 	ModelNameKey = attribute.Key("stallspan.model.name")
 	// Bytes of the file or folder that the load read. (int)
 	ModelSizeKey = attribute.Key("stallspan.model.size")
+	// Class of the operation. (string, one of the values below)
+	MountOperationClassKey = attribute.Key("stallspan.mount.operation.class")
 	// Network and FUSE mounts on which the process had files open. No disk counter covers them. (string[])
 	MountPointsKey = attribute.Key("stallspan.mount.points")
+	// What is mounted, such as the server and its export. (string)
+	MountSourceKey = attribute.Key("stallspan.mount.source")
 	// Share of the load's file or folder that came from memory. (double)
 	PageCacheHitRatioKey = attribute.Key("stallspan.page_cache.hit.ratio")
 	// I/O pressure (PSI, full): seconds in which all non-idle tasks waited, in the job's cgroup or else on the host. A part of some. (double)
@@ -219,6 +223,10 @@ const (
 	WindowUnfinishedKey = attribute.Key("stallspan.window.unfinished")
 	// Name of the block device as in /dev. (string)
 	SystemDeviceNameKey = attribute.Key("system.device.name")
+	// Where the file system is mounted. (string)
+	SystemFilesystemMountpointKey = attribute.Key("system.filesystem.mountpoint")
+	// Type of the file system, as in /proc/mounts. (string)
+	SystemFilesystemTypeKey = attribute.Key("system.filesystem.type")
 )
 
 // Values of cpu.mode.
@@ -377,6 +385,16 @@ var (
 	JobStallCauseStorage = JobStallCauseKey.String("storage")
 	// The job waited for something else.
 	JobStallCauseOther = JobStallCauseKey.String("other")
+)
+
+// Values of stallspan.mount.operation.class.
+var (
+	// Reads of data.
+	MountOperationClassRead = MountOperationClassKey.String("read")
+	// Writes of data.
+	MountOperationClassWrite = MountOperationClassKey.String("write")
+	// Metadata, locks and sessions.
+	MountOperationClassOther = MountOperationClassKey.String("other")
 )
 
 // Values of stallspan.pressure.stall_type.
@@ -941,6 +959,27 @@ var GPUTime = Metric{
 	Attributes:  []AttributeRef{{HwIDKey, attribute.STRING, true}, {GPUTimeCauseKey, attribute.STRING, true}},
 }
 
+// GPUDirectErrors: Failed transfers of GPUDirect Storage.
+var GPUDirectErrors = Metric{
+	Name: "stallspan.gpudirect.errors", Unit: "{error}", Kind: Counter, Int: true,
+	Description: "Failed transfers of GPUDirect Storage.",
+	Attributes:  []AttributeRef{{DiskIODirectionKey, attribute.STRING, true}},
+}
+
+// GPUDirectIO: Bytes that GPUDirect Storage moved between storage and GPUs, without the page cache.
+var GPUDirectIO = Metric{
+	Name: "stallspan.gpudirect.io", Unit: "By", Kind: Counter, Int: true,
+	Description: "Bytes that GPUDirect Storage moved between storage and GPUs, without the page cache.",
+	Attributes:  []AttributeRef{{DiskIODirectionKey, attribute.STRING, true}},
+}
+
+// GPUDirectOperations: Completed transfers of GPUDirect Storage.
+var GPUDirectOperations = Metric{
+	Name: "stallspan.gpudirect.operations", Unit: "{operation}", Kind: Counter, Int: true,
+	Description: "Completed transfers of GPUDirect Storage.",
+	Attributes:  []AttributeRef{{DiskIODirectionKey, attribute.STRING, true}},
+}
+
 // JobStallTime: Time in which a job without a GPU waited.
 var JobStallTime = Metric{
 	Name: "stallspan.job.stall.time", Unit: "s", Kind: Counter,
@@ -955,6 +994,106 @@ var ModelLoadDuration = Metric{
 	Attributes: []AttributeRef{
 		{ModelNameKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, false}, {VerdictKey, attribute.STRING, false},
 		{WindowEvidenceKey, attribute.STRING, false},
+	},
+}
+
+// MountConnections: Transports to the server of an NFS mount, as nconnect sets them.
+var MountConnections = Metric{
+	Name: "stallspan.mount.connections", Unit: "{connection}", Kind: UpDownCounter, Int: true,
+	Description: "Transports to the server of an NFS mount, as nconnect sets them.",
+	Attributes: []AttributeRef{
+		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
+		{SystemFilesystemTypeKey, attribute.STRING, true},
+	},
+}
+
+// MountIO: Bytes that came from the server (read) or went to it (write).
+var MountIO = Metric{
+	Name: "stallspan.mount.io", Unit: "By", Kind: Counter, Int: true,
+	Description: "Bytes that came from the server (read) or went to it (write).",
+	Attributes: []AttributeRef{
+		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
+		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
+	},
+}
+
+// MountOperationTime: Time of operations, summed, from the request to the end of its processing.
+var MountOperationTime = Metric{
+	Name: "stallspan.mount.operation.time", Unit: "s", Kind: Counter,
+	Description: "Time of operations, summed, from the request to the end of its processing.",
+	Attributes: []AttributeRef{
+		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
+		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
+	},
+}
+
+// MountOperations: Completed operations: of NFS and Ceph, requests to the server; of Lustre, calls of programs.
+var MountOperations = Metric{
+	Name: "stallspan.mount.operations", Unit: "{operation}", Kind: Counter, Int: true,
+	Description: "Completed operations: of NFS and Ceph, requests to the server; of Lustre, calls of programs.",
+	Attributes: []AttributeRef{
+		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
+		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
+	},
+}
+
+// MountQueueTime: Time for which requests of an NFS mount waited to be sent, summed.
+var MountQueueTime = Metric{
+	Name: "stallspan.mount.queue.time", Unit: "s", Kind: Counter,
+	Description: "Time for which requests of an NFS mount waited to be sent, summed.",
+	Attributes: []AttributeRef{
+		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
+		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
+	},
+}
+
+// MountRequestsWaiting: Requests without an answer from the FUSE server, at the reading.
+var MountRequestsWaiting = Metric{
+	Name: "stallspan.mount.requests.waiting", Unit: "{request}", Kind: UpDownCounter, Int: true,
+	Description: "Requests without an answer from the FUSE server, at the reading.",
+	Attributes: []AttributeRef{
+		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
+		{SystemFilesystemTypeKey, attribute.STRING, true},
+	},
+}
+
+// MountRetransmissions: Requests of an NFS mount that were sent again.
+var MountRetransmissions = Metric{
+	Name: "stallspan.mount.retransmissions", Unit: "{request}", Kind: Counter, Int: true,
+	Description: "Requests of an NFS mount that were sent again.",
+	Attributes: []AttributeRef{
+		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
+		{SystemFilesystemTypeKey, attribute.STRING, true},
+	},
+}
+
+// MountRoundTripTime: Time from sending a request of an NFS mount to its answer, summed.
+var MountRoundTripTime = Metric{
+	Name: "stallspan.mount.round_trip.time", Unit: "s", Kind: Counter,
+	Description: "Time from sending a request of an NFS mount to its answer, summed.",
+	Attributes: []AttributeRef{
+		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
+		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
+	},
+}
+
+// MountTimeouts: Requests of an NFS mount without an answer after all retransmissions of one timeout.
+var MountTimeouts = Metric{
+	Name: "stallspan.mount.timeouts", Unit: "{request}", Kind: Counter, Int: true,
+	Description: "Requests of an NFS mount without an answer after all retransmissions of one timeout.",
+	Attributes: []AttributeRef{
+		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
+		{SystemFilesystemTypeKey, attribute.STRING, true},
+	},
+}
+
+// MountWaitingTime: Requests without an answer from the FUSE server, integrated over time since Stallspan began.
+var MountWaitingTime = Metric{
+	Name: "stallspan.mount.waiting.time", Unit: "s", Kind: Counter,
+	Description: "Requests without an answer from the FUSE server, integrated over time since Stallspan began.",
+	Attributes: []AttributeRef{
+		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
+		{SystemFilesystemTypeKey, attribute.STRING, true},
 	},
 }
 
@@ -1376,8 +1515,21 @@ var Metrics = []Metric{
 	GPUSMUtilization,
 	GPUTensorUtilization,
 	GPUTime,
+	GPUDirectErrors,
+	GPUDirectIO,
+	GPUDirectOperations,
 	JobStallTime,
 	ModelLoadDuration,
+	MountConnections,
+	MountIO,
+	MountOperationTime,
+	MountOperations,
+	MountQueueTime,
+	MountRequestsWaiting,
+	MountRetransmissions,
+	MountRoundTripTime,
+	MountTimeouts,
+	MountWaitingTime,
 	Panics,
 	PhysicalDiskIO,
 	PhysicalDiskPowerOnTime,

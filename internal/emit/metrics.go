@@ -67,6 +67,7 @@ func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 	}
 	m.disks(b, &now)
 	m.latencies(b, &now)
+	m.mounts(b, &now)
 	m.pressures(b, &now)
 	m.cores(b, &now)
 	m.processes(b, &now)
@@ -213,6 +214,6 @@ func present(now *sample.Snapshot) (at time.Duration) {
 	return at
 }
 
-func readings(now *sample.Snapshot) [6]*sample.Sample {
-	return [...]*sample.Sample{&now.Disks, &now.Pressures, &now.Cores, &now.Jobs, &now.GPUs, &now.Drives}
+func readings(now *sample.Snapshot) [7]*sample.Sample {
+	return [...]*sample.Sample{&now.Mounts, &now.Disks, &now.Pressures, &now.Cores, &now.Jobs, &now.GPUs, &now.Drives}
 }

@@ -49,6 +49,7 @@ func TestRegistry(t *testing.T) {
 	}
 	o.metrics(emit.NewMetrics("test").Collect(round(time.Hour, eachProtocol()...)))
 	o.metrics(emit.NewMetrics("test").Collect(withLatencies(time.Hour)))
+	o.metrics(emit.NewMetrics("test").Collect(mounted(time.Hour)))
 	jobs := emit.NewMetrics("test")
 	jobs.Collect(withLatencies(time.Hour))
 	for _, job := range jobs.Jobs() {

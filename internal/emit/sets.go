@@ -16,6 +16,7 @@ type sets struct {
 	cores     cache[int, coreSets]    // by number
 	gpus      cache[gpuName, gpuSets]
 	drives    cache[driveName, driveSets]
+	mounts    cache[mountKey, mountSets]
 	processes cache[int, processSets] // by PID
 	holders   cache[holder, attribute.Set]
 	times     cache[string, timeSets]      // by GPU

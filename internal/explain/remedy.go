@@ -72,6 +72,10 @@ var remedies = [...]advice{
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
 		always("Storage leaves nothing to gain: the model came from memory.")},
 	{"raise the limit", func(x *situation) bool { return x.storage && x.limited() != nil }, (*situation).raiseLimit},
+	{"read eagerly", (*situation).mapped, (*situation).readEagerly},
+	{"pack the files", (*situation).manyFiles, (*situation).packFiles},
+	{"more connections", (*situation).oneConnection, (*situation).connectMore},
+	{"read larger pieces", (*situation).smallReads, (*situation).readLarger},
 	{"find what holds it back", func(x *situation) bool { return x.storage && x.NoDevice && len(x.Mounts) == 0 },
 		gaining("Find what holds its reads and writes back before they reach a disk, such as limits outside this " +
 			"container, or keep the data in memory: ")},

@@ -47,6 +47,21 @@ func situations() []func(*window.Report) {
 			reached := &window.Limited{Limit: limit, Kind: sample.ReadBytesLimit}
 			r.SlowDevice = &window.SlowDevice{DiskUse: r.Disks[0], Limit: reached}
 		}),
+		bound(window.StorageBound, func(r *window.Report) {
+			onMount(r, window.MountUse{})
+			r.MountUses, r.Fetch = nil, &window.Fetch{Bytes: 512 << 20, Called: 12 << 10}
+		}),
+		bound(window.StorageBound, func(r *window.Report) {
+			onMount(r, window.MountUse{Other: done(5000, 0, 900*time.Microsecond), Read: done(200, 4<<10, time.Millisecond)})
+		}),
+		bound(window.StorageBound, func(r *window.Report) {
+			u := window.MountUse{Read: done(200, 128<<10, 50*time.Millisecond), Connections: 1}
+			u.Read.Queue = u.Read.Time / 2
+			onMount(r, u)
+		}),
+		bound(window.StorageBound, func(r *window.Report) {
+			onMount(r, window.MountUse{Read: done(5000, 4<<10, time.Millisecond), Connections: 1, ReadSize: 1 << 20})
+		}),
 		bound(window.StorageBound, func(r *window.Report) { r.NoDevice = true }),
 		bound(window.StorageBound, func(r *window.Report) { r.Kind, r.Disks[0].WriteBytes = window.Checkpoint, 1<<40 }),
 		bound(window.StorageBound, func(r *window.Report) {
@@ -84,6 +99,19 @@ func situations() []func(*window.Report) {
 	}
 }
 
+// done are operations of a size and a time each.
+func done(n, size uint64, each time.Duration) window.MountDone {
+	return window.MountDone{Operations: n, Bytes: n * size, Time: time.Duration(n) * each, RoundTrip: time.Duration(n) * each}
+}
+
+// onMount makes a report one of a window whose files are on NFS.
+func onMount(r *window.Report, u window.MountUse) {
+	at := sample.Mount{ID: 30, Point: "/data", Type: "nfs4", Source: "server:/export", Minor: 50}
+	u.Mount = at
+	u.Has = sample.HasMountOperations | sample.HasMountRequests | sample.HasMountTime | sample.HasMountTransport
+	r.Disks, r.Mounts, r.MountUses = nil, []sample.Mount{at}, []window.MountUse{u}
+}
+
 func TestRemedies(t *testing.T) {
 	page, err := os.ReadFile("../../docs/verdicts.md")
 	if err != nil {
@@ -118,6 +146,10 @@ func TestRemedies(t *testing.T) {
 		fmt.Sprintf("from %.2f of the file", warmLoad),
 		fmt.Sprintf("would not help below %.1fx", minHelp), fmt.Sprintf("at least %.2f of what memory", nearlySame),
 		fmt.Sprintf("found none for %.2f of the window", window.Thresholds.Stall),
+		fmt.Sprintf("less than %.1f of what came from the server", window.MappedShare),
+		fmt.Sprintf("that was %d MiB or\n  more", window.MinFetched>>20),
+		fmt.Sprintf("at least %d of them", manyOperations), fmt.Sprintf("taken %.1f of\n  the storage stall", mountExplains),
+		fmt.Sprintf("below %.1f of %d KiB", wholeRead, usefulRead>>10), fmt.Sprintf("spend %.1f of their time", queueShare),
 	} {
 		if !strings.Contains(string(page), number) {
 			t.Errorf("docs/verdicts.md lacks %q", number)

@@ -195,12 +195,6 @@ type limit struct {
 	Writes     uint64              `json:"writes,omitempty"`
 }
 
-type mount struct {
-	Point  string `json:"point"`
-	Type   string `json:"type"`
-	Source string `json:"source"`
-}
-
 type pressure struct {
 	Some float64 `json:"io_some_s"`
 	Full float64 `json:"io_full_s"`
@@ -272,9 +266,7 @@ func NewReport(r *window.Report) *Report {
 	if r.SlowDevice != nil {
 		out.SlowDevice = newSlowDevice(r.SlowDevice)
 	}
-	for _, m := range r.Mounts {
-		out.Mounts = append(out.Mounts, mount{m.Point, m.Type, m.Source})
-	}
+	out.Mounts = newMounts(r)
 	for _, s := range r.Stalls {
 		out.StorageStalls = append(out.StorageStalls, stretch{r.Wall(s.Start), (s.End - s.Start).Seconds()})
 	}

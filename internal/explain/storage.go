@@ -176,20 +176,3 @@ func queue(d *window.DiskUse) string {
 	}
 	return fmt.Sprintf("; queue depth %.1f", d.QueueDepth)
 }
-
-// mountsUsed names file systems without a disk of this machine, with their servers.
-func mountsUsed(r *window.Report) string {
-	names := make([]string, 0, 3)
-	for _, m := range r.Mounts[:min(3, len(r.Mounts))] {
-		from := m.Type
-		if m.Source != "" && m.Source != m.Type && m.Source != "none" {
-			from += " from " + m.Source
-		}
-		names = append(names, m.Point+" ("+from+")")
-	}
-	are := "is"
-	if len(names) > 1 {
-		are = "are"
-	}
-	return "files in use are on " + strings.Join(names, ", ") + ", which " + are + " on no disk of this machine"
-}

@@ -142,7 +142,7 @@ const (
 	processAxis
 	gpuAxis
 	ledgerAxis
-	mountAxis
+	mountAxis // the last one: New counts the others before they are used
 	axisCount
 )
 

@@ -35,11 +35,12 @@ type Machine struct {
 	Devices [][]string     // of each file system on which the job has had files open; empty if unknown
 	Limits  []sample.Limit // of the cgroups of the job
 
-	Mounts   []sample.Mount   // without a local disk, with files that the job has had open
-	Ceilings []sample.Ceiling // of the disks, at present
-	Drives   []sample.Drive   // with their health, the worst first
-	Cores    int              // logical CPUs; 0 if unknown
-	Readers  []Reader         // processes that read from storage in the window
+	Mounts   []sample.Mount         // without a local disk, with files that the job has had open
+	Counted  []sample.MountCounters // newest readings of mounts; their growth is in the history
+	Ceilings []sample.Ceiling       // of the disks, at present
+	Drives   []sample.Drive         // with their health, the worst first
+	Cores    int                    // logical CPUs; 0 if unknown
+	Readers  []Reader               // processes that read from storage in the window
 
 	// Others returns windows that may have read at the same time; nil without any. It is called only if the window read
 	// from a disk.
@@ -76,6 +77,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 		}
 	}
 	b.load()
+	b.calls()
 	b.waitsForMemory()
 	b.boundStorage()
 	b.slowDevice()

@@ -73,6 +73,7 @@ func (b *builder) mounts() {
 			b.Mounts = append(b.Mounts, mount)
 		}
 	}
+	b.mountUses()
 	fetched, known := b.between(history.JobReadBytes, b.machine.Target.Job)
 	stored, _ := b.between(history.JobWriteBytes, b.machine.Target.Job)
 	if len(b.Mounts) == 0 || !known {

@@ -63,9 +63,11 @@ type Report struct {
 	Pressure     *Pressure     // nil on a kernel without PSI
 	Starved      time.Duration // a process of the job's own cgroup was ready and had no CPU
 	Mounts       []sample.Mount
-	Load         Load    // of a model load
-	CPUUsed      float64 // share of the time of all cores with work of any process; 0 if unknown
-	Storms       []Storm // I/O storms that were detected as this window ended
+	MountUses    []MountUse // of the Mounts that the kernel counts: first that on which operations took longest
+	Fetch        *Fetch     // how the job read from its Mounts; nil if unknown
+	Load         Load       // of a model load
+	CPUUsed      float64    // share of the time of all cores with work of any process; 0 if unknown
+	Storms       []Storm    // I/O storms that were detected as this window ended
 
 	Stalls     []Stall
 	StallBegan time.Duration // first wait for storage, monotonic; zero without one

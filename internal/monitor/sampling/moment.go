@@ -75,8 +75,9 @@ func (r *Readings) newestReadings() Moment {
 	s := &r.now
 	now := Moment{At: s.newest, edge: &history.Edge{}}
 	latest := &s.latest
-	for _, reading := range []*sample.Sample{&latest.Pressures, &latest.GPUs, &latest.Jobs, &latest.Cores, &latest.Disks,
-		&latest.Latencies} {
+	for _, reading := range []*sample.Sample{
+		&latest.Pressures, &latest.GPUs, &latest.Jobs, &latest.Cores, &latest.Disks, &latest.Latencies, &latest.Mounts,
+	} {
 		// GPUs may have an axis of their own, and lag.
 		if reading != &latest.GPUs || s.newest.Mono-reading.At.Mono < r.config.Interval/2 {
 			s.history.Observe(now.edge, reading)

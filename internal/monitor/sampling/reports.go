@@ -157,6 +157,9 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind), w.Start.Mono, w.End.Mono)
 		}
 		machine.Mounts = slices.Clone(j.mounts)
+		if len(j.mounts) > 0 {
+			machine.Counted = slices.Clone(s.latest.Mounts.MountCounters)
+		}
 		machine.Held = slices.Clone(j.gpus)
 		machine.Scope = j.Scope
 		reading := s.newestOf(j.ID)

@@ -8,6 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cpu"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/latency"
+	"github.com/stallspan/stallspan/internal/source/netfs"
 	"github.com/stallspan/stallspan/internal/source/pressure"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
@@ -21,6 +22,7 @@ type Sources struct {
 
 	schedule   Scheduler // nil without evidence of the scheduler
 	noSchedule string    // why it is nil
+	mounts     *netfs.Source
 	sampler    *sample.Sampler
 	gpus       *gpus           // nil without an NVIDIA driver
 	latency    *latency.Source // nil if it is not known how long the operations of disks take
@@ -60,7 +62,9 @@ type SourceConfig struct {
 
 // NewSources opens the sources. A source that is missing or forbidden becomes one of the problems.
 func NewSources(c SourceConfig, problems *Problems) *Sources {
-	s := &Sources{Pressure: pressure.New(c.Root), Process: process.New(c.Root).WithReader(c.Reader)}
+	s := &Sources{
+		Pressure: pressure.New(c.Root), Process: process.New(c.Root).WithReader(c.Reader), mounts: netfs.New(c.Root),
+	}
 	// The ledger compares pressure with the accelerator, so these two readings should lie closest together.
 	named := []sample.Named{{Name: "pressure", Source: s.Pressure}}
 	if c.Accelerator != nil {
@@ -79,6 +83,7 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		s.Disks = disks
 		named = append(named, sample.Named{Name: "disk", Source: disks})
 	}
+	named = append(named, sample.Named{Name: "netfs", Source: s.mounts})
 	s.schedule, s.noSchedule = newScheduler(&c)
 	if s.latency = newLatency(&c, s.schedule); s.latency != nil {
 		named = append(named, sample.Named{Name: latencySource, Source: s.latency})
@@ -136,6 +141,7 @@ func (s *Sources) Close() {
 	if s.latency != nil {
 		_ = s.latency.Close()
 	}
+	s.mounts.Close()
 	if s.schedule != nil {
 		_ = s.schedule.Close() // the kernel frees the rest when the process ends
 	}

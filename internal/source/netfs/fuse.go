@@ -9,18 +9,21 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
+// maxSampled is how many mounts are sampled with each tick. Of more, each is sampled less often.
+const maxSampled = 8
+
 // longestStep is the longest time between two samples for which the number of waiting requests is taken to stay.
 const longestStep = 2 * time.Second
 
-// openFUSE opens the counter of a connection, which the minor device number of the mount names
+// openFUSE finds the counter of a connection, which the minor device number of the mount names
 // (Documentation/filesystems/fuse.rst). Only root and the user who mounted it may read it.
 func (s *Source) openFUSE(m *mounted) {
 	folder := s.path("sys/fs/fuse/connections/" + strconv.FormatUint(uint64(m.Minor), 10))
-	file, err := kernfile.OpenBrief(folder + "/waiting")
-	if err != nil {
+	path := folder + "/waiting"
+	if _, ok := s.number(path); !ok {
 		return
 	}
-	m.waiting, m.sampled = file, 0
+	m.waiting, m.sampled = path, 0
 	m.Has |= sample.HasMountWaiting
 	most, ok1 := s.number(folder + "/max_background")
 	congestion, ok2 := s.number(folder + "/congestion_threshold")
@@ -41,15 +44,13 @@ func (s *Source) number(path string) (uint64, bool) {
 
 // sample reads how many requests wait for the server, and adds them to the sum: half of the time since the previous
 // sample with each of the two numbers.
-func (m *mounted) sample(now time.Duration) {
-	if m.waiting == nil {
+func (s *Source) sample(m *mounted, now time.Duration) {
+	if m.waiting == "" {
 		return
 	}
-	var text [24]byte
-	n, err := m.waiting.ReadAt(text[:], 0)
-	waiting, ok := kernfile.ParseUint(bytes.TrimSpace(text[:n]))
-	if err != nil || !ok { // the connection has ended
-		m.close()
+	waiting, ok := s.number(m.waiting) // the file has to be opened each time: it has no pread
+	if !ok {                           // the connection has ended
+		m.waiting = ""
 		return
 	}
 	if step := now - m.sampled; m.sampled > 0 && step > 0 && step <= longestStep {

@@ -39,6 +39,7 @@ type Source struct {
 	mounts  []*mounted
 	listed  time.Duration // monotonic: when the list was asked last
 	last    time.Duration // of the last reading at a tick
+	ticks   int
 	begun   bool
 
 	direct time.Duration // before then, nvidia-fs is not looked for again
@@ -51,10 +52,10 @@ type mounted struct {
 	sample.MountCounters
 
 	from    family
-	folder  string         // of its statistics, of Lustre and Ceph
-	waiting *kernfile.File // nil if it cannot be read
-	sampled time.Duration  // monotonic: when Waiting was read; 0 before
-	found   bool           // in this reading
+	folder  string        // of its statistics, of Lustre and Ceph
+	waiting string        // path of the number of requests that wait; "" if it cannot be read
+	sampled time.Duration // monotonic: when Waiting was read; 0 before
+	found   bool          // in this reading
 }
 
 // family is where the statistics of a file system are.
@@ -108,9 +109,13 @@ func (s *Source) Read(out *sample.Sample) error {
 		s.listed, s.begun = now.Mono, true
 		s.find()
 	}
-	for _, m := range s.mounts {
-		m.sample(now.Mono)
+	every := (len(s.mounts) + maxSampled - 1) / maxSampled
+	for i, m := range s.mounts {
+		if due || (i+s.ticks)%every == 0 {
+			s.sample(m, now.Mono)
+		}
 	}
+	s.ticks++
 	if !due {
 		return nil
 	}
@@ -133,7 +138,7 @@ func (s *Source) Read(out *sample.Sample) error {
 // readAll reads the counters of all mounts.
 func (s *Source) readAll() (err error) {
 	for _, m := range s.mounts {
-		m.found = m.from == ofFUSE && m.waiting != nil
+		m.found = m.from == ofFUSE && m.waiting != ""
 		switch m.from {
 		case ofLustre:
 			s.readLustre(m)
@@ -166,15 +171,10 @@ func (s *Source) find() {
 			found = append(found, s.known(&e.Mount, from))
 		}
 	}
-	for _, old := range s.mounts {
-		if !slices.Contains(found, old) {
-			old.close()
-		}
-	}
 	s.mounts = found
 	s.findFolders()
 	for _, m := range found {
-		if m.from == ofFUSE && m.waiting == nil {
+		if m.from == ofFUSE && m.waiting == "" {
 			s.openFUSE(m)
 		}
 	}
@@ -192,19 +192,9 @@ func (s *Source) known(m *sample.Mount, from family) *mounted {
 	}}
 }
 
-func (m *mounted) close() {
-	if m.waiting != nil {
-		_ = m.waiting.Close() // read-only
-		m.waiting = nil
-	}
-}
-
-// Close closes the files. Read opens them again.
+// Close closes the list of mounts. Read opens it again.
 func (s *Source) Close() {
 	_ = s.list.Close()
-	for _, m := range s.mounts {
-		m.close()
-	}
 	s.mounts, s.entries, s.begun = nil, nil, false
 }
 

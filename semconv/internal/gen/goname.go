@@ -8,7 +8,8 @@ const ownPrefix = "stallspan."
 // initialisms has the words that Go writes in one case, and iowait, which OpenTelemetry's own Go names write as two
 // words.
 var initialisms = map[string]string{
-	"cpu": "CPU", "crc": "CRC", "dram": "DRAM", "gpu": "GPU", "id": "ID", "ids": "IDs", "io": "IO", "iowait": "IOWait",
+	"cpu": "CPU", "crc": "CRC", "dram": "DRAM", "gpu": "GPU", "gpudirect": "GPUDirect",
+	"id": "ID", "ids": "IDs", "io": "IO", "iowait": "IOWait",
 	"k8s": "K8S", "nvlink": "NVLink", "ok": "OK", "pcie": "PCIe", "pid": "PID", "sm": "SM", "uid": "UID", "url": "URL",
 }
 

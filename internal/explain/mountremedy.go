@@ -1,0 +1,100 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Limits of the remedies for mounts without a disk of this machine.
+const (
+	manyOperations = 100     // from which their mean says something
+	wholeRead      = 0.5     // share of the largest useful read below which reads are small
+	usefulRead     = 1 << 17 // bytes: the kernel's read-ahead, beyond which larger reads gain less
+	mountExplains  = 0.5     // share of the storage stall that the operations of a mount must have taken
+	queueShare     = 0.3     // share of their time that operations wait to be sent, from which one connection is too few
+)
+
+// busiestMount returns the mount on which operations took longest, if these explain the wait for storage; else nil.
+func (x *situation) busiestMount() *window.MountUse {
+	if !x.storage || len(x.MountUses) == 0 || len(x.Disks) > 0 {
+		return nil
+	}
+	u := &x.MountUses[0]
+	wait := x.Storage.Seconds() / float64(max(1, len(x.GPUIDs)))
+	if u.Partial || u.Has&sample.HasMountRequests == 0 || u.All().Time.Seconds() < mountExplains*wait {
+		return nil
+	}
+	return u
+}
+
+// mapped reports whether the job maps files of a mount.
+func (x *situation) mapped() bool {
+	return x.storage && len(x.Mounts) > 0 && len(x.Disks) == 0 && x.Fetch != nil && x.Fetch.Mapped()
+}
+
+func (x *situation) readEagerly() string {
+	return fmt.Sprintf("Read the files with large read calls and several readers instead of mapping them, or copy them to a "+
+		"local disk first: %s came from %s by page faults, which wait for one piece after another (its read calls returned "+
+		"%s); without waiting, %s.", Size(x.Fetch.Bytes), x.Mounts[0].Point, Size(x.Fetch.Called), x.gain)
+}
+
+// smallReads reports whether the reads of a mount are much smaller than useful.
+func (x *situation) smallReads() bool {
+	u := x.busiestMount()
+	return u != nil && u.Read.Operations >= manyOperations && u.Read.Time >= u.Other.Time+u.Write.Time &&
+		float64(u.Read.Bytes/u.Read.Operations) < wholeRead*float64(largestUseful(u))
+}
+
+// largestUseful is the size of a read beyond which larger ones gain little.
+func largestUseful(u *window.MountUse) uint64 {
+	if u.ReadSize > 0 {
+		return min(u.ReadSize, usefulRead)
+	}
+	return usefulRead
+}
+
+func (x *situation) readLarger() string {
+	u := x.busiestMount()
+	return fmt.Sprintf("Read larger pieces, or read ahead: %s answered %s; it can answer reads of %s; without any waiting, %s.",
+		named(u), operations(u, &u.Read, "reads", "read", true), Size(max(u.ReadSize, usefulRead)), x.gain)
+}
+
+// oneConnection reports whether requests wait for the only connection of a mount.
+func (x *situation) oneConnection() bool {
+	u := x.busiestMount()
+	if u == nil || u.Connections != 1 || u.Has&sample.HasMountTransport == 0 {
+		return false
+	}
+	all := u.All()
+	return all.Operations >= manyOperations && all.Queue.Seconds() >= queueShare*all.Time.Seconds()
+}
+
+func (x *situation) connectMore() string {
+	u := x.busiestMount()
+	all := u.All()
+	return fmt.Sprintf("Mount %s with more connections (nconnect=8): it has one, and requests waited %s of their time to be "+
+		"sent; without any waiting, %s.", named(u), percent(all.Queue.Seconds()/all.Time.Seconds()), x.gain)
+}
+
+// manyFiles reports whether a mount spends its time on metadata.
+func (x *situation) manyFiles() bool {
+	u := x.busiestMount()
+	return u != nil && u.Other.Operations >= manyOperations && u.Other.Time > u.Read.Time+u.Write.Time
+}
+
+func (x *situation) packFiles() string {
+	u := x.busiestMount()
+	return fmt.Sprintf("Pack the files into fewer and larger ones (shards), or copy them to a local disk: %s answered %s, and "+
+		"only %s; without any waiting, %s.", named(u), operations(u, &u.Other, "metadata operations", "metadata operation", false),
+		count(u.Read.Operations, "read"), x.gain)
+}
+
+// named is "server:/export at /data".
+func named(u *window.MountUse) string {
+	if u.Source == "" || u.Source == u.Type || u.Source == "none" {
+		return u.Point
+	}
+	return u.Source + " at " + u.Point
+}

@@ -1,0 +1,206 @@
+package netfs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// hanging is a file whose reads have no answer until it is released.
+type hanging struct {
+	fs.Inode
+	released chan struct{}
+}
+
+var (
+	_ fs.NodeOpener    = (*hanging)(nil)
+	_ fs.NodeReader    = (*hanging)(nil)
+	_ fs.NodeGetattrer = (*hanging)(nil)
+)
+
+func (h *hanging) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	return nil, fuse.FOPEN_DIRECT_IO, 0
+}
+
+func (h *hanging) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	out.Mode, out.Size = 0o444, 1<<20
+	return 0
+}
+
+func (h *hanging) Read(_ context.Context, _ fs.FileHandle, into []byte, _ int64) (fuse.ReadResult, syscall.Errno) {
+	<-h.released
+	return fuse.ReadResultData(into), 0
+}
+
+// hangingMount mounts a file system with one such file, and returns its folder and what releases it.
+func hangingMount(t *testing.T) (dir string, release func()) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to mount a FUSE file system")
+	}
+	dir = t.TempDir()
+	file := &hanging{released: make(chan struct{})}
+	root := &fs.Inode{}
+	server, err := fs.Mount(dir, root, &fs.Options{
+		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "server:/data", Name: "hanging"},
+		OnAdd: func(ctx context.Context) {
+			root.AddChild("data", root.NewPersistentInode(ctx, file, fs.StableAttr{}), false)
+		},
+	})
+	if err != nil {
+		t.Skipf("needs FUSE: %v", err)
+	}
+	release = sync.OnceFunc(func() { close(file.released) })
+	t.Cleanup(func() {
+		release()
+		if err := server.Unmount(); err != nil {
+			t.Error(err)
+		}
+		server.Wait()
+	})
+	return dir, release
+}
+
+// machineRoot returns a folder that stands for "/", with the kernel's own files.
+func machineRoot(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	connections := filepath.Join(root, "sys/fs/fuse/connections")
+	if err := errors.Join(os.MkdirAll(connections, 0o700), os.Symlink("/proc", filepath.Join(root, "proc"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("fusectl", connections, "fusectl", 0, ""); err != nil {
+		t.Skipf("needs root and fusectl: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(connections, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return root
+}
+
+func find(s *sample.Sample, point string) *sample.MountCounters {
+	for i := range s.MountCounters {
+		if s.MountCounters[i].Point == point {
+			return &s.MountCounters[i]
+		}
+	}
+	return nil
+}
+
+// TestHangingServer reads a real FUSE file system whose server does not answer: the source counts the requests that
+// wait, and does not wait itself.
+func TestHangingServer(t *testing.T) {
+	dir, release := hangingMount(t)
+	s := New(machineRoot(t))
+	t.Cleanup(s.Close)
+	c := find(read(t, s, true), dir)
+	if c == nil {
+		t.Fatalf("got no reading of %s", dir)
+	}
+	if c.Waiting != 0 || c.WaitingTime != 0 || c.Type != "fuse.hanging" || c.Source != "server:/data" ||
+		c.Has&sample.HasMountLimits == 0 {
+		t.Errorf("got %+v, want no request that waits", c)
+	}
+
+	const readers = 4
+	var all sync.WaitGroup
+	for i := range readers {
+		all.Go(func() {
+			file, err := os.Open(filepath.Join(dir, "data"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = file.Close() }()
+			if _, err := file.ReadAt(make([]byte, 4096), int64(i)*4096); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if c = find(read(t, s, true), dir); c.Waiting == readers || time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	began, before := time.Now(), c.WaitingTime
+	var longest time.Duration
+	for time.Since(began) < time.Second {
+		time.Sleep(50 * time.Millisecond)
+		at := time.Now()
+		read(t, s, false)
+		longest = max(longest, time.Since(at))
+	}
+	c = find(read(t, s, true), dir)
+	want := readers * time.Since(began).Seconds()
+	if got := (c.WaitingTime - before).Seconds(); c.Waiting != readers || got < 0.95*want || got > 1.05*want {
+		t.Errorf("got %d waiting and %.3f s, want %d and about %.3f s", c.Waiting, got, readers, want)
+	}
+	if longest > 500*time.Millisecond {
+		t.Errorf("a reading took %v while the server did not answer", longest)
+	}
+	release()
+	all.Wait()
+	if c = find(read(t, s, true), dir); c.Waiting != 0 {
+		t.Errorf("got %d waiting after all answers, want 0", c.Waiting)
+	}
+}
+
+// A mount that goes is no longer read, and one that comes is.
+func TestMountsComeAndGo(t *testing.T) {
+	s := New(machineRoot(t))
+	t.Cleanup(s.Close)
+	read(t, s, true)
+	var dir string
+	t.Run("mounted", func(t *testing.T) {
+		dir, _ = hangingMount(t)
+		time.Sleep(1100 * time.Millisecond) // the list is read once a second
+		if find(read(t, s, true), dir) == nil {
+			t.Errorf("got no reading of %s after it was mounted", dir)
+		}
+	})
+	if c := find(read(t, s, true), dir); c != nil {
+		t.Errorf("got %+v after the end of its connection, want nothing", c)
+	}
+}
+
+// BenchmarkRead measures a reading of a machine with all kinds of mounts, as once a second.
+func BenchmarkRead(b *testing.B) {
+	s := New(machine(b))
+	defer s.Close()
+	out := &sample.Sample{}
+	for b.Loop() {
+		out.Reset()
+		out.Edge = true
+		if err := s.Read(out); err != nil || len(out.MountCounters) == 0 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkTickOfThisMachine measures a tick of this machine.
+func BenchmarkTickOfThisMachine(b *testing.B) {
+	s := New("/")
+	defer s.Close()
+	out := &sample.Sample{}
+	for b.Loop() {
+		out.Reset()
+		if err := s.Read(out); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
