@@ -29,6 +29,20 @@ func (x *situation) busiestMount() *window.MountUse {
 	return u
 }
 
+// mountIdles reports whether a mount without a disk answers one request after another, as far as that is known.
+func (x *situation) mountIdles() bool {
+	if !x.storage || len(x.Mounts) == 0 || len(x.Disks) > 0 {
+		return false
+	}
+	for i := range x.MountUses {
+		u := &x.MountUses[i]
+		if u.Time().Seconds() >= deepQueue*x.Duration().Seconds() {
+			return false
+		}
+	}
+	return true
+}
+
 // mapped reports whether the job maps files of a mount.
 func (x *situation) mapped() bool {
 	return x.storage && len(x.Mounts) > 0 && len(x.Disks) == 0 && x.Fetch != nil && x.Fetch.Mapped()

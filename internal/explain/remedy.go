@@ -87,6 +87,8 @@ var remedies = [...]advice{
 		(*situation).moreWorkers},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.FarFromCeiling() },
 		(*situation).readAhead},
+	{"raise workers or prefetch", func(x *situation) bool { return x.mountIdles() && helps(twiceWorkers(x.Report)) },
+		(*situation).moreWorkers},
 	{"keep it in memory", func(x *situation) bool { return x.storage && x.Kind == window.ModelLoad }, (*situation).keep},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.Name != "" },
 		gaining("Read ahead with more workers, or keep the data in memory: ")},

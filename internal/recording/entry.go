@@ -46,6 +46,7 @@ type Mark struct {
 	Window     *Window             `json:"window,omitempty"`       // of Begin
 	Unfinished bool                `json:"unfinished,omitempty"`   // of End: the window did not end by itself
 	Readers    []window.Reader     `json:"readers,omitempty"`      // of End: the processes that read most
+	Cached     *uint64             `json:"cached,omitempty"`       // of End: bytes of the window's path in the page cache then
 	Limits     *window.Limits      `json:"limits,omitempty"`       // of End: of the window's length; absent for none
 	NoSchedule string              `json:"no_schedule,omitempty"`  // of End: as in window.Report, of any window
 	Ceilings   []sample.Ceiling    `json:"ceilings,omitempty"`     // of Tick: measured, in place of those before; absent if unchanged

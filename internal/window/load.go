@@ -6,11 +6,13 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 )
 
-// Seen is what was at a window's path when it began. A recording keeps it, because a replay cannot look again.
+// Seen is what was at a window's path when it began, but for After. A recording keeps it, because a replay cannot look again.
 type Seen struct {
 	Size      uint64   // bytes of the file, or of all regular files of the folder; 0 if unknown
 	Cached    uint64   // bytes of these in the page cache, if HasCached
 	HasCached bool     //
+	After     uint64   // as Cached, when the window ended, if HasAfter: of a load from a mount without a disk
+	HasAfter  bool     //
 	Under     []string // leaf disks under the path, in order; empty if unknown or without any
 	Above     []string // the devices between the path and these disks, the highest first
 	Device    string   // the kind of these disks, or what is there instead; "" if unknown

@@ -131,7 +131,7 @@ func (f *Fetch) Mapped() bool {
 }
 
 // calls sets how the job got its data from the mounts in use. The kernel does not count what comes from a FUSE server:
-// there, it is the part of a load's file that was not in the page cache.
+// there, it is by how much a load's file grew in the page cache.
 func (b *builder) calls() {
 	if len(b.Mounts) == 0 || len(b.Disks) > 0 || b.machine.Target.Job == "" || b.machine.NoJobReads ||
 		b.StartEdge == nil || b.EndEdge == nil { // without edges, what read calls returned is known for a minute
@@ -157,8 +157,8 @@ func (b *builder) calls() {
 		}
 		f.Bytes += fetched
 	}
-	if f.Bytes == 0 && b.Kind == ModelLoad && b.Seen.HasCached && b.Seen.Size > b.Seen.Cached && len(b.Seen.Under) == 0 {
-		f.Bytes = b.Seen.Size - b.Seen.Cached
+	if at := &b.Seen; f.Bytes == 0 && at.HasCached && at.HasAfter && at.After > at.Cached {
+		f.Bytes = at.After - at.Cached
 	}
 	if f.Bytes > 0 {
 		b.Fetch = &f

@@ -44,6 +44,7 @@ func (g *Registry) begunToEnd(id string, at sampling.Moment, unfinished bool) (*
 	how := sampling.Ending{At: at, Readers: g.config.Probe.Readers(id, at.At.Mono), Unfinished: unfinished}
 	g.config.Readings.CatchUp(at)
 	var retried window.Seen
+	how.Cached = g.cachedNow(id)
 	if !unfinished {
 		retried = g.retryPath(id)
 	}

@@ -206,6 +206,20 @@ func (g *Registry) retryPath(id string) (seen window.Seen) {
 	return seen
 }
 
+// cachedNow probes how much of a load's path is in the page cache as it ends, if that is on a mount without a disk: the
+// kernel does not count what comes from a FUSE server. It returns nil if the file system takes too long.
+func (g *Registry) cachedNow(id string) *uint64 {
+	w, ok := g.find(id)
+	if !ok || !w.Seen.HasCached || len(w.Seen.Under) > 0 || w.Seen.Device == window.InMemory {
+		return nil
+	}
+	seen := g.config.Probe.Path(&window.Window{Kind: w.Kind, Path: w.Path, PID: w.PID, Client: w.Client})
+	if !seen.HasCached {
+		return nil
+	}
+	return &seen.Cached
+}
+
 func (g *Registry) find(id string) (w window.Window, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -294,7 +308,7 @@ func (g *Registry) Replay(mark *recording.Mark) error {
 		g.config.Readings.BeginWindow(&o.Window, at)
 	case recording.End:
 		limits := cmp.Or(mark.Limits, &window.Limits{}) // absent from older recordings, and where none were set
-		how := sampling.Ending{At: at, Unfinished: mark.Unfinished, NoSchedule: mark.NoSchedule}
+		how := sampling.Ending{At: at, Unfinished: mark.Unfinished, NoSchedule: mark.NoSchedule, Cached: mark.Cached}
 		how.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), probe.MaxReaders)])
 		e := &ending{how: how, done: make(chan struct{}), judge: func(r *window.Report) *window.Limits {
 			r.ApplyLimits(*limits)

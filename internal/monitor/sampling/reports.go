@@ -45,12 +45,20 @@ type Ending struct {
 	At         Moment
 	Unfinished bool
 	Readers    []window.Reader // the processes that fetched most
+	Cached     *uint64         // bytes of the window's path in the page cache, of a load from a mount without a disk
 	NoSchedule string          // of a recording: why the scheduler was not followed
 	Concurrent Concurrent      // nil skips the other windows
 
 	// Judge completes the report, and returns the limits of its length for the journal. It is called with the lock of
 	// Readings held, so it may call DiskKind, which does not take that lock, but no other method.
 	Judge func(*window.Report) *window.Limits
+}
+
+// see adds to a window what was at its path when it ended.
+func (e *Ending) see(w *window.Window) {
+	if e.Cached != nil {
+		w.Seen.After, w.Seen.HasAfter = *e.Cached, true
+	}
 }
 
 // EndWindow returns the final report of a window, and writes its end to the journal.
@@ -61,6 +69,7 @@ func (r *Readings) EndWindow(w *window.Window, e Ending) *window.Report {
 	s.markOwn(e.Readers, w.Job)
 	s.schedule.missing = cmp.Or(s.schedule.missing, e.NoSchedule)
 	w.Unfinished = w.Unfinished || e.Unfinished
+	e.see(w)
 	if len(s.accounts.waiting) > 0 {
 		s.advance()
 		w.StartEdge = s.accounts.extrapolated(w.StartEdge)
@@ -70,7 +79,7 @@ func (r *Readings) EndWindow(w *window.Window, e Ending) *window.Report {
 	limits := e.Judge(report)
 	s.journal.mark(recording.Mark{
 		Op: recording.End, Edge: e.At.number, At: &e.At.At, ID: w.ID, Unfinished: e.Unfinished,
-		Readers: e.Readers, Limits: limits, NoSchedule: s.schedule.missing,
+		Readers: e.Readers, Cached: e.Cached, Limits: limits, NoSchedule: s.schedule.missing,
 	})
 	return report
 }
@@ -88,6 +97,7 @@ func (r *Readings) EstimateEnd(w window.Window, e Ending) *window.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.Unfinished = w.Unfinished || e.Unfinished
+	e.see(&w)
 	w.StartEdge, e.At.edge = r.now.accounts.extrapolated(w.StartEdge), r.now.accounts.extrapolated(e.At.edge)
 	return r.now.report(&w, e.At, e.Readers, e.Concurrent)
 }
