@@ -9,7 +9,7 @@ import (
 )
 
 func mountsAt(at time.Duration, count int, done uint64) *sample.Sample {
-	s := &sample.Sample{At: sample.Stamp{Mono: at}}
+	s := &sample.Sample{At: sample.Stamp{Mono: at}, MountsRead: true}
 	for i := range count {
 		s.MountCounters = append(s.MountCounters, sample.MountCounters{
 			ID: fmt.Sprint("server:/ /", i), Read: sample.MountOperations{Operations: done, Bytes: done << 20},

@@ -256,7 +256,7 @@ func contains(a axisID, s *sample.Sample) bool {
 	case gpuAxis:
 		return len(s.GPUs) > 0
 	case mountAxis:
-		return len(s.MountCounters) > 0
+		return s.MountsRead
 	}
 	return false // the ledger axis: see AppendLedgers
 }

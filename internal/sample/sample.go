@@ -62,8 +62,10 @@ type Sample struct {
 	// Drives holds all drives of the machine, after a complete round of smartctl.
 	Drives []Drive `json:"drives,omitempty"`
 
-	// MountCounters and GPUDirect come once a second. GPUDirect is nil without its driver.
+	// MountCounters and GPUDirect come once a second. MountsRead is true if MountCounters are all that there are, also if
+	// the last one has gone. GPUDirect is nil without its driver.
 	MountCounters []MountCounters `json:"mount_counters,omitempty"`
+	MountsRead    bool            `json:"mounts_read,omitempty"`
 	GPUDirect     *GPUDirect      `json:"gpu_direct,omitempty"`
 
 	// Schedule is nil in readings without evidence of the scheduler.
@@ -89,7 +91,7 @@ func (s *Sample) Reset() {
 	s.GPUProcesses, s.GPUProcessesRead = s.GPUProcesses[:0], false
 	s.GPUDetails, s.DriverUse = s.GPUDetails[:0], nil
 	s.Drives = s.Drives[:0]
-	s.MountCounters, s.GPUDirect = s.MountCounters[:0], nil
+	s.MountCounters, s.MountsRead, s.GPUDirect = s.MountCounters[:0], false, nil
 	s.Schedule = nil
 	s.Latencies = s.Latencies[:0]
 }

@@ -63,7 +63,7 @@ func (n *Snapshot) Learn(s *Sample) {
 	if len(s.Latencies) > 0 {
 		n.Latencies.At, n.Latencies.Latencies = s.At, append(n.Latencies.Latencies[:0], s.Latencies...)
 	}
-	if len(s.MountCounters) > 0 || s.GPUDirect != nil {
+	if s.MountsRead || s.GPUDirect != nil {
 		n.Mounts.At, n.Mounts.GPUDirect = s.At, s.GPUDirect
 		n.Mounts.MountCounters = append(n.Mounts.MountCounters[:0], s.MountCounters...)
 	}

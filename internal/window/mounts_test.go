@@ -12,7 +12,7 @@ import (
 // nfsAt is a reading of a mount of NFS that did so many reads of 4 KiB, 10 ms each.
 func nfsAt(at time.Duration, reads uint64) *sample.Sample {
 	each := func(d time.Duration) time.Duration { return time.Duration(reads) * d }
-	return &sample.Sample{At: sample.Stamp{Mono: at}, MountCounters: []sample.MountCounters{{
+	return &sample.Sample{At: sample.Stamp{Mono: at}, MountsRead: true, MountCounters: []sample.MountCounters{{
 		ID: "server:/export /data", Source: "server:/export", Point: "/data", Type: "nfs4", Minor: 50,
 		Read: sample.MountOperations{Operations: reads, Bytes: reads << 12, Queue: each(time.Millisecond),
 			RoundTrip: each(8 * time.Millisecond), Time: each(10 * time.Millisecond)},

@@ -46,6 +46,9 @@ type report struct {
 	Stall    struct {
 		Storage float64 `json:"storage_s"`
 	} `json:"stall"`
+	WhatIf struct {
+		Twice float64 `json:"twice_the_workers"`
+	} `json:"what_if"`
 	Mounts []struct {
 		Type        string   `json:"type"`
 		MeanWaiting *float64 `json:"requests_waiting_mean"`
@@ -122,12 +125,12 @@ func follow(t *testing.T, tool string, s storage) {
 	}
 	predicted := loads(ctx, t, tool, path)
 	reports := map[string]*report{}
-	for _, how := range []string{mapped, one, several, small, large} {
+	for _, how := range []string{mapped, one, two, several, small, large} {
 		reports[how] = window(ctx, t, tool, how, path)
 		r := reports[how]
 		t.Logf("%s: %.2f s, %s (%s), %.2f s storage, at most %.1fx: %s | %s", how, r.Duration, r.Verdict, r.Evidence,
 			r.Stall.Storage, r.Bound, r.Finding, r.Remedy)
-		if how != several && how != large && r.Verdict != "storage_bound" {
+		if how != two && how != several && how != large && r.Verdict != "storage_bound" {
 			t.Errorf("%s: got %s, want storage_bound", how, r.Verdict)
 		}
 	}
@@ -140,6 +143,7 @@ func follow(t *testing.T, tool string, s storage) {
 			predicted.rate("read", true) / predicted.rate("mmap", false)},
 		{"Read the model ahead, or in several pieces at once", one, several,
 			predicted.rate("read", true) / predicted.rate("read", false)},
+		{"Read the model ahead, or in several pieces at once", one, two, reports[one].WhatIf.Twice},
 		{"", small, large, float64(largeRead) / smallRead}, // one request each
 	} {
 		before, after := reports[x.slow], reports[x.fast]

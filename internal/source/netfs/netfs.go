@@ -40,6 +40,7 @@ type Source struct {
 	listed  time.Duration // monotonic: when the list was asked last
 	last    time.Duration // of the last reading at a tick
 	ticks   int
+	any     bool // it has read a mount
 	begun   bool
 
 	direct time.Duration // before then, nvidia-fs is not looked for again
@@ -123,7 +124,8 @@ func (s *Source) Read(out *sample.Sample) error {
 		s.last = now.Mono
 	}
 	s.readDirect(out, now.Mono)
-	if len(s.mounts) == 0 {
+	s.any = s.any || len(s.mounts) > 0
+	if out.MountsRead = s.any; !s.any {
 		return nil
 	}
 	err := s.readAll()
