@@ -29,7 +29,8 @@ func (x *situation) busiestMount() *window.MountUse {
 	return u
 }
 
-// mountIdles reports whether a mount without a disk answers one request after another, as far as that is known.
+// mountIdles reports whether a mount without a disk answers one request after another, as far as that is known. In a load
+// the leading thread often reads itself: then twice the workers are twice none, and a replay of them says nothing.
 func (x *situation) mountIdles() bool {
 	if !x.storage || len(x.Mounts) == 0 || len(x.Disks) > 0 {
 		return false
@@ -41,6 +42,17 @@ func (x *situation) mountIdles() bool {
 		}
 	}
 	return true
+}
+
+func (x *situation) readMountAhead() string {
+	switch w := x.WhatIf; {
+	case helps(twiceWorkers(x.Report)):
+		return x.moreWorkers()
+	case w != nil && helps(w.TwoWorkers):
+		return fmt.Sprintf("%s: two readers would make it up to %s faster; storage without waiting, %s.", x.ahead(),
+			times(w.TwoWorkers), times(w.NoStorage)+rangeOf(x.Report))
+	}
+	return x.ahead() + ": without any waiting, " + x.gain + "."
 }
 
 // mapped reports whether the job maps files of a mount.

@@ -74,7 +74,7 @@ func situations() []func(*window.Report) {
 		}),
 		bound(window.StorageBound, func(r *window.Report) {
 			onMount(r, window.MountUse{Waiting: 11 * time.Second})
-			r.Kind, r.WhatIf = window.ModelLoad, &window.WhatIf{NoStorage: 8, Workers: 1.9}
+			r.Kind, r.WhatIf = window.ModelLoad, &window.WhatIf{NoStorage: 8, TwoWorkers: 1.9}
 		}),
 		bound(window.StorageBound, func(r *window.Report) {
 			r.Kind, r.Disks[0].ReadCeilingRatioNow, r.Disks[0].QueueDepth = window.ModelLoad, 0.05, deepQueue

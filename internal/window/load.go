@@ -11,6 +11,7 @@ type Seen struct {
 	Size      uint64   // bytes of the file, or of all regular files of the folder; 0 if unknown
 	Cached    uint64   // bytes of these in the page cache, if HasCached
 	HasCached bool     //
+	Sampled   bool     // Cached may be extrapolated; no part of a recording
 	After     uint64   // as Cached, when the window ended, if HasAfter: of a load from a mount without a disk
 	HasAfter  bool     //
 	Under     []string // leaf disks under the path, in order; empty if unknown or without any

@@ -131,7 +131,7 @@ func (f *Fetch) Mapped() bool {
 }
 
 // calls sets how the job got its data from the mounts in use. The kernel does not count what comes from a FUSE server:
-// there, it is by how much a load's file grew in the page cache.
+// there, it is by how much a load's file grew in the page cache, if that is half of it or more.
 func (b *builder) calls() {
 	if len(b.Mounts) == 0 || len(b.Disks) > 0 || b.machine.Target.Job == "" || b.machine.NoJobReads ||
 		b.StartEdge == nil || b.EndEdge == nil { // without edges, what read calls returned is known for a minute
@@ -157,7 +157,8 @@ func (b *builder) calls() {
 		}
 		f.Bytes += fetched
 	}
-	if at := &b.Seen; f.Bytes == 0 && at.HasCached && at.HasAfter && at.After > at.Cached {
+	// A smaller part of the file may have been read by calls, and be extrapolated.
+	if at := &b.Seen; f.Bytes == 0 && at.HasCached && at.HasAfter && at.After >= at.Cached+at.Size/2 {
 		f.Bytes = at.After - at.Cached
 	}
 	if f.Bytes > 0 {

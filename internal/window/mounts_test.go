@@ -121,12 +121,16 @@ func TestFetch(t *testing.T) {
 		"a load of a file on FUSE": {chars: 9000, want: true, change: func(w *Window, m *Machine) {
 			m.Counted[0].Has = sample.HasMountWaiting
 			w.Kind, w.Seen = ModelLoad, Seen{
-				Size: 900 << 20, Cached: 800 << 20, HasCached: true, After: 890 << 20, HasAfter: true,
+				Size: 900 << 20, Cached: 100 << 20, HasCached: true, After: 890 << 20, HasAfter: true,
 			}
 		}},
 		"a load of a part of it by calls": {chars: 20 << 20, change: func(w *Window, m *Machine) {
 			m.Counted[0].Has = sample.HasMountWaiting
 			w.Kind, w.Seen = ModelLoad, Seen{Size: 900 << 20, HasCached: true, After: 20 << 20, HasAfter: true}
+		}},
+		"a load of a small part of it": {chars: 9000, change: func(w *Window, m *Machine) {
+			m.Counted[0].Has = sample.HasMountWaiting
+			w.Kind, w.Seen = ModelLoad, Seen{Size: 900 << 20, HasCached: true, After: 256 << 20, HasAfter: true}
 		}},
 		"a load of a file that was cached": {chars: 9000, change: func(w *Window, m *Machine) {
 			m.Counted[0].Has = sample.HasMountWaiting

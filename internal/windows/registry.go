@@ -206,6 +206,9 @@ func (g *Registry) retryPath(id string) (seen window.Seen) {
 	return seen
 }
 
+// minSampled is the size of a file from which a count of its pages by samples will do: eight samples.
+const minSampled = 2 << 30
+
 // cachedNow probes how much of a load's path is in the page cache as it ends, if that is on a mount without a disk: the
 // kernel does not count what comes from a FUSE server. It returns nil if the file system takes too long.
 func (g *Registry) cachedNow(id string) *uint64 {
@@ -213,8 +216,8 @@ func (g *Registry) cachedNow(id string) *uint64 {
 	if !ok || !w.Seen.HasCached || len(w.Seen.Under) > 0 || w.Seen.Device == window.InMemory {
 		return nil
 	}
-	seen := g.config.Probe.Path(&window.Window{Kind: w.Kind, Path: w.Path, PID: w.PID, Client: w.Client})
-	if !seen.HasCached {
+	seen := g.config.Probe.PathAtEnd(&window.Window{Kind: w.Kind, Path: w.Path, PID: w.PID, Client: w.Client})
+	if !seen.HasCached || seen.Sampled && seen.Size < minSampled {
 		return nil
 	}
 	return &seen.Cached

@@ -46,7 +46,6 @@ func TestMain(m *testing.M) {
 const (
 	mapped  = "mapped"  // by page faults, one after another
 	one     = "one"     // one thread, a MiB a call
-	two     = "two"     // two threads, a MiB a call
 	several = "several" // eight threads, a MiB a call
 	small   = "small"   // one thread, 8 KiB a call, in places that the kernel does not read ahead of
 	large   = "large"   // the same places, by calls of 128 KiB
@@ -118,8 +117,6 @@ func read(how, path string) error {
 		return fault(file, size)
 	case one:
 		return pieces(file, size, mib, mib, 1)
-	case two:
-		return pieces(file, size, mib, mib, 2)
 	case several:
 		return pieces(file, size, mib, mib, threads)
 	case small, large:

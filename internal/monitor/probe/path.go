@@ -21,12 +21,18 @@ func (p *Probe) Path(w *window.Window) window.Seen {
 	return await(p, w.Client, pathTime, func() window.Seen { return p.inspect(path, pid, cached) })
 }
 
+// PathAtEnd is Path for the end of a window, which may wait longer: the file system has just answered the job.
+func (p *Probe) PathAtEnd(w *window.Window) window.Seen {
+	path, pid, cached := w.Path, w.PID, w.Kind == window.ModelLoad
+	return await(p, w.Client, existsTime, func() window.Seen { return p.inspect(path, pid, cached) })
+}
+
 // inspect resolves a path in the mount namespace of a process.
 func (p *Probe) inspect(path string, pid int, cached bool) (seen window.Seen) {
 	root, apart := p.rootOf(pid)
 	if cached {
 		if held, err := pagecache.Look(root, path); err == nil {
-			seen.Size, seen.Cached, seen.HasCached = held.Size, held.Cached, held.Known
+			seen.Size, seen.Cached, seen.HasCached, seen.Sampled = held.Size, held.Cached, held.Known, held.Sampled
 		}
 	}
 	if p.disks == nil {

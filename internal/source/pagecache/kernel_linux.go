@@ -41,6 +41,9 @@ func (l *look) cachedOf(fd int, st *unix.Stat_t) (uint64, error) {
 		return 0, err
 	}
 	defer func() { _ = file.Close() }()
+	if !l.counting { // a file server may have taken some time until here
+		l.counting, l.exact = true, time.Now().Add(exactTime)
+	}
 	if uint32(fs.Type) != unix.OVERLAYFS_SUPER_MAGIC {
 		return count(st.Size, l.exact, l.latest,
 			func(from, length int64) (uint64, error) { return cachestat(file, from, length) })

@@ -50,6 +50,7 @@ type look struct {
 	entries int
 
 	exact, latest time.Time
+	counting      bool // the first file was opened
 }
 
 type inode struct{ device, number uint64 }
@@ -141,6 +142,7 @@ func (l *look) file(fd int, st *unix.Stat_t) error {
 		l.held.Known, l.held.Cached = false, 0 // a sum without this file would be wrong
 		return nil
 	}
+	l.held.Sampled = l.held.Sampled || size > begin && time.Now().After(l.exact)
 	l.held.Cached = sum(l.held.Cached, min(cached, size))
 	return nil
 }

@@ -14,7 +14,9 @@ const (
 type Held struct {
 	Size   uint64 // bytes of the file, or of all regular files of the folder
 	Cached uint64 // bytes of them in the page cache, in whole pages, if Known
-	Known  bool   // the kernel reported every file, which needs ownership, write permission or privileges
+	// Sampled is true if Cached may be extrapolated from the beginning of each 256 MiB of a file.
+	Sampled bool
+	Known   bool // the kernel reported every file, which needs ownership, write permission or privileges
 }
 
 var (
