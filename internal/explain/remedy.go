@@ -87,7 +87,9 @@ var remedies = [...]advice{
 		(*situation).moreWorkers},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.FarFromCeiling() },
 		(*situation).readAhead},
-	{"raise workers or prefetch", func(x *situation) bool { return x.mountIdles() && (x.Kind == window.ModelLoad || x.workersHelp()) },
+	{"raise workers or prefetch", func(x *situation) bool {
+		return x.mountIdles() && (x.Kind == window.ModelLoad || helps(twiceWorkers(x.Report)))
+	},
 		(*situation).readMountAhead},
 	{"keep it in memory", func(x *situation) bool { return x.storage && x.Kind == window.ModelLoad }, (*situation).keep},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.Name != "" },

@@ -236,7 +236,7 @@ func TestOverlay(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unix.Unmount(merged, 0) })
 	above := filepath.Join(merged, "model")
-	if held := cached(t, above); held != (Held{4 * mib, 0, true}) {
+	if held := cached(t, above); held.Size != 4*mib || held.Cached != 0 || !held.Known {
 		t.Errorf("cold: got %+v, want none cached", held)
 	}
 	warm(t, above, mib)
