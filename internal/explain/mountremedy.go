@@ -29,7 +29,7 @@ func (x *situation) busiestMount() *window.MountUse {
 	return u
 }
 
-// mountIdles reports whether a mount without a disk answers one request after another, as far as that is known. In a load
+// mountIdles reports whether a mount without a disk answers one request after another, where that is known. In a load
 // the leading thread often reads itself: then twice the workers are twice none, and a replay of them says nothing.
 func (x *situation) mountIdles() bool {
 	if !x.storage || len(x.Mounts) == 0 || len(x.Disks) > 0 {

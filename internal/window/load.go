@@ -6,7 +6,8 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 )
 
-// Seen is what was at a window's path when it began, but for After. A recording keeps it, because a replay cannot look again.
+// Seen is what was at a window's path when it began, except for After. A recording keeps it, because a replay
+// cannot look again.
 type Seen struct {
 	Size      uint64   // bytes of the file, or of all regular files of the folder; 0 if unknown
 	Cached    uint64   // bytes of these in the page cache, if HasCached

@@ -118,8 +118,8 @@ type Fetch struct {
 	Called uint64 // that the job's read calls returned, for any file
 }
 
-// MappedShare and MinFetched: a job maps its files if its read calls returned less than a share of what came from the server, and that was enough
-// to tell.
+// MappedShare and MinFetched: a job maps its files if its read calls returned less than a share of what came from
+// the server, and that was enough to judge.
 const (
 	MappedShare = 0.1
 	MinFetched  = 16 << 20
@@ -153,7 +153,7 @@ func (b *builder) calls() {
 			fetched = min(fetched, uint64(own.Value))
 		}
 		if u.Has&sample.HasMountCalled != 0 && float64(u.Called) >= MappedShare*float64(fetched) {
-			fetched = 0 // somebody reads it with calls: who maps it is not known
+			fetched = 0 // some process reads it with calls: which one maps it is not known
 		}
 		f.Bytes += fetched
 	}

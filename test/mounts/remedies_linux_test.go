@@ -78,8 +78,8 @@ func (m *measured) rate(how string, several bool) float64 {
 	return 0
 }
 
-// attempts is how often a load is tried. What was in the page cache at its begin is asked for 10 ms, which is too short on
-// a busy machine.
+// attempts is how often a load is tried. What was in the page cache at its begin is asked for 10 ms, which is too
+// short on a busy machine.
 const attempts = 5
 
 // TestRemediesFollowed loads a file in a slow way, and then as the remedy says.
@@ -137,7 +137,7 @@ func follow(t *testing.T, tool string, s storage) {
 			if reports[how] = window(ctx, t, tool, how, path); reports[how].Load.Hit != nil {
 				break
 			}
-			t.Logf("%s: the page cache was not known in time, once more", how)
+			t.Logf("%s: the page cache was not known in time: again", how)
 		}
 		r := reports[how]
 		t.Logf("%s: %.2f s, %s (%s), %.2f s storage, at most %.1fx: %s | %s", how, r.Duration, r.Verdict, r.Evidence,

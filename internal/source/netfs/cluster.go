@@ -15,7 +15,7 @@ var lustreFolders = []string{"proc/fs/lustre/llite", "sys/fs/lustre/llite", "sys
 
 const cephFolder = "sys/kernel/debug/ceph"
 
-// findFolders finds the statistics of the mounts of Lustre and Ceph. Without the right to read them there are none.
+// findFolders finds the statistics of the mounts of Lustre and Ceph. They are left out without the right to read them.
 func (s *Source) findFolders() {
 	for _, m := range s.mounts {
 		m.folder = ""

@@ -23,8 +23,8 @@ func (s *Source) readDirect(out *sample.Sample, now time.Duration) {
 	}
 }
 
-// parseDirect parses the lines "Reads : n=1 ok=1 err=0 readMiB=4 ..." and "Writes : ..." of /proc/driver/nvidia-fs/stats.
-// Without rw_stats_enabled they have errors alone.
+// parseDirect parses the lines "Reads : n=1 ok=1 err=0 readMiB=4 ..." and "Writes : ..." of
+// /proc/driver/nvidia-fs/stats. Without rw_stats_enabled they have errors alone.
 func parseDirect(text []byte) (d sample.GPUDirect, known bool) {
 	for len(text) > 0 {
 		var line []byte

@@ -12,7 +12,7 @@ import (
 // maxSampled is how many mounts are sampled with each tick. Of more, each is sampled less often.
 const maxSampled = 8
 
-// longestStep is the longest time between two samples for which the number of waiting requests is taken to stay.
+// longestStep is the longest time between two samples for which the number of waiting requests is assumed to stay.
 const longestStep = 2 * time.Second
 
 // openFUSE finds the counter of a connection, which the minor device number of the mount names

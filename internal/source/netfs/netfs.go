@@ -1,5 +1,5 @@
-// Package netfs reads what the kernel counts for mounted file systems that are on no disk of this machine: NFS, FUSE and
-// virtiofs, Lustre, Ceph; and for GPUDirect Storage.
+// Package netfs reads what the kernel counts for mounted file systems that are on no disk of this machine: NFS,
+// FUSE and virtiofs, Lustre, Ceph; and for GPUDirect Storage.
 //
 // It reads files of /proc, /sys and debugfs alone. It never calls stat(2), statfs(2) or anything else on such a file
 // system: with a server that hangs, that would block this program, too.

@@ -64,8 +64,8 @@ func TestNFSOfSeveralKernels(t *testing.T) {
 	fixture.Golden(t, "testdata/nfs.golden.json", string(got)+"\n", *update)
 }
 
-// prometheus/procfs reads the same numbers, where it reads a text at all: one line that it does not know makes it refuse
-// the whole file.
+// prometheus/procfs reads the same numbers, where it reads a text at all: one line that it does not know makes it
+// refuse the whole file.
 func TestNFSAgainstProcfs(t *testing.T) {
 	compared := 0
 	for name, text := range texts(t) {
