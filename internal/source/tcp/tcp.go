@@ -1,0 +1,31 @@
+// Package tcp reads the TCP sockets of this network namespace, with what each has moved (sock_diag(7), tcp_info in
+// tcp(7)). The kernel gives that to every user.
+package tcp
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Socket is one TCP socket that is connected or listens.
+type Socket struct {
+	Cookie    uint64 // unique among all sockets since boot
+	Inode     uint32 // as in /proc/PID/fd; 0 of one that no process has open
+	Cgroup    uint64 // inode of the cgroup v2 that it was made in; 0 where the kernel does not tell
+	Local     netip.AddrPort
+	Remote    netip.AddrPort
+	Listening bool
+
+	Received     uint64 // bytes of data
+	Sent         uint64 // bytes of data, without what was sent again
+	Messages     uint32 // packets of data sent: at least one for each request. It wraps
+	Packets      uint32 // packets of data received. It wraps
+	OutOfOrder   uint32 // packets that came out of order: others before them were lost, or late. It wraps
+	RTT          time.Duration
+	MinRTT       time.Duration // 0 where it is not known
+	Unread       uint32        // bytes received that the program has not read
+	ReceiveSpace uint32        // bytes that the peer may send ahead at most; 0 where it is not known
+
+	family uint8    // of the kernel
+	id     [48]byte // struct inet_diag_sockid
+}
