@@ -18,7 +18,7 @@ const (
 	keyBytes       = 12
 	bytesBytes     = 26
 	threadBytes    = 20
-	fileBytes      = 13
+	fileBytes      = 17
 	modelFileBytes = 47  // without its path
 	maxKeys        = 512 // of a question
 	maxCalls       = 64
@@ -253,6 +253,7 @@ func appendFiles(b []byte, list []process.OpenFile, files int, err syscall.Errno
 	for i := range list[:min(len(list), maxOpenFiles)] {
 		f := &list[i]
 		b = binary.LittleEndian.AppendUint32(b, uint32(f.Mount))
+		b = binary.LittleEndian.AppendUint32(b, f.Inode)
 		b = binary.LittleEndian.AppendUint64(b, f.Pipe)
 		b = append(b, bits(f.Reads, f.Writes, f.Stays))
 	}
@@ -274,9 +275,9 @@ func parseFiles(body []byte) (list []process.OpenFile, files int, failed syscall
 	failed, files = d.errno(), int(d.uint16())
 	d.bad = d.bad || files > maxOpenFiles || len(d.rest) > maxOpenFiles*fileBytes
 	for len(d.rest) > 0 && !d.bad {
-		mount, pipe, is := d.uint32(), d.uint64(), d.uint8()
+		mount, inode, pipe, is := d.uint32(), d.uint32(), d.uint64(), d.uint8()
 		d.bad = d.bad || mount >= 1<<31 || is >= 1<<3
-		list = append(list, process.OpenFile{Mount: int(mount), Pipe: pipe,
+		list = append(list, process.OpenFile{Mount: int(mount), Inode: inode, Pipe: pipe,
 			Ends: process.Ends{Reads: is&1 != 0, Writes: is&2 != 0, Stays: is&4 != 0}})
 	}
 	return list, files, failed, d.end()

@@ -194,6 +194,12 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	if h.refused.still(key) {
 		return nil
 	}
+	if key.kind == kindPeer {
+		if !h.room(kindPeer, 1, 0) && !h.extra(kindPeer) {
+			return nil // no verdict lacks room because of peers: reports have the others
+		}
+		return h.open(a, key, 1, reset, at)
+	}
 	tiers := len(h.config.Tiers)
 	if key.kind.fineOnly() || !h.room(key.kind, tiers, h.layerBytes+len(h.pasts)*pastBytes) {
 		tiers = 1
@@ -229,7 +235,7 @@ func (h *History) open(a *axis, key groupKey, tiers int, reset, at time.Duration
 			g.columns[i].whole = true
 		}
 	}
-	if key.kind == kindDisk && a.next() > 0 && h.refused.count == 0 && !h.branches[key.id] {
+	if key.kind == kindPeer || key.kind == kindDisk && a.next() > 0 && h.refused.count == 0 && !h.branches[key.id] {
 		// The device is new since the last reading, or had no I/O by then: it has counted from zero.
 		for i := range g.columns {
 			g.columns[i].begun, g.columns[i].whole = true, true

@@ -99,6 +99,10 @@ const (
 	MountTimeouts
 	MountCalled  // bytes that read calls returned
 	MountWaiting // requests x s
+	PeerReceived // bytes, by peer of a job (PeerID)
+	PeerSent
+	PeerMessages // packets of data sent
+	PeerOpened   // connections
 	seriesCount
 )
 
@@ -130,6 +134,7 @@ const (
 	kindMountWrite
 	kindMountOther
 	kindMountWaiting
+	kindPeer
 	kindNone
 )
 
@@ -142,6 +147,7 @@ const (
 	processAxis
 	gpuAxis
 	ledgerAxis
+	peerAxis
 	mountAxis // the last one: New counts the others before they are used
 	axisCount
 )
@@ -179,6 +185,7 @@ var layout = [...]struct {
 	kindMountWrite:   {mountAxis, MountWrites, 5},
 	kindMountOther:   {mountAxis, MountOthers, 7},
 	kindMountWaiting: {mountAxis, MountWaiting, 1},
+	kindPeer:         {peerAxis, PeerReceived, 4},
 }
 
 // kinds maps a series to its kind.
@@ -207,7 +214,9 @@ func (k kind) fineOnly() bool {
 
 // brief reports whether a tenth of the rows is enough: only the ledger reads the kind, within seconds, or it is read
 // once a second.
-func (k kind) brief() bool { return k == kindJobNow || k == kindHostNow || k.ofMount() }
+func (k kind) brief() bool {
+	return k == kindJobNow || k == kindHostNow || k == kindPeer || k.ofMount()
+}
 
 // ofMount reports whether the kind is of a mount without a disk.
 func (k kind) ofMount() bool { return kindMountRead <= k && k <= kindMountWaiting }
@@ -215,7 +224,7 @@ func (k kind) ofMount() bool { return kindMountRead <= k && k <= kindMountWaitin
 // counted reports whether the kind counts from zero when it is first followed, so that nothing is missing before.
 func (k kind) counted() bool {
 	switch k {
-	case kindJob, kindJobNow, kindLedger, kindGain, kindScheduled, kindOther:
+	case kindJob, kindJobNow, kindLedger, kindGain, kindScheduled, kindOther, kindPeer:
 		return true
 	}
 	return false
@@ -230,7 +239,7 @@ func (k kind) rows(tier int) int {
 }
 
 const (
-	briefly  = 10  // divisor of the number of rows: leaves a minute of readings every 100 ms
+	briefly  = 10  // divisor of the number of rows: leaves a minute of readings every 100 ms, or ten of one a second
 	minBrief = 600 // rows: six seconds of readings every 10 ms
 )
 
@@ -257,6 +266,8 @@ func contains(a axisID, s *sample.Sample) bool {
 		return len(s.GPUs) > 0
 	case mountAxis:
 		return s.MountsRead
+	case peerAxis:
+		return len(s.Peers) > 0
 	}
 	return false // the ledger axis: see AppendLedgers
 }
@@ -324,6 +335,12 @@ func (h *History) each(
 				yield(groupKey{k, s.MountCounters[i].ID}, values, 0)
 			})
 		}
+	case peerAxis:
+		for i := range s.Peers {
+			p := &s.Peers[i]
+			v = [maxColumns]float64{float64(p.Received), float64(p.Sent), float64(p.Messages), float64(p.Opened)}
+			yield(groupKey{kindPeer, PeerID(p)}, v, 0)
+		}
 	}
 }
 
@@ -348,6 +365,14 @@ func eachOfMount(m *sample.MountCounters, yield func(kind, [maxColumns]float64))
 	if m.Has&sample.HasMountWaiting != 0 {
 		yield(kindMountWaiting, [maxColumns]float64{m.WaitingTime.Seconds()})
 	}
+}
+
+// PeerID is the ID of a peer's columns.
+func PeerID(p *sample.Peer) string {
+	if p.Accepted {
+		return p.Job + "\x00accepted " + p.Address
+	}
+	return p.Job + "\x00" + p.Address
 }
 
 // jobValues returns the values of kindJob and kindJobNow.

@@ -59,6 +59,9 @@ type Sample struct {
 	// DriverUse is nil where it has not changed. It is immutable.
 	DriverUse *DriverUse `json:"driver_use,omitempty"`
 
+	// Peers holds the peers of all jobs, in readings of connections: about one a second.
+	Peers []Peer `json:"peers,omitempty"`
+
 	// Drives holds all drives of the machine, after a complete round of smartctl.
 	Drives []Drive `json:"drives,omitempty"`
 
@@ -90,7 +93,7 @@ func (s *Sample) Reset() {
 	s.GPUs = s.GPUs[:0]
 	s.GPUProcesses, s.GPUProcessesRead = s.GPUProcesses[:0], false
 	s.GPUDetails, s.DriverUse = s.GPUDetails[:0], nil
-	s.Drives = s.Drives[:0]
+	s.Drives, s.Peers = s.Drives[:0], s.Peers[:0]
 	s.MountCounters, s.MountsRead, s.GPUDirect = s.MountCounters[:0], false, nil
 	s.Schedule = nil
 	s.Latencies = s.Latencies[:0]

@@ -17,6 +17,7 @@ type Snapshot struct {
 	Drives    Sample
 	Latencies Sample
 	Mounts    Sample // MountCounters and GPUDirect
+	Peers     Sample
 
 	Ended []Process // members of a job that ended since Forget; the newest maxEnded
 
@@ -56,6 +57,9 @@ func (n *Snapshot) Learn(s *Sample) {
 		n.Jobs.At = s.At
 		n.Jobs.Jobs = append(n.Jobs.Jobs[:0], s.Jobs...)
 		n.Jobs.Processes = append(n.Jobs.Processes[:0], s.Processes...)
+	}
+	if len(s.Peers) > 0 {
+		n.Peers.At, n.Peers.Peers = s.At, append(n.Peers.Peers[:0], s.Peers...)
 	}
 	if len(s.Drives) > 0 {
 		n.Drives.At, n.Drives.Drives = s.At, append(n.Drives.Drives[:0], s.Drives...)
@@ -105,6 +109,7 @@ func (n *Snapshot) Unfollow(job string) {
 	n.end(others)
 	n.Jobs.Processes = others
 	n.Jobs.Jobs = slices.DeleteFunc(n.Jobs.Jobs, func(j Job) bool { return j.ID == job })
+	n.Peers.Peers = slices.DeleteFunc(n.Peers.Peers, func(p Peer) bool { return p.Job == job })
 }
 
 // end moves processes to Ended that are not among the new ones.
@@ -148,6 +153,7 @@ func (n *Snapshot) Clone() Snapshot {
 	c.GPUs.GPUs = slices.Clone(n.GPUs.GPUs)
 	c.GPUs.GPUProcesses = slices.Clone(n.GPUs.GPUProcesses)
 	c.Drives.Drives = slices.Clone(n.Drives.Drives)
+	c.Peers.Peers = slices.Clone(n.Peers.Peers)
 	c.GPUs.GPUDetails = slices.Clone(n.GPUs.GPUDetails)
 	c.Latencies.Latencies = slices.Clone(n.Latencies.Latencies)
 	c.Mounts.MountCounters = slices.Clone(n.Mounts.MountCounters)

@@ -26,10 +26,11 @@ type member struct {
 	nextFD     int    // start of the next scan of its open files
 	ends       ends   // of pipes
 
-	feeds  bool          // it is a feeder, or a child of one
-	fedAt  time.Duration // Stamp.Mono of the last scan that found that it feeds the job
-	joined bool          // it ran before it fed the job: that time does not count
-	listed listing
+	feeds   bool          // it is a feeder, or a child of one
+	fedAt   time.Duration // Stamp.Mono of the last scan that found that it feeds the job
+	joined  bool          // it ran before it fed the job: that time does not count
+	listed  listing
+	seenFDs bool // all of them were scanned once
 
 	fetched fetched         // at the last scan of threads
 	threads map[int]fetched // by thread, at the last scan

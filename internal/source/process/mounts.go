@@ -65,7 +65,7 @@ func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
 		m := j.members[j.mounts.next%len(j.members)]
 		j.mounts.next++
 		if m.lost == 0 && !m.ended && (all || !j.isQuiet(m)) {
-			budget -= j.mounts.scan(s, m, budget, seen)
+			budget -= j.mounts.scan(s, j, m, budget, seen)
 		}
 	}
 	if len(seen) > 0 {
@@ -73,23 +73,27 @@ func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
 	}
 }
 
-// scan adds the mounts of the member's open files to seen and returns the number of files. Without permission
-// the number is 1.
-func (ms *mounts) scan(s *Source, m *member, budget int, seen map[int]sample.Mount) int {
+// scan adds the mounts of the member's open files to seen, notes its pipes and sockets, and returns the number of files.
+// Without permission the number is 1.
+func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sample.Mount) int {
 	list, files, err := s.filesOf(m.key(), m.nextFD, budget)
 	if err != nil || files == 0 {
 		return 1
 	}
 	for i := range list {
-		if list[i].Pipe != 0 {
+		f := &list[i]
+		if f.Pipe != 0 {
 			continue
 		}
-		if at, found := ms.find(list[i].Mount, m); found && hasData(&at) {
-			seen[list[i].Mount] = at
+		if s.connections.isSocket(*f) {
+			s.connections.want(j, f.Inode, !m.seenFDs && m.start < j.added)
+		} else if at, found := ms.find(f.Mount, m); found && hasData(&at) {
+			seen[f.Mount] = at
 		}
 	}
 	count := min(files, budget)
 	m.ends.learn(list, count, files)
+	m.seenFDs = m.seenFDs || m.nextFD+count >= files
 	m.nextFD = (m.nextFD + count) % files
 	return count
 }
@@ -133,8 +137,8 @@ func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error
 	return list, len(fds), nil
 }
 
-// parseFDInfo parses the lines "pos: number", "flags: octal" and "mnt_id: number" of /proc/PID/fdinfo/FD. moved is
-// false for the position 0. It leaves out folders and files opened with O_PATH.
+// parseFDInfo parses the lines "pos: number", "flags: octal", "mnt_id: number" and "ino: number" of
+// /proc/PID/fdinfo/FD. moved is false for the position 0. It leaves out folders and files opened with O_PATH.
 func parseFDInfo(text []byte) (f OpenFile, moved, ok bool) {
 	for len(text) > 0 {
 		var line []byte
@@ -150,17 +154,23 @@ func parseFDInfo(text []byte) (f OpenFile, moved, ok bool) {
 				flags = flags<<3 | int(digit&7)
 			}
 			if flags&(flagDirectory|flagPath) != 0 {
-				return f, false, false
+				return OpenFile{}, false, false
 			}
 			access := flags & syscall.O_ACCMODE
 			f.Ends = Ends{access != syscall.O_WRONLY, access != syscall.O_RDONLY, flags&flagCloseOnExec == 0}
 		case "mnt_id":
 			id, fits := kernfile.ParseUint(value)
-			f.Mount = int(id)
-			return f, moved, fits && id < 1<<31
+			if !fits || id >= 1<<31 {
+				return OpenFile{}, false, false
+			}
+			f.Mount, ok = int(id), true
+		case "ino":
+			inode, _ := kernfile.ParseUint(value)
+			f.Inode = uint32(inode)
+			return f, moved, ok
 		}
 	}
-	return f, moved, false
+	return f, moved, ok
 }
 
 // pipeOf returns the number of the pipe in the link of an open file, "pipe:[number]"; 0 for any other link.

@@ -66,6 +66,8 @@ type Source struct {
 
 	candidates candidates // processes that a span may name
 
+	connections *connections // nil for the processes of another root
+
 	reader  Reader // with more rights than this process; nil for none
 	asking  []*proc
 	keys    []Key
@@ -88,7 +90,11 @@ type Options struct {
 // machine.
 func New(root string) *Source {
 	root = filepath.Join("/", root)
-	return &Source{root: root, proc: filepath.Join(root, "proc"), caps: cgroup.NewLimits(root)}
+	s := &Source{root: root, proc: filepath.Join(root, "proc"), caps: cgroup.NewLimits(root)}
+	if root == "/" {
+		s.connections = newConnections()
+	}
+	return s
 }
 
 // Add follows the tree of processes below pid, or the cgroup if opts has one, under the name id. After an error the job
@@ -185,6 +191,7 @@ func (s *Source) Remove(id string) {
 	s.jobs = slices.DeleteFunc(s.jobs, func(j *job) bool {
 		if j.id == id {
 			s.closeJob(j)
+			s.connections.leave(j)
 		}
 		return j.id == id
 	})
@@ -241,6 +248,7 @@ func (s *Source) Read(out *sample.Sample) error {
 		problems.AddAll(&j.problems)
 	}
 	s.readCandidates(out, now.Mono)
+	problems.Add(s.connections.read(out, now.Mono))
 	return problems.Err()
 }
 
@@ -251,6 +259,7 @@ func (s *Source) Close() {
 	for _, j := range slices.Concat(s.jobs, s.candidates.jobs) {
 		s.closeJob(j)
 	}
+	s.connections.close()
 }
 
 func (s *Source) closeJob(j *job) {

@@ -36,10 +36,9 @@ const (
 	idSize         = 48 // struct inet_diag_sockid
 	oldRequestSize = 60 // struct inet_diag_req
 
-	listAll    = 18 // TCPDIAG_GETSOCK: as the newer request, of all families in one walk
-	byFamily   = 20 // SOCK_DIAG_BY_FAMILY
-	infoAttr   = 2  // INET_DIAG_INFO
-	cgroupAttr = 21 // INET_DIAG_CGROUP_ID
+	listAll  = 18 // TCPDIAG_GETSOCK: as the newer request, of all families in one walk
+	byFamily = 20 // SOCK_DIAG_BY_FAMILY
+	infoAttr = 2  // INET_DIAG_INFO
 )
 
 // states are those of connections, and of sockets that listen (include/net/tcp_states.h).
@@ -68,7 +67,9 @@ func (s *Source) Refresh(socket *Socket) (open bool, err error) {
 	order.PutUint32(body[4:], states)
 	copy(body[8:8+idSize], socket.id[:])
 	err = s.ask(request, func(found *Socket) {
-		open = found.Cookie == socket.Cookie
+		if open = found.Cookie == socket.Cookie && found.counts; !open {
+			return // only its ports are kept for a while
+		}
 		if found.Inode == 0 { // its process has closed it, and the kernel sends the rest
 			found.Inode = socket.Inode
 		}
@@ -222,13 +223,9 @@ func (s *Socket) parse(body []byte) bool {
 		if length < attrSize || length > len(rest) {
 			return false
 		}
-		switch value := rest[attrSize:length]; order.Uint16(rest[2:]) {
-		case infoAttr:
-			s.info(value)
-		case cgroupAttr:
-			if len(value) >= 8 {
-				s.Cgroup = order.Uint64(value)
-			}
+		if order.Uint16(rest[2:]) == infoAttr {
+			s.counts = true
+			s.info(rest[attrSize:length])
 		}
 		rest = rest[min(align(length), len(rest)):]
 	}

@@ -20,3 +20,6 @@ func (*Source) Refresh(*Socket) (bool, error) { return false, errSystem }
 
 // Close does nothing.
 func (*Source) Close() {}
+
+// MountID returns 0.
+func MountID() int { return 0 }

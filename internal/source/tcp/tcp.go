@@ -11,7 +11,6 @@ import (
 type Socket struct {
 	Cookie    uint64 // unique among all sockets since boot
 	Inode     uint32 // as in /proc/PID/fd; 0 of one that no process has open
-	Cgroup    uint64 // inode of the cgroup v2 that it was made in; 0 where the kernel does not tell
 	Local     netip.AddrPort
 	Remote    netip.AddrPort
 	Listening bool
@@ -26,6 +25,7 @@ type Socket struct {
 	Unread       uint32        // bytes received that the program has not read
 	ReceiveSpace uint32        // bytes that the peer may send ahead at most; 0 where it is not known
 
+	counts bool     // it has the counters
 	family uint8    // of the kernel
 	id     [48]byte // struct inet_diag_sockid
 }
