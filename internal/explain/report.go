@@ -44,6 +44,7 @@ type Report struct {
 	SlowDevice       *slowDevice      `json:"slow_device,omitempty"`
 	OtherReaders     int              `json:"windows_on_its_disks,omitempty"`
 	Mounts           []mount          `json:"mounts,omitempty"`
+	Peers            []peer           `json:"peers,omitempty"`
 	Pressure         *pressure        `json:"pressure,omitempty"`
 	StorageStalls    []stretch        `json:"storage_stalls,omitempty"`
 	UncertaintyRatio *float64         `json:"uncertainty_ratio,omitempty"`
@@ -114,6 +115,7 @@ type stall struct {
 	Storage float64  `json:"storage_s"`
 	CPU     *float64 `json:"cpu_s,omitempty"`
 	Other   float64  `json:"other_s"`
+	Network float64  `json:"network_s,omitempty"` // part of Other
 	Reasons []reason `json:"other_reasons,omitempty"`
 }
 
@@ -131,6 +133,9 @@ type whatIf struct {
 	TwiceWorkers  float64 `json:"twice_the_workers,omitempty"`
 	TwoWorkers    float64 `json:"two_workers_at_most,omitempty"`
 	TwiceGPU      float64 `json:"gpu_twice_as_fast,omitempty"`
+	NoNetwork     float64 `json:"no_network,omitempty"`
+	NoNetworkLow  float64 `json:"no_network_low,omitempty"`
+	NoNetworkHigh float64 `json:"no_network_high,omitempty"`
 }
 
 // ownIO is what the program itself moved. Disks count that of all programs.
@@ -195,6 +200,30 @@ type limit struct {
 	Writes     uint64              `json:"writes,omitempty"`
 }
 
+// peer is the other end of TCP connections.
+type peer struct {
+	Address     string  `json:"address"`
+	Process     string  `json:"process,omitempty"`  // of this machine
+	Accepted    bool    `json:"accepted,omitempty"` // peers connected to the program
+	Serves      bool    `json:"serves_data,omitempty"`
+	Waited      float64 `json:"waited_s,omitempty"`
+	Received    uint64  `json:"received_bytes"`
+	Sent        uint64  `json:"sent_bytes"`
+	Messages    uint64  `json:"messages_sent,omitempty"`
+	Connections int     `json:"connections,omitempty"` // open at the end
+	Opened      uint64  `json:"connections_opened,omitempty"`
+	RTT         float64 `json:"min_rtt_s,omitempty"`
+}
+
+func newPeers(uses []window.PeerUse) (all []peer) {
+	for i := range uses {
+		p := &uses[i]
+		all = append(all, peer{p.Address, p.Process, p.Accepted, p.Serves, p.Waited.Seconds(), p.Received, p.Sent, p.Messages,
+			p.Connections, p.Opened, p.RTT.Seconds()})
+	}
+	return all
+}
+
 type pressure struct {
 	Some float64 `json:"io_some_s"`
 	Full float64 `json:"io_full_s"`
@@ -243,7 +272,8 @@ func NewReport(r *window.Report) *Report {
 		out.SpeedupLow, out.SpeedupHigh = r.SpeedupLow, r.SpeedupHigh
 	}
 	if w := r.WhatIf; w != nil {
-		out.WhatIf = &whatIf{w.NoStorage, w.Low, w.High, twiceWorkers(r), w.TwoWorkers, twiceGPU(r)}
+		out.WhatIf = &whatIf{w.NoStorage, w.Low, w.High, twiceWorkers(r), w.TwoWorkers, twiceGPU(r),
+			w.NoNetwork, w.NetworkLow, w.NetworkHigh}
 	}
 	if r.Recent != nil {
 		out.Recent = &recent{window.RecentTime.Seconds(), r.Recent.Verdict, Finding(r.Recent)}
@@ -266,6 +296,7 @@ func NewReport(r *window.Report) *Report {
 	if r.SlowDevice != nil {
 		out.SlowDevice = newSlowDevice(r.SlowDevice)
 	}
+	out.Peers = newPeers(r.Peers)
 	out.Mounts = newMounts(r)
 	for _, s := range r.Stalls {
 		out.StorageStalls = append(out.StorageStalls, stretch{r.Wall(s.Start), (s.End - s.Start).Seconds()})
@@ -275,7 +306,7 @@ func NewReport(r *window.Report) *Report {
 
 func (out *Report) addLedger(r *window.Report) {
 	out.Evidence, out.NoSchedule = r.Evidence, r.NoSchedule
-	out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds()}
+	out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds(), Network: r.Network.Seconds()}
 	for _, x := range reasons(r) {
 		out.Stall.Reasons = append(out.Stall.Reasons, reason{x.Kind, x.Name, x.Time.Seconds()})
 	}

@@ -99,6 +99,9 @@ func (a *axis) level(s Series, c *column, p Point) (level, bool) {
 	if v, ok := p.Edge.value(c); ok {
 		return level{v, v, v}, true
 	}
+	if p.At < c.since && s.kind() == kindPeer { // the axis begins with the first peer of all
+		return level{}, true
+	}
 	for i := range c.tiers {
 		t := &a.tiers[i]
 		if p.At < c.since && t.covers(p.At) {

@@ -21,6 +21,7 @@ type Scheduled struct {
 	GainLow     time.Duration    // as Gain, if the kernel's work to fetch data stayed
 	GainWorkers time.Duration    // time that twice the readers would have saved
 	GainGPU     time.Duration    // time that a GPU twice as fast would have saved
+	GainNetwork time.Duration    // time that instant storage and peers that send at once would have saved
 	Fed         time.Duration    // in which the leading thread waited for one that reads data
 	Work        time.Duration    // CPU time of the job, without fetching data
 	Other       [8]time.Duration // parts of other, in the order of OtherGPU and the series after it
@@ -64,7 +65,7 @@ func eachLedger(totals []LedgerTotals, yield func(key groupKey, values [maxColum
 		if s := l.Scheduled; s != nil {
 			v = [maxColumns]float64{
 				s.Time.Seconds(), s.GainLow.Seconds(), s.GainWorkers.Seconds(), s.GainGPU.Seconds(), s.Work.Seconds(),
-				s.Fed.Seconds(),
+				s.Fed.Seconds(), s.GainNetwork.Seconds(),
 			}
 			yield(groupKey{kindScheduled, l.ID}, v)
 			for k, other := range s.Other {

@@ -60,6 +60,7 @@ const (
 	LedgerGainGPU     // s, that a GPU twice as fast would have saved
 	LedgerWork        // core-seconds of work of the job's threads, without fetching data
 	LedgerFed         // s, in which the leading thread waited for one that reads data
+	LedgerGainNetwork // s, that instant storage and peers that send at once would have saved
 
 	OtherGPU     // s, parts of other, by ledger of a job: in a call of the GPU's driver
 	OtherNetwork // in a socket
@@ -177,7 +178,7 @@ var layout = [...]struct {
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
-	kindScheduled:   {ledgerAxis, LedgerScheduled, 6},
+	kindScheduled:   {ledgerAxis, LedgerScheduled, 7},
 	kindOther:       {ledgerAxis, OtherGPU, 8},
 	kindLayer:       {diskAxis, LayerReadIOs, 8},
 

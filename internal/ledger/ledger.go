@@ -28,6 +28,9 @@ type Estimator interface {
 	// to another; "" if it did not.
 	Reason(id string, kind chain.ReasonKind, from, to time.Duration) string
 
+	// Waits lists what it waited for in such calls, in no order.
+	Waits(id string, kind chain.ReasonKind, from, to time.Duration) []Wait
+
 	// Estimate adds the present estimate of the totals at an edge to the edge, and keeps no other trace of it.
 	Estimate(edge history.Point)
 }

@@ -21,7 +21,16 @@ type namedTime struct {
 
 type named struct {
 	chain.Reason
-	time float64 // s; in names.all, old evidence fades
+	time  float64 // s; in names.all, old evidence fades
+	times float64 // how often it was waited for, as time
+}
+
+// Wait is what a target's leading thread waited for, by what it is known of. Only shares of Time and Times have a
+// meaning: of a long interval, it is what the last minutes had.
+type Wait struct {
+	chain.Reason
+	Time  float64
+	Times float64 // waits
 }
 
 const (
@@ -36,6 +45,7 @@ const (
 func (n *names) learn(b *block, leader int, from, to time.Duration) {
 	kept := n.all[:0]
 	for _, known := range n.all {
+		known.times *= fading
 		if known.time *= fading; known.time > tooLittle {
 			kept = append(kept, known)
 		}
@@ -45,7 +55,7 @@ func (n *names) learn(b *block, leader int, from, to time.Duration) {
 	for i := range b.pieces {
 		p := &b.pieces[i]
 		if p.Kind == chain.Other {
-			of = add(of, named{b.timeline.Reason(leader, p), (p.To - p.From).Seconds() * b.idle[b.classOf(i)]})
+			of = add(of, named{b.timeline.Reason(leader, p), (p.To - p.From).Seconds() * b.idle[b.classOf(i)], 1})
 		}
 	}
 	for _, one := range of {
@@ -71,6 +81,7 @@ func add(list []named, one named) []named {
 	for i := range list {
 		if list[i].Reason == one.Reason {
 			list[i].time += one.time
+			list[i].times += one.times
 			return list
 		}
 		if list[i].time < list[least].time {
@@ -90,7 +101,20 @@ func add(list []named, one named) []named {
 // of returns the name with the most time of a kind from one moment to another. Of an interval that it does not
 // remember, it is that of the last minutes.
 func (n *names) of(kind chain.ReasonKind, from, to time.Duration) string {
-	var list []named
+	return largest(n.list(kind, from, to), kind)
+}
+
+// waits lists the names of a kind from one moment to another, as of does.
+func (n *names) waits(kind chain.ReasonKind, from, to time.Duration) (waits []Wait) {
+	for _, known := range n.list(kind, from, to) {
+		if known.Kind == kind {
+			waits = append(waits, Wait{known.Reason, known.time, known.times})
+		}
+	}
+	return waits
+}
+
+func (n *names) list(kind chain.ReasonKind, from, to time.Duration) (list []named) {
 	for i := range n.recent {
 		if one := &n.recent[i]; one.Kind == kind && one.from < to && one.to > from && from >= n.dropped {
 			list = add(list, one.named)
@@ -99,7 +123,7 @@ func (n *names) of(kind chain.ReasonKind, from, to time.Duration) string {
 	if len(list) == 0 {
 		list = n.all
 	}
-	return largest(list, kind)
+	return list
 }
 
 // largest names a kind of reasons.

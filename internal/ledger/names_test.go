@@ -9,7 +9,7 @@ import (
 )
 
 func waited(n *names, from, to time.Duration, name string, seconds float64) {
-	one := named{chain.Reason{Kind: chain.ForNetwork, Name: name}, seconds}
+	one := named{chain.Reason{Kind: chain.ForNetwork, Name: name}, seconds, 1}
 	n.all = add(n.all, one)
 	n.remember(namedTime{from, to, one})
 }

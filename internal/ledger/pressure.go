@@ -64,6 +64,16 @@ func (e *Pressure) Reason(id string, kind chain.ReasonKind, from, to time.Durati
 	return ""
 }
 
+// Waits lists what a target's leading thread waited for in calls of a kind, from one moment to another.
+func (e *Pressure) Waits(id string, kind chain.ReasonKind, from, to time.Duration) []Wait {
+	for _, a := range e.accounts {
+		if a.totals.ID == id {
+			return a.schedule.names.waits(kind, from, to)
+		}
+	}
+	return nil
+}
+
 // keepSchedule is how long the states of threads are kept: until every GPU's driver has reported its samples.
 const keepSchedule = history.Lag + 2*time.Second
 

@@ -24,7 +24,7 @@ type schedule struct {
 	known  bool             // the waits were learned before the first block was divided
 	period time.Duration    // of the driver's samples
 	clock  []checkpoint     // in the order of time
-	ahead  [4]time.Duration // by which each clock was faster than the time; see saved
+	ahead  [5]time.Duration // by which each clock was faster than the time; see saved
 	names  *names           // nil for a copy that looks ahead
 
 	horizon history.Point // what is divided in cells now ends here; zero if there is one cell
@@ -125,7 +125,7 @@ func (s *schedule) clocksAt(at time.Duration) chain.Times {
 	case i == 0: // unknown, so nothing is saved
 		first := s.clock[0]
 		early := first.at - at
-		return first.With(chain.Times{Memory: early, Pending: early, Workers: early, GPU: early}, minus)
+		return first.With(chain.Times{Memory: early, Pending: early, Workers: early, GPU: early, Network: early}, minus)
 	case i == len(s.clock):
 		return s.clock[i-1].Times
 	}
@@ -150,7 +150,7 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 		return parts{}, (p.At - a.at).Seconds()
 	}
 	if !s.begun {
-		s.begun, s.done, s.ahead = true, a.at, [4]time.Duration{}
+		s.begun, s.done, s.ahead = true, a.at, [5]time.Duration{}
 		s.sums = sums{clocks: s.clocksAt(a.at)}
 		s.given = s.sums
 	}
@@ -172,6 +172,7 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 	total.GainLow += saved(length, of.clocks.Pending, &s.ahead[0]) + seconds(inTurn)
 	total.GainWorkers += saved(length, of.clocks.Workers, &s.ahead[1])
 	total.GainGPU += saved(length, of.clocks.GPU, &s.ahead[2])
+	total.GainNetwork += saved(length, of.clocks.Network, &s.ahead[4]) + seconds(inTurn)
 	total.Work += of.clocks.Work
 	total.Fed += seconds(of.fed)
 	a.totals.Scheduled = &total

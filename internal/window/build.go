@@ -28,6 +28,11 @@ type Machine struct {
 	// reason, in the order of history.OtherGPU and the series after it; nil without evidence of the scheduler.
 	OtherName func(gpu string, kind int) string
 
+	// Waits lists what that thread waited for from the network, by GPU; nil without such evidence.
+	Waits func(gpu string) []Wait
+
+	Peers []sample.Peer // of the job, as they were read last
+
 	Guessed    bool   // the scheduler's evidence is of switches alone
 	NoSchedule string // why the scheduler's evidence is not there, as in Report; "" if it is, or if that is unknown
 
@@ -82,6 +87,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	b.boundStorage()
 	b.slowDevice()
 	b.latencies()
+	b.network()
 	b.judge()
 	b.uses()
 	b.findings()

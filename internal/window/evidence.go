@@ -47,10 +47,15 @@ func (b *builder) evidence() {
 // scheduled sums a column of the ledgers over the GPUs, in seconds.
 func (b *builder) scheduled(s history.Series) (sum float64) {
 	for _, gpu := range b.ledgers() {
-		grown, _ := b.between(s, ledger.ID(b.machine.Target.Job, gpu))
-		sum += grown.Value
+		sum += b.scheduledOf(s, gpu)
 	}
 	return sum
+}
+
+// scheduledOf returns the growth of a column of one GPU's ledger, in seconds.
+func (b *builder) scheduledOf(s history.Series, gpu string) float64 {
+	grown, _ := b.between(s, ledger.ID(b.machine.Target.Job, gpu))
+	return grown.Value
 }
 
 // ledgers lists the GPUs with ledgers; a single "" without a GPU.

@@ -27,6 +27,7 @@ type Report struct {
 	Evidence     Evidence      // "" without a ledger
 	NoSchedule   string        // why it is not FromSchedule, and what would change that, without a period; "" if unknown
 	OtherReasons []OtherReason // the largest first, at most three; only if the Evidence is Followed
+	Network      time.Duration // part of Other: waiting for data from peers that serve data; 0 unless the Evidence is Followed
 	WhatIf       *WhatIf       // nil unless the Evidence is Followed
 
 	Ledgers []GPULedger // of each GPU, if there are several
@@ -37,7 +38,7 @@ type Report struct {
 	Verdict     Verdict
 	Missing     []Missing // what the report lacks
 	Uncertainty float64   // half the width of the widest part of the ledger, as a share of the window's GPU time
-	Speedup     float64   // the speed-up with instant storage, about; 0 if unknown
+	Speedup     float64   // the speed-up with instant storage, or of NetworkBound with peers that send at once; 0 if unknown
 	SpeedupLow  float64   // its range; 0 if unknown
 	SpeedupHigh float64   // 0 if only SpeedupLow is known
 	Interrupted bool      // a counter restarted, a device was added or removed, or readings are missing
@@ -65,6 +66,7 @@ type Report struct {
 	Mounts       []sample.Mount
 	MountUses    []MountUse // of the Mounts that the kernel counts: first that on which operations took longest
 	Fetch        *Fetch     // how the job read from its Mounts; nil if unknown
+	Peers        []PeerUse  // over TCP: those that were waited for longest first, at most eight
 	Load         Load       // of a model load
 	CPUUsed      float64    // share of the time of all cores with work of any process; 0 if unknown
 	Storms       []Storm    // I/O storms that were detected as this window ended
@@ -165,6 +167,7 @@ func (r *Report) Shares() Shares {
 		Storage: r.Storage.Seconds() / total,
 		CPU:     (r.CPU + r.BusiestCore).Seconds() / total,
 		Other:   (r.Other - r.BusiestCore).Seconds() / total,
+		Network: r.Network.Seconds() / total,
 	}
 }
 

@@ -6,6 +6,7 @@ type Verdict string
 const (
 	GPUBound     Verdict = "gpu_bound"
 	StorageBound Verdict = "storage_bound"
+	NetworkBound Verdict = "network_bound"
 	CPUBound     Verdict = "cpu_bound"
 	Mixed        Verdict = "mixed"
 	Unknown      Verdict = "unknown"
@@ -13,7 +14,11 @@ const (
 
 // Valid reports whether v is one of the verdicts.
 func (v Verdict) Valid() bool {
-	return v == GPUBound || v == StorageBound || v == CPUBound || v == Mixed || v == Unknown
+	switch v {
+	case GPUBound, StorageBound, NetworkBound, CPUBound, Mixed, Unknown:
+		return true
+	}
+	return false
 }
 
 // Thresholds of the verdict, as shares of the window's GPU time. docs/verdicts.md has the same numbers; a test
@@ -21,8 +26,8 @@ func (v Verdict) Valid() bool {
 var Thresholds = struct {
 	Busy  float64 // gpu_bound from here
 	Stall float64 // the smallest stall that counts
-	Ratio float64 // storage_bound or cpu_bound if one stall is this many times the other
-	Other float64 // unknown if unexplained idle time reaches this, and Ratio times the larger stall
+	Ratio float64 // storage_bound, network_bound or cpu_bound if one stall is this many times any other
+	Other float64 // unknown if the rest of other reaches this, and Ratio times the largest stall
 	Slow  float64 // slow if storage took more than this
 	Doubt float64 // unknown if the ledger is less certain than this
 }{Busy: 0.9, Stall: 0.15, Ratio: 2, Other: 0.5, Slow: 0.5, Doubt: 0.2}
@@ -30,22 +35,30 @@ var Thresholds = struct {
 // Shares are the parts of a ledger as shares of its time. They add up to one.
 type Shares struct {
 	Busy, Storage, CPU, Other float64
+
+	Network float64 // part of Other
 }
 
 // Verdict applies the rule of docs/verdicts.md.
 func (s Shares) Verdict() Verdict {
 	t := &Thresholds
-	larger := max(s.Storage, s.CPU)
+	largest := max(s.Storage, s.CPU, s.Network)
+	rest := s.Other - s.Network
+	alone := func(stall, one, another float64) bool {
+		return stall >= t.Stall && stall >= t.Ratio*max(one, another)
+	}
 	switch {
 	case s.Busy >= t.Busy:
 		return GPUBound
-	case s.Other >= t.Other && s.Other >= t.Ratio*larger:
+	case rest >= t.Other && rest >= t.Ratio*largest:
 		return Unknown
-	case s.Storage >= t.Stall && s.Storage >= t.Ratio*s.CPU:
+	case alone(s.Storage, s.CPU, s.Network):
 		return StorageBound
-	case s.CPU >= t.Stall && s.CPU >= t.Ratio*s.Storage:
+	case alone(s.Network, s.CPU, s.Storage):
+		return NetworkBound
+	case alone(s.CPU, s.Storage, s.Network):
 		return CPUBound
-	case larger >= t.Stall:
+	case largest >= t.Stall:
 		return Mixed
 	default:
 		return Unknown

@@ -9,6 +9,9 @@ type WhatIf struct {
 	Workers    float64 // twice as many threads or processes that read ahead, if the disk can serve them
 	TwoWorkers float64 // two of them where the leading thread reads itself, at most
 	GPU        float64 // a GPU twice as fast
+
+	NoNetwork               float64 // peers that send at once, and storage without waiting; 0 unless peers that serve data were waited for
+	NetworkLow, NetworkHigh float64 // its range, as Low and High
 }
 
 const (
@@ -32,11 +35,7 @@ const (
 // than its threads need all cores.
 func (b *builder) whatIf() {
 	total := b.GPUTime().Seconds()
-	shortest := b.Busy.Seconds()
-	if b.machine.Cores > 0 {
-		work := b.scheduled(history.LedgerWork) / float64(b.machine.Cores) // each GPU's ledger has all of it
-		shortest = max(shortest, work)
-	}
+	shortest := b.shortest()
 	faster := func(gain, shortest float64) float64 { return total / max(total-gain, shortest, total/1000) }
 	b.Gain = seconds(max(0, min(b.Gain.Seconds(), total-shortest)))
 	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest)}
@@ -62,8 +61,41 @@ func (b *builder) whatIf() {
 	}
 }
 
-// speedup sets the speed-up without storage, and its range.
+// noNetwork sets what the replay predicts with peers that send at once.
+func (b *builder) noNetwork() {
+	total := b.GPUTime().Seconds()
+	shortest := b.shortest()
+	gain := max(0, min(b.scheduled(history.LedgerGainNetwork), total-shortest))
+	likely := total - gain
+	b.WhatIf.NoNetwork = total / max(likely, total/1000)
+	u := unsure{
+		total: total, likely: likely, pending: likely, work: workDoubt,
+		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(), shared: b.CPUUsed,
+		dark: max(0, total-b.scheduled(history.LedgerScheduled)),
+	}
+	short, long := u.durations()
+	b.WhatIf.NetworkLow, b.WhatIf.NetworkHigh = max(1, total/long), max(b.WhatIf.NoNetwork, total/short)
+}
+
+// shortest is how long the GPU and all cores worked, in seconds: no window can be shorter.
+func (b *builder) shortest() float64 {
+	shortest := b.Busy.Seconds()
+	if b.machine.Cores > 0 {
+		work := b.scheduled(history.LedgerWork) / float64(b.machine.Cores) // each GPU's ledger has all of it
+		shortest = max(shortest, work)
+	}
+	return shortest
+}
+
+// speedup sets the speed-up without storage, and its range. Of a window that waits for the network it is that without
+// the network.
 func (b *builder) speedup(total float64) {
+	if b.Verdict == NetworkBound {
+		if w := b.WhatIf; w != nil && w.NoNetwork > 0 {
+			b.Speedup, b.SpeedupLow, b.SpeedupHigh = w.NoNetwork, w.NetworkLow, w.NetworkHigh
+		}
+		return
+	}
 	b.Speedup = total / (total - b.Gain.Seconds())
 	if w := b.WhatIf; w != nil {
 		b.SpeedupLow, b.SpeedupHigh = w.Low, w.High

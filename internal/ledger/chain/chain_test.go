@@ -252,11 +252,11 @@ func TestWalk(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	for want, e := range map[Reason]sample.ThreadEvent{
-		{ForNetwork, "receiving from 10.0.0.7:443 over TCP"}: receive,
-		{ForLock, "futex"}:                 futex,
-		{ForTimer, "sleep in the program"}: nap,
-		{ForPipe, "reading a pipe"}:        pipe,
-		{ForGPU, "GPU driver"}:             {State: sample.StateAsleep, Syscall: 16, File: sample.CharDevice, Detail: 195 << 8},
+		{ForNetwork, "receiving from 10.0.0.7:443 over TCP", "10.0.0.7:443"}: receive,
+		{Kind: ForLock, Name: "futex"}:                                       futex,
+		{Kind: ForTimer, Name: "sleep in the program"}:                       nap,
+		{Kind: ForPipe, Name: "reading a pipe"}:                              pipe,
+		{Kind: ForGPU, Name: "GPU driver"}:                                   {State: sample.StateAsleep, Syscall: 16, File: sample.CharDevice, Detail: 195 << 8},
 	} {
 		s := &script{}
 		s.began(0, 1, 0)

@@ -13,6 +13,7 @@ const (
 	pending                   // no waiting for storage, but the kernel's work
 	workers                   // twice as many threads that read
 	gpu                       // a GPU twice as fast
+	network                   // neither storage nor waiting for what peers send
 	scenarios int      = iota
 )
 
@@ -66,7 +67,7 @@ const maxUnproved = 100 * time.Millisecond
 // lengths returns how long a segment takes in each scenario, if no thread ended it.
 func (th *thread) lengths(s *segment) (of [scenarios]time.Duration) {
 	length := s.to - s.from
-	of = [scenarios]time.Duration{length, length, length, length}
+	of = [scenarios]time.Duration{length, length, length, length, length}
 	l, leads := th.job.leading[th.tid]
 	part := func(share float64) time.Duration { return time.Duration(float64(length) * share) }
 	switch s.kind {
@@ -83,12 +84,18 @@ func (th *thread) lengths(s *segment) (of [scenarios]time.Duration) {
 	case storage, readyAfterStorage:
 		of[memory], of[pending] = 0, 0
 	case asleep:
+		if s.receives {
+			of[network] = 0
+		}
 		if leads {
 			of[gpu] -= part(l.sleeping / 2)
 		}
 	}
 	if th.reads && !leads && s.kind != asleep {
 		of[workers] /= 2
+	}
+	if s.kind != asleep {
+		of[network] = of[memory]
 	}
 	return of
 }
@@ -156,7 +163,9 @@ func (th *thread) progress(t *Timeline, from, to time.Duration, depth int) (sum 
 		add(th.segments[i])
 	}
 	if th.died == 0 {
-		add(segment{from: th.since, to: to, kind: th.openKind()})
+		open := segment{from: th.since, to: to, kind: th.openKind()}
+		open.receives = open.kind == asleep && t.reasons.get(th.pause.reason).From != ""
+		add(open)
 	}
 	return sum
 }
@@ -189,7 +198,7 @@ func (t *Timeline) clocksAt(creator int, j *jobTimes, at time.Duration) clocks {
 		return th.clocksAt(t, at)
 	}
 	if len(j.threads) == 0 {
-		same := [scenarios]time.Duration{at, at, at, at}
+		same := [scenarios]time.Duration{at, at, at, at, at}
 		return clocks{same, same}
 	}
 	var latest clocks

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"net/netip"
 	"strconv"
 	"strings"
 	"unicode"
@@ -54,7 +55,7 @@ func (t *Timeline) wokenBy(id reasonID, e *sample.ThreadEvent) reasonID {
 		why.Name += " from " + who
 	case why.Kind == ForPipe:
 		why.Name += " to " + who
-	case why.Kind == ForNetwork && strings.HasSuffix(why.Name, "socket"):
+	case why.Kind == ForNetwork && (strings.HasSuffix(why.Name, "socket") || local(why.From)):
 		why.Name += " of " + who
 	case why.Kind == ForChild:
 		why.Name += " " + who
@@ -64,6 +65,12 @@ func (t *Timeline) wokenBy(id reasonID, e *sample.ThreadEvent) reasonID {
 		return id
 	}
 	return t.reason(why)
+}
+
+// local reports whether the other end of a connection is a process of this machine.
+func local(address string) bool {
+	peer, err := netip.ParseAddrPort(address)
+	return err == nil && peer.Addr().IsLoopback()
 }
 
 // ReasonKind returns the kind of a piece's reason.

@@ -74,4 +74,6 @@ func (r *reasons) get(id reasonID) Reason {
 }
 
 // stolen is the reason of time that the hypervisor stole.
-func (t *Timeline) stolen() reasonID { return t.reason(Reason{ForSteal, "stolen by the hypervisor"}) }
+func (t *Timeline) stolen() reasonID {
+	return t.reason(Reason{Kind: ForSteal, Name: "stolen by the hypervisor"})
+}

@@ -11,6 +11,7 @@ import (
 type Reason struct {
 	Kind ReasonKind
 	Name string
+	From string // of a wait for data over TCP: the peer's address, "10.0.0.7:443"; else ""
 }
 
 // ReasonKind is a kind of reason. The order is that of history.OtherGPU and the series after it.
@@ -39,56 +40,64 @@ const nvidiaMajor = 195
 func reasonOf(p *pause, e *sample.ThreadEvent) Reason {
 	switch p.call {
 	case lockCall:
-		return Reason{ForLock, "futex"}
+		return Reason{Kind: ForLock, Name: "futex"}
 	case flockCall:
-		return Reason{ForLock, "lock of a file"}
+		return Reason{Kind: ForLock, Name: "lock of a file"}
 	case sleepCall:
-		return Reason{ForTimer, "sleep in the program"}
+		return Reason{Kind: ForTimer, Name: "sleep in the program"}
 	case childCall:
-		return Reason{ForChild, "child process"}
+		return Reason{Kind: ForChild, Name: "child process"}
 	case connectCall:
-		return Reason{ForNetwork, "connecting" + to(e.Peer)}
+		return Reason{Kind: ForNetwork, Name: "connecting" + to(e.Peer)}
 	case acceptCall:
-		return Reason{ForNetwork, "waiting for a connection"}
+		return Reason{Kind: ForNetwork, Name: "waiting for a connection"}
 	case sendCall:
-		return Reason{ForNetwork, "sending" + to(e.Peer)}
+		return Reason{Kind: ForNetwork, Name: "sending" + to(e.Peer)}
 	case receiveCall:
-		return Reason{ForNetwork, "receiving" + from(e.Peer)}
+		return receiving(e.Peer)
 	case pollCall:
 		if e.File == sample.NoFile || e.File == sample.OtherFile {
-			return Reason{ForEvent, "poll of several files"}
+			return Reason{Kind: ForEvent, Name: "poll of several files"}
 		}
 	}
 	switch e.File {
 	case sample.Socket:
 		if p.call == writeCall {
-			return Reason{ForNetwork, "sending" + to(e.Peer)}
+			return Reason{Kind: ForNetwork, Name: "sending" + to(e.Peer)}
 		}
-		return Reason{ForNetwork, "receiving" + from(e.Peer)}
+		return receiving(e.Peer)
 	case sample.Pipe:
 		if p.call == writeCall {
-			return Reason{ForPipe, "writing to a pipe"}
+			return Reason{Kind: ForPipe, Name: "writing to a pipe"}
 		}
-		return Reason{ForPipe, readingPipe}
+		return Reason{Kind: ForPipe, Name: readingPipe}
 	case sample.CharDevice:
 		if e.Detail>>8 == nvidiaMajor || p.call == ioctlCall {
-			return Reason{ForGPU, "GPU driver"}
+			return Reason{Kind: ForGPU, Name: "GPU driver"}
 		}
-		return Reason{ForEvent, "character device"}
+		return Reason{Kind: ForEvent, Name: "character device"}
 	}
 	switch {
 	case p.call == noCall:
-		return Reason{ForEvent, "page fault"}
+		return Reason{Kind: ForEvent, Name: "page fault"}
 	case e.State == sample.StateStopped:
-		return Reason{ForEvent, "stopped by a signal"}
+		return Reason{Kind: ForEvent, Name: "stopped by a signal"}
 	case e.File == sample.OtherFile:
-		return Reason{ForEvent, "event"}
+		return Reason{Kind: ForEvent, Name: "event"}
 	}
-	return Reason{ForEvent, "system call " + strconv.Itoa(e.Syscall)}
+	return Reason{Kind: ForEvent, Name: "system call " + strconv.Itoa(e.Syscall)}
 }
 
-func from(peer string) string { return " from " + socket(peer) }
-func to(peer string) string   { return " to " + socket(peer) }
+// receiving is the reason of a wait for what a peer sends.
+func receiving(peer string) Reason {
+	why := Reason{Kind: ForNetwork, Name: "receiving from " + socket(peer)}
+	if address, ok := strings.CutSuffix(why.Name[len("receiving from "):], " over TCP"); ok {
+		why.From = address
+	}
+	return why
+}
+
+func to(peer string) string { return " to " + socket(peer) }
 
 func socket(peer string) string {
 	switch {

@@ -100,6 +100,7 @@ type segment struct {
 	waker    int32
 	kind     kind
 	serves   bool // of ready: what took the CPU may have served storage
+	receives bool // asleep until a peer sent something over TCP
 	spins    bool // running until it yielded its CPU: it looks for work again and again
 	reason   reasonID
 	slow     float32 // share of running that a pause before it took, which would not be there without storage
@@ -258,7 +259,8 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	if by := t.causeOf(&p, e); by != 0 {
 		s.kind, s.waker = asleep, int32(by)
 		t.threads[by].proved()
-	} else if p.kind == asleep && e.WakerKind == sample.UserThread && t.threads[e.Waker] == nil {
+	} else if p.kind == asleep && (e.WakerKind == sample.UserThread || e.WakerKind == sample.SoftIRQ) &&
+		t.threads[e.Waker] == nil {
 		s.reason = t.wokenBy(s.reason, e)
 	} else if p.kind == asleep && p.call == noCall && e.WakerKind != sample.UserThread {
 		s.kind = storage // a page fault that something in the kernel ended
@@ -310,6 +312,7 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	}
 	th.pass(t, at, &s)
 	s.from, s.to = th.since, at
+	s.receives = s.kind == asleep && s.waker == 0 && t.reasons.get(s.reason).From != ""
 	th.warm(&s)
 	was := th.clocks.at[memory]
 	th.clocks.add(t, th, &s)

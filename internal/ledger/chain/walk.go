@@ -170,7 +170,7 @@ func (w *walker) open(th *thread, from, to time.Duration) {
 	s := segment{kind: th.openKind(), reason: th.pause.reason}
 	switch {
 	case th.died != 0 && from >= th.died:
-		s = segment{kind: asleep, reason: w.reason(Reason{ForChild, "child process"})}
+		s = segment{kind: asleep, reason: w.reason(Reason{Kind: ForChild, Name: "child process"})}
 	case s.kind == asleep:
 		if next := w.expected(th); next != nil {
 			s.waker = int32(next.tid)
@@ -224,15 +224,17 @@ func (t *Timeline) Settled(tid int, patience time.Duration) time.Duration {
 
 // Times are the clocks of a thread and its job at a moment.
 type Times struct {
-	Memory, Pending, Workers, GPU time.Duration
-	Work                          time.Duration // CPU time of the job's threads that are needed, without fetching data
+	Memory, Pending, Workers, GPU, Network time.Duration
+
+	Work time.Duration // CPU time of the job's threads that are needed, without fetching data
 }
 
 // With combines each clock with the same one of other times.
 func (t Times) With(other Times, combine func(x, y time.Duration) time.Duration) Times {
 	return Times{
 		Memory: combine(t.Memory, other.Memory), Pending: combine(t.Pending, other.Pending),
-		Workers: combine(t.Workers, other.Workers), GPU: combine(t.GPU, other.GPU), Work: combine(t.Work, other.Work),
+		Workers: combine(t.Workers, other.Workers), GPU: combine(t.GPU, other.GPU),
+		Network: combine(t.Network, other.Network), Work: combine(t.Work, other.Work),
 	}
 }
 
@@ -243,7 +245,7 @@ func (t *Timeline) TimesAt(tid int) Times {
 		return Times{}
 	}
 	c := t.expectedClocks(th)
-	return Times{c.at[memory], c.at[pending], c.at[workers], c.at[gpu], th.job.work}
+	return Times{c.at[memory], c.at[pending], c.at[workers], c.at[gpu], c.at[network], th.job.work}
 }
 
 // expectedClocks are the clocks at Until, with a sleep that has not ended taken to end now.
@@ -252,7 +254,7 @@ func (t *Timeline) expectedClocks(th *thread) clocks {
 	if th.state != stateOff || th.pause.kind != asleep {
 		return c
 	}
-	s := segment{from: th.since, to: t.until, kind: asleep}
+	s := segment{from: th.since, to: t.until, kind: asleep, receives: t.reasons.get(th.pause.reason).From != ""}
 	w := walker{Timeline: t, path: []*thread{th}}
 	if next := w.expected(th); next != nil && next != th {
 		s.waker = int32(next.tid)

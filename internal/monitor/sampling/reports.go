@@ -166,6 +166,8 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 		machine.OtherName = func(gpu string, kind int) string {
 			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind), w.Start.Mono, w.End.Mono)
 		}
+		machine.Waits = func(gpu string) []window.Wait { return s.waits(w, gpu) }
+		machine.Peers = s.peersOf(j.ID)
 		machine.Mounts = slices.Clone(j.mounts)
 		if len(j.mounts) > 0 {
 			machine.Counted = slices.Clone(s.latest.Mounts.MountCounters)
@@ -183,6 +185,25 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 		machine.Others = func() []window.Other { return s.others(w, concurrent) }
 	}
 	return machine
+}
+
+// waits lists what the leading thread of a window's job waited for from the network.
+func (s *state) waits(w *window.Window, gpu string) (waits []window.Wait) {
+	id := ledger.ID(w.Job, gpu)
+	for _, one := range s.accounts.ledger.Waits(id, chain.ForNetwork, w.Start.Mono, w.End.Mono) {
+		waits = append(waits, window.Wait{From: one.From, Name: one.Name, Time: one.Time, Times: one.Times})
+	}
+	return waits
+}
+
+// peersOf returns the newest reading of a job's peers.
+func (s *state) peersOf(id string) (peers []sample.Peer) {
+	for i := range s.latest.Peers.Peers {
+		if p := &s.latest.Peers.Peers[i]; p.Job == id {
+			peers = append(peers, *p)
+		}
+	}
+	return peers
 }
 
 // layers lists the devices above the disks that have done something, sorted.

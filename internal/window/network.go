@@ -1,0 +1,191 @@
+package window
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Serving are the limits from which a peer serves data. docs/verdicts.md has the same numbers; a test compares.
+var Serving = struct {
+	Bytes  uint64  // received in the window: what is less is no data set and no model
+	Ratio  float64 // received for each byte sent: an exchange among ranks has one
+	Packet uint64  // received for each message sent: an answer that one packet has room for is no data
+	Rate   float64 // received for each second of waiting for it: less is an answer of a service that is asked again and again
+}{Bytes: 1 << 20, Ratio: 4, Packet: 1460, Rate: 32 << 10}
+
+// likewise is the ratio up to which two amounts of bytes are about the same: what comes from one neighbour of a ring of
+// ranks goes on to the other one.
+const likewise = 2
+
+// mostlyServed is the share of all waiting for peers that waiting for those that serve data has, if the replay without
+// any of it says what the window would be without theirs.
+const mostlyServed = 0.8
+
+// maxPeers bounds the peers of a report.
+const maxPeers = 8
+
+// Wait is how long a job's leading thread waited for data of a peer.
+type Wait struct {
+	From  string  // "10.0.0.7:443"; "" for any other wait for the network
+	Name  string  // as OtherReason.Name
+	Time  float64 // only its share of all waits has a meaning
+	Times float64 // as Time: how many waits
+}
+
+// PeerUse is what the job exchanged with a peer over TCP in a window.
+type PeerUse struct {
+	Address  string // "10.0.0.7:443"; "*:443" for several
+	Process  string // of a peer on this machine: "PID 4711 minio"; "" if it is not known
+	Accepted bool   // the peers connected to the job
+	Serves   bool   // the job fetches data from it
+
+	Received, Sent uint64
+	Messages       uint64 // packets of data sent: at least one for each request
+	Opened         uint64 // connections opened in the window
+	Connections    int    // open at the end
+	Closed         uint64 // connections that were closed until then, of which the last bytes are missing
+
+	Waited time.Duration // of the ledger's other: waiting for its data
+	Each   time.Duration // mean length of such a wait; 0 if it is not known
+
+	RTT    time.Duration // shortest round trip; 0 if it is not known
+	Late   float64       // share of the packets received that came out of order
+	Window uint64        // bytes that may be on their way on one connection
+}
+
+// Rate is how many bytes the job received for each second of the window.
+func (p *PeerUse) Rate(r *Report) float64 {
+	return float64(p.Received) / max(r.Duration().Seconds(), 1e-9)
+}
+
+// network finds the peers, and how long the job waited for data of those that serve data.
+func (b *builder) network() {
+	for i := range b.machine.Peers {
+		if use := b.peer(&b.machine.Peers[i]); use.Received+use.Sent > 0 || use.Connections > 0 {
+			b.Peers = append(b.Peers, use)
+		}
+	}
+	if len(b.Peers) == 0 || !b.Evidence.Followed() || b.machine.Waits == nil {
+		b.Peers = mainPeers(b.Peers)
+		return
+	}
+	var received time.Duration // waiting for any peer's data
+	for _, gpu := range b.ledgers() {
+		received += b.waits(gpu)
+	}
+	for i := range b.Peers {
+		p := &b.Peers[i]
+		if p.Serves = b.serves(p); p.Serves {
+			b.Network += p.Waited
+		}
+	}
+	b.Network = min(b.Network, b.Other)
+	if b.Network > 0 && b.Network.Seconds() >= mostlyServed*received.Seconds() {
+		b.noNetwork()
+	}
+	b.Peers = mainPeers(b.Peers)
+}
+
+// peer returns what a peer did in the window.
+func (b *builder) peer(now *sample.Peer) PeerUse {
+	id := history.PeerID(now)
+	count := func(s history.Series) uint64 {
+		grown, _ := b.between(s, id)
+		return uint64(max(0, grown.Value))
+	}
+	use := PeerUse{
+		Address: now.Address, Accepted: now.Accepted,
+		Received: count(history.PeerReceived), Sent: count(history.PeerSent), Messages: count(history.PeerMessages),
+		Opened: count(history.PeerOpened), Connections: now.Connections, Closed: now.Closed,
+		RTT: now.MinRTT, Window: now.Window,
+	}
+	if now.Packets > 0 {
+		use.Late = float64(now.OutOfOrder) / float64(now.Packets)
+	}
+	return use
+}
+
+// waits adds the waiting of one GPU's ledger to the peers, and returns all waiting for data of peers.
+func (b *builder) waits(gpu string) (received time.Duration) {
+	waits := b.machine.Waits(gpu)
+	all, of := 0.0, b.scheduledOf(history.OtherNetwork, gpu)
+	for i := range waits {
+		all += waits[i].Time
+	}
+	for i := range waits {
+		w := &waits[i]
+		if w.From == "" || all <= 0 {
+			continue
+		}
+		time := seconds(of * w.Time / all)
+		received += time
+		p := b.peerAt(w.From)
+		if p == nil {
+			continue
+		}
+		p.Waited += time
+		if w.Times > 0 {
+			p.Each = max(p.Each, seconds(w.Time/w.Times))
+		}
+		if _, process, known := strings.Cut(w.Name, " of PID "); known && p.Process == "" {
+			process, _, _ = strings.Cut(process, ", in ")
+			p.Process = "PID " + process
+		}
+	}
+	return received
+}
+
+// peerAt returns the peer that a thread waited for: by its address, or else among those that had no room of their own.
+func (b *builder) peerAt(address string) *PeerUse {
+	_, port, _ := cutLast(address, ":")
+	for _, name := range []string{address, "*:" + port} {
+		for i := range b.Peers {
+			if p := &b.Peers[i]; !p.Accepted && p.Address == name {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+func cutLast(text, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(text, separator); i >= 0 {
+		return text[:i], text[i+len(separator):], true
+	}
+	return text, "", false
+}
+
+// serves reports whether the job fetches data from a peer: by docs/verdicts.md.
+func (b *builder) serves(p *PeerUse) bool {
+	s := &Serving
+	if p.Accepted || p.Received < s.Bytes || float64(p.Received) < s.Ratio*float64(p.Sent) ||
+		p.Received <= s.Packet*p.Messages || float64(p.Received) < s.Rate*p.Waited.Seconds() {
+		return false
+	}
+	return !slices.ContainsFunc(b.Peers, func(other PeerUse) bool {
+		return other.Sent >= p.Received/likewise && other.Sent <= p.Received*likewise
+	})
+}
+
+// mainPeers leaves the peers that were waited for most, and of the others those that moved most.
+func mainPeers(peers []PeerUse) []PeerUse {
+	slices.SortStableFunc(peers, func(x, y PeerUse) int {
+		return cmp.Or(cmp.Compare(y.Waited, x.Waited), cmp.Compare(y.Received+y.Sent, x.Received+x.Sent))
+	})
+	return peers[:min(len(peers), maxPeers)]
+}
+
+// Serving returns the peer that serves data and was waited for longest; nil without one.
+func (r *Report) Serving() *PeerUse {
+	for i := range r.Peers {
+		if r.Peers[i].Serves {
+			return &r.Peers[i]
+		}
+	}
+	return nil
+}
