@@ -67,7 +67,7 @@ const (
 	K8SPodNameKey = attribute.Key("k8s.pod.name")
 	// Identifier of the job's pod. (string)
 	K8SPodUIDKey = attribute.Key("k8s.pod.uid")
-	// Direction, as seen by the GPU. (string, one of the values below)
+	// Direction, as seen by the GPU or job. (string, one of the values below)
 	NetworkIODirectionKey = attribute.Key("network.io.direction")
 	// The disk or mount for which a window waited, as in service.peer.name. (string)
 	PeerServiceKey = attribute.Key("peer.service")
@@ -179,10 +179,12 @@ const (
 	SlurmJobNameKey = attribute.Key("stallspan.slurm.job.name")
 	// Step of the Slurm job: a number, batch, extern or interactive. (string)
 	SlurmStepIDKey = attribute.Key("stallspan.slurm.step.id")
-	// About how many times faster the window would be without waiting for storage. (double)
+	// About how many times faster the window would be without waiting for storage, or for the network if it is network_bound. (double)
 	SpeedupBoundKey = attribute.Key("stallspan.speedup.bound")
 	// CPU stall: seconds of idle GPU time while the input pipeline used or waited for a CPU, summed over the GPUs. (double)
 	StallCPUTimeKey = attribute.Key("stallspan.stall.cpu.time")
+	// Part of other: seconds of idle GPU time while the job waited for data from peers that serve data. (double)
+	StallNetworkTimeKey = attribute.Key("stallspan.stall.network.time")
 	// What the job waited for in the time that is other, and its share of the window; at most three, the largest first. (string[])
 	StallOtherReasonsKey = attribute.Key("stallspan.stall.other.reasons")
 	// Other: seconds of idle GPU time for any other reason, summed over the GPUs. (double)
@@ -329,9 +331,9 @@ var (
 
 // Values of network.io.direction.
 var (
-	// To the GPU.
+	// To the GPU or job.
 	NetworkIODirectionReceive = NetworkIODirectionKey.String("receive")
-	// From the GPU.
+	// From the GPU or job.
 	NetworkIODirectionTransmit = NetworkIODirectionKey.String("transmit")
 )
 
@@ -421,9 +423,11 @@ var (
 	VerdictGPUBound = VerdictKey.String("gpu_bound")
 	// The job waited for storage.
 	VerdictStorageBound = VerdictKey.String("storage_bound")
+	// The job waited for data from the network.
+	VerdictNetworkBound = VerdictKey.String("network_bound")
 	// The input pipeline was the limit.
 	VerdictCPUBound = VerdictKey.String("cpu_bound")
-	// Storage and CPU were both limits.
+	// Two of these were limits: storage, the network and CPU.
 	VerdictMixed = VerdictKey.String("mixed")
 	// No evidence explains it, or evidence is missing.
 	VerdictUnknown = VerdictKey.String("unknown")
@@ -664,6 +668,13 @@ var ProcessDiskIO = Metric{
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {ProcessPIDKey, attribute.INT64, false},
 	},
+}
+
+// ProcessNetworkIO: Bytes of data that the job's processes received or sent over TCP, since the job was followed.
+var ProcessNetworkIO = Metric{
+	Name: "process.network.io", Unit: "By", Kind: Counter, Int: true,
+	Description: "Bytes of data that the job's processes received or sent over TCP, since the job was followed.",
+	Attributes:  []AttributeRef{{NetworkIODirectionKey, attribute.STRING, true}},
 }
 
 // DiskAwait: Mean time of the operations that completed since the previous collection. Absent without one.
@@ -1267,13 +1278,14 @@ var EpochSpan = Span{
 		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
 		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
 		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
-		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
-		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingEpochIndexKey, attribute.INT64, false},
-		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
+		{StallNetworkTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
+		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
+		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
+		{WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1295,13 +1307,13 @@ var LoadSpan = Span{
 		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
 		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
 		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
-		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
-		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
-		{WindowUnfinishedKey, attribute.BOOL, false},
+		{StallNetworkTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
+		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
+		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
+		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1321,14 +1333,14 @@ var RunSpan = Span{
 		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
 		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
 		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
-		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
-		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
-		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
-		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
-		{WindowUnfinishedKey, attribute.BOOL, false},
+		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallNetworkTimeKey, attribute.FLOAT64, false},
+		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
+		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1357,14 +1369,14 @@ var WindowSpan = Span{
 		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
 		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
 		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
-		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
-		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
-		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
-		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
-		{WindowUnfinishedKey, attribute.BOOL, false},
+		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallNetworkTimeKey, attribute.FLOAT64, false},
+		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
+		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1483,6 +1495,7 @@ var Metrics = []Metric{
 	HwTemperature,
 	HwTemperatureLimit,
 	ProcessDiskIO,
+	ProcessNetworkIO,
 	DiskAwait,
 	DiskDiscardIO,
 	DiskDiscardOperations,

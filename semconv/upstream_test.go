@@ -38,6 +38,7 @@ func TestUpstreamMetrics(t *testing.T) {
 		{semconv.HwTemperature, hwconv.Temperature{}},
 		{semconv.HwTemperatureLimit, hwconv.TemperatureLimit{}},
 		{semconv.ProcessDiskIO, processconv.DiskIO{}},
+		{semconv.ProcessNetworkIO, processconv.NetworkIO{}},
 		{semconv.SystemCPUTime, systemconv.CPUTime{}},
 		{semconv.SystemCPUUtilization, systemconv.CPUUtilization{}},
 		{semconv.SystemDiskIO, systemconv.DiskIO{}},

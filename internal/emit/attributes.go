@@ -143,6 +143,9 @@ func (l *list) ledger(r *window.Report) {
 	}
 	l.add(semconv.StallStorageTimeKey.Float64(r.Storage.Seconds()))
 	l.add(semconv.StallOtherTimeKey.Float64(r.Other.Seconds()))
+	if r.Network > 0 {
+		l.add(semconv.StallNetworkTimeKey.Float64(r.Network.Seconds()))
+	}
 	l.texts(semconv.StallOtherReasonsKey, explain.Reasons(r))
 	l.text(semconv.WindowEvidenceKey, string(r.Evidence))
 }

@@ -86,6 +86,7 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 	}
 	m.jobLatencies(builders, now)
 	for _, job := range order {
+		jobNetwork(builders[job], job, now)
 		name := find(now.JobNames, func(n *sample.JobName) bool { return n.ID == job })
 		m.jobs = append(m.jobs, JobMetrics{
 			id: job, Attributes: jobAttributes(job, name),
@@ -93,6 +94,22 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 		})
 	}
 	b.start = now.Boot
+}
+
+// jobNetwork emits what a job exchanged with all peers. Their addresses are in no metric: there may be any number.
+func jobNetwork(b *builder, job string, now *sample.Snapshot) {
+	var received, sent uint64
+	known := false
+	for i := range now.Peers.Peers {
+		if p := &now.Peers.Peers[i]; p.Job == job {
+			received, sent, known = received+p.Received, sent+p.Sent, true
+		}
+	}
+	if known {
+		b.time = now.Peers.At.Wall
+		b.int(&semconv.ProcessNetworkIO, received, networkReceived)
+		b.int(&semconv.ProcessNetworkIO, sent, networkSent)
+	}
 }
 
 // gpuTime emits one row. A total has all causes. slow are the exemplars of the time that was lost to storage.
@@ -117,8 +134,11 @@ func (m *Metrics) gpuTime(b *builder, row *sample.GPUTime, total bool, slow []me
 }
 
 var (
-	stallStorage = attribute.NewSet(semconv.JobStallCauseStorage)
-	stallOther   = attribute.NewSet(semconv.JobStallCauseOther)
+	stallStorage    = attribute.NewSet(semconv.JobStallCauseStorage)
+	networkReceived = attribute.NewSet(semconv.NetworkIODirectionReceive)
+	networkSent     = attribute.NewSet(semconv.NetworkIODirectionTransmit)
+
+	stallOther = attribute.NewSet(semconv.JobStallCauseOther)
 )
 
 type timeSets struct{ plain, busy, storage, cpu, other, idle attribute.Set }

@@ -98,6 +98,16 @@ func verdict(r *window.Report, s window.Shares) string {
 		return who + " of the time" + harmlessQueue(r)
 	case r.Verdict == window.StorageBound:
 		return who + " and waited for storage " + percent(s.Storage) + " of the time" + where(r)
+	case r.Verdict == window.NetworkBound:
+		return who + " and waited for data from the network " + percent(s.Network) + " of the time" + fetched(r)
+	case r.Verdict == window.Mixed && s.Network >= smallPart && hasGPU:
+		gpus, were := "The GPU", "it was"
+		if n := len(r.GPUIDs); n > 1 {
+			gpus, were = fmt.Sprintf("The %d GPUs", n), "they were"
+		}
+		return gpus + " waited " + waitedForAll(r, s) + ", and " + were + " busy " + percent(s.Busy) + fetched(r)
+	case r.Verdict == window.Mixed && s.Network >= smallPart:
+		return who + " of the time and waited " + waitedForAll(r, s) + fetched(r)
 	case r.Verdict == window.CPUBound && hasGPU:
 		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU) + " of the time"
 	case r.Verdict == window.CPUBound:

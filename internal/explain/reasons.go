@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,6 +85,10 @@ func share(r *window.Report, time time.Duration) float64 {
 // others names the reasons of other after a verdict that is about something else.
 func others(r *window.Report, s window.Shares) string {
 	texts := Reasons(r)
+	if network := s.Network >= smallPart && (r.Verdict == window.NetworkBound || r.Verdict == window.Mixed); network {
+		s.Other -= s.Network // the finding has it
+		texts = slices.DeleteFunc(texts, func(text string) bool { return strings.HasPrefix(text, "receiving from ") })
+	}
 	if s.Other < smallPart || len(texts) == 0 || r.Verdict == window.Unknown && s.Other >= window.Thresholds.Other {
 		return ""
 	}

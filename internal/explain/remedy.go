@@ -71,6 +71,13 @@ var remedies = [...]advice{
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
 		always("Storage leaves nothing to gain: the model came from memory.")},
+	{"look at the local server", func(x *situation) bool { return x.network() && x.sender().Process != "" },
+		(*situation).localServer},
+	{"repair the link", func(x *situation) bool { return x.network() && x.lossy() }, (*situation).repairLink},
+	{"ask for more at a time", func(x *situation) bool { return x.network() && x.trips() }, (*situation).askForMore},
+	{"use more connections", func(x *situation) bool { return x.network() && x.windowFull() },
+		(*situation).moreConnections},
+	{"fetch ahead", (*situation).network, (*situation).fetchAhead},
 	{"raise the limit", func(x *situation) bool { return x.storage && x.limited() != nil }, (*situation).raiseLimit},
 	{"read eagerly", (*situation).mapped, (*situation).readEagerly},
 	{"pack the files", (*situation).manyFiles, (*situation).packFiles},
@@ -146,16 +153,31 @@ func newSituation(r *window.Report) *situation {
 	}
 	x.deep = x.disk.QueueDepth >= deepQueue
 	x.reset = r.Lacks(window.DiskReset) && len(r.Disks) > 0
+	if x.network() {
+		x.setGain()
+		return x
+	}
 	computing := r.Verdict == window.Mixed && x.shares.CPU > x.shares.Storage && len(r.GPUIDs) > 0
 	x.storage = r.Verdict == window.StorageBound || r.Verdict == window.Mixed && !computing
 	x.cpu = r.Verdict == window.CPUBound || computing
+	x.setGain()
+	return x
+}
+
+func (x *situation) setGain() {
+	r := x.Report
+	faster, between := r.Speedup, rangeOf(r)
+	if w := r.WhatIf; w != nil && r.Verdict == window.Mixed && x.network() {
+		faster, between = w.NoNetwork, Range(w.NetworkLow, w.NetworkHigh)
+	}
 	switch {
-	case r.Speedup == 0 || r.Speedup >= 10:
+	case faster == 0 && r.Verdict == window.NetworkBound:
+		x.gain = percent(x.shares.Network) + " of its time was waiting"
+	case faster == 0 || faster >= 10:
 		x.gain = "nearly all of its time was waiting"
 	default:
-		x.gain = "about " + times(r.Speedup) + " faster" + rangeOf(r)
+		x.gain = "about " + times(faster) + " faster" + between
 	}
-	return x
 }
 
 // canReadAhead reports whether the disk has capacity left. A replay may know that more workers would not use it. A

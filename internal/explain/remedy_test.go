@@ -16,6 +16,17 @@ func divide(r *window.Report, s window.Shares) {
 	r.Split, r.End.Mono = true, 10*time.Second
 	part := func(share float64) time.Duration { return time.Duration(share * float64(r.End.Mono)) }
 	r.Busy, r.Storage, r.CPU, r.Other = part(s.Busy), part(s.Storage), part(s.CPU), part(s.Other)
+	r.Network = part(s.Network)
+}
+
+// serving gives a report a peer that serves data.
+func serving(change func(*window.PeerUse)) func(*window.Report) {
+	return func(r *window.Report) {
+		p := window.PeerUse{Address: "10.0.0.7:443", Serves: true, Received: 200 << 20, Sent: 1 << 20, Messages: 50, Opened: 1,
+			Connections: 1, Waited: 6 * time.Second, Each: 50 * time.Millisecond, RTT: 200 * time.Microsecond}
+		change(&p)
+		r.Peers, r.Speedup, r.SpeedupLow, r.SpeedupHigh = []window.PeerUse{p}, 2.4, 2.1, 2.6
+	}
 }
 
 // situations has one report for every line of the table, in its order. The default is a window of ten seconds with a
@@ -26,7 +37,8 @@ func situations() []func(*window.Report) {
 			r.Verdict = v
 			divide(r, map[window.Verdict]window.Shares{
 				window.GPUBound: {Busy: 1}, window.StorageBound: {Busy: 0.4, Storage: 0.6}, window.CPUBound: {Busy: 0.4, CPU: 0.6},
-				window.Mixed: {Busy: 0.4, Storage: 0.35, CPU: 0.25}, window.Unknown: {Busy: 0.3, Other: 0.7},
+				window.NetworkBound: {Busy: 0.4, Other: 0.6, Network: 0.6},
+				window.Mixed:        {Busy: 0.4, Storage: 0.35, CPU: 0.25}, window.Unknown: {Busy: 0.3, Other: 0.7},
 			}[v])
 			if change != nil {
 				change(r)
@@ -42,6 +54,11 @@ func situations() []func(*window.Report) {
 		bound(window.CPUBound, func(r *window.Report) {
 			r.Kind, r.Load = window.ModelLoad, window.Load{Size: 1, Hit: 1, HasHit: true}
 		}),
+		bound(window.NetworkBound, serving(func(p *window.PeerUse) { p.Process = "PID 4711 minio" })),
+		bound(window.NetworkBound, serving(func(p *window.PeerUse) { p.Late = 0.02 })),
+		bound(window.NetworkBound, serving(func(p *window.PeerUse) { p.Messages, p.RTT = 5000, 2*time.Millisecond })),
+		bound(window.NetworkBound, serving(func(p *window.PeerUse) { p.Window, p.RTT = 1<<20, 40*time.Millisecond })),
+		bound(window.NetworkBound, serving(func(*window.PeerUse) {})),
 		bound(window.StorageBound, func(r *window.Report) {
 			limit := sample.Limit{Device: "sda", Cgroup: "/jobs/a", Control: sample.IOMax, ReadBytes: 100 << 20}
 			reached := &window.Limited{Limit: limit, Kind: sample.ReadBytesLimit}

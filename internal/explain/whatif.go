@@ -32,7 +32,8 @@ func Answers(r *window.Report) []Answer {
 			all = append(all, Answer{change, times(faster) + more})
 		}
 	}
-	add("storage without waiting", w.NoStorage, rangeOf(r))
+	add("storage without waiting", w.NoStorage, Range(w.Low, w.High))
+	add("data from the network at once", w.NoNetwork, Range(w.NetworkLow, w.NetworkHigh))
 	addServed := func(change string, faster float64) {
 		if helps(faster) {
 			add(change, faster, ifServed)

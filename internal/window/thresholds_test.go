@@ -16,10 +16,15 @@ func TestThresholdsAreDocumented(t *testing.T) {
 	r := Thresholds
 	for _, row := range []string{
 		fmt.Sprintf("| `gpu_bound` | busy >= %.2f |", r.Busy),
-		fmt.Sprintf("| `unknown` | other >= %.2f, and at least %g times the larger stall |", r.Other, r.Ratio),
-		fmt.Sprintf("| `storage_bound` | storage stall >= %.2f, and at least %g times the CPU stall |", r.Stall, r.Ratio),
-		fmt.Sprintf("| `cpu_bound` | CPU stall >= %.2f, and at least %g times the storage stall |", r.Stall, r.Ratio),
-		fmt.Sprintf("| `mixed` | the larger stall >= %.2f |", r.Stall),
+		fmt.Sprintf("| `unknown` | rest >= %.2f, and at least %g times the largest stall |", r.Other, r.Ratio),
+		fmt.Sprintf("| `storage_bound` | storage stall >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
+		fmt.Sprintf("| `network_bound` | network >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
+		fmt.Sprintf("| `cpu_bound` | CPU stall >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
+		fmt.Sprintf("| `mixed` | the largest stall >= %.2f |", r.Stall),
+		fmt.Sprintf("received at least %d MiB", Serving.Bytes>>20),
+		fmt.Sprintf("at least %g times what it sent", Serving.Ratio),
+		fmt.Sprintf("more than %d bytes for each message", Serving.Packet),
+		fmt.Sprintf("at least %d KiB for each second of waiting", int(Serving.Rate)>>10),
 		fmt.Sprintf("less certain than %.2f", r.Doubt),
 		fmt.Sprintf("storage took more than %.2f of its GPU time", r.Slow),
 	} {
