@@ -27,6 +27,12 @@ func withJobs(at time.Duration) sample.Snapshot {
 			Other: 3 * time.Minute},
 		{GPU: "GPU-1", Job: "old", Began: stamp(0), Until: stamp(at - 11*time.Minute), Busy: time.Minute},
 	}
+	now.Peers.At = stamp(at)
+	now.Peers.Peers = []sample.Peer{
+		{Job: "train", Address: "10.0.0.7:443", Received: 5000, Sent: 70},
+		{Job: "train", Address: "10.0.0.8:443", Received: 600, Sent: 8},
+		{Job: "gone", Address: "10.0.0.8:443", Received: 1},
+	}
 	now.JobNames = []sample.JobName{{ID: "train", PID: 42, Name: "llm-7b", User: "ann", Attributes: []sample.Attribute{
 		{Key: "host.name", Value: "forged"}, {Key: "k8s.pod.name", Value: "llm-7b"}, {Key: "service.name", Value: "forged"},
 	}}}
@@ -70,6 +76,29 @@ func TestJobs(t *testing.T) {
 					start.Add(time.Hour))
 			}
 		}
+	}
+}
+
+// The bytes of all peers are one counter: addresses would be any number of series.
+func TestJobNetwork(t *testing.T) {
+	m := emit.NewMetrics("test")
+	m.Collect(withJobs(time.Hour))
+	got := map[string]int64{}
+	for _, job := range m.Jobs() {
+		for _, x := range job.Metrics.Metrics {
+			if sum, ok := x.Data.(metricdata.Sum[int64]); ok && x.Name == semconv.ProcessNetworkIO.Name {
+				for _, p := range sum.DataPoints {
+					direction, _ := p.Attributes.Value(semconv.NetworkIODirectionKey)
+					got[direction.AsString()] += p.Value
+					if p.Attributes.Len() != 1 {
+						t.Errorf("got attributes %v, want the direction alone", p.Attributes.ToSlice())
+					}
+				}
+			}
+		}
+	}
+	if len(got) != 2 || got["receive"] != 5600 || got["transmit"] != 78 {
+		t.Errorf("got %v, want 5600 bytes received and 78 sent, of one job", got)
 	}
 }
 

@@ -169,6 +169,7 @@ func rare() (reports []*window.Report) {
 			},
 			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,
 			Verdict: window.StorageBound, Speedup: 3, Evidence: window.FromSchedule,
+			Network:      10 * time.Second,
 			OtherReasons: []window.OtherReason{{Kind: window.OtherPipe, Name: "pipe", Time: 20 * time.Second}},
 			Findings:     []window.Finding{window.FailingDisk{Text: "finding", Remedy: "remedy"}},
 			Slow:         true, SlowReason: window.SlowStorage, Uncertainty: 0.02, Interrupted: true,

@@ -27,6 +27,7 @@ type job struct {
 	Input   string     `json:"input,omitempty"`  // a command whose output the program reads, within bash -c
 	Fio     string     `json:"fio,omitempty"`    // fio in parallel, on the "same" disk or on "another"
 	Peer    []string   `json:"peer,omitempty"`   // arguments of the same program, which runs outside of the job
+	Server  []string   `json:"server,omitempty"` // arguments of programs/objects, which runs outside of the job
 	Second  *job       `json:"second,omitempty"` // in parallel, on the same accelerator
 }
 
@@ -195,6 +196,14 @@ func entries() []entry {
 		{"direct", false, func(c chance) job { return blocks(c, c.between(2, 6), true) }},
 		{"uring", false, func(c chance) job { return blocks(c, 0, false) }},
 		{"digest", false, digest},
+		{"fetch-0", false, func(c chance) job { return fetch(c, 0) }},
+		{"fetch-2", false, func(c chance) job { return fetch(c, 2) }},
+		{"fetch-cpu", false, fetchOnCPU},
+		{"fetch-ranges", false, fetchRanges},
+		{"fetch-retries", false, fetchRetries},
+		{"fetch-poll", false, fetchPoll},
+		{"fetch-serve", false, fetchServe},
+		{"gradients", false, gradients},
 	}
 }
 
@@ -281,6 +290,65 @@ func peer(c chance) job {
 		Args: []string{"{memory}/port", "--step", c.seconds(15, 30), "--steps", c.number(40, 60)},
 		Peer: []string{"{memory}/port", "--answer", "--step", c.seconds(50, 80)},
 	}
+}
+
+// fetch is a training that reads objects over HTTP, from a server that answers late.
+func fetch(c chance, workers int) job {
+	size := c.between(200, 900) << 10
+	return job{
+		Program: "fetch.py", Disk: diskSpec{Kind: string(slowdisk.Memory)}, GPUs: 1, Driver: c.driver(),
+		Args: []string{"{memory}/port", "--size", strconv.Itoa(size), "--objects", c.number(60, 90), "--workers",
+			strconv.Itoa(workers), "--decode", c.seconds(2, 8), "--step", c.seconds(20, 50)},
+		Server: []string{"-port", "{memory}/port", "-size", strconv.Itoa(size), "-before", c.number(20, 60) + "ms",
+			"-within", c.number(0, 40) + "ms"},
+	}
+}
+
+// fetchOnCPU is fetch without an accelerator.
+func fetchOnCPU(c chance) job {
+	j := fetch(c, 0)
+	j.GPUs, j.Args[len(j.Args)-1] = 0, "0"
+	return j
+}
+
+// fetchRanges asks for an object in pieces, each of which the server answers late.
+func fetchRanges(c chance) job {
+	j := fetch(c, 0)
+	j.Args = append(j.Args, "--range", strconv.Itoa(c.between(64, 128)<<10), "--objects", c.number(20, 30))
+	return j
+}
+
+// fetchRetries connects for each request, some of which fail.
+func fetchRetries(c chance) job {
+	j := fetch(c, 0)
+	j.Args, j.Server = append(j.Args, "--keep", "0"), append(j.Server, "-fail", c.number(5, 12))
+	return j
+}
+
+// fetchPoll waits for a service that answers in a few bytes.
+func fetchPoll(c chance) job {
+	j := fetch(c, 0)
+	j.Args = append(j.Args, "--poll", "--epochs", "2")
+	return j
+}
+
+// fetchServe is a server that waits for requests, which bring it data.
+func fetchServe(c chance) job {
+	size := c.number(200<<10, 900<<10)
+	return job{
+		Program: "fetch.py", Disk: diskSpec{Kind: string(slowdisk.Memory)}, GPUs: 1, Driver: c.driver(),
+		Args: []string{"{memory}/port", "--serve", "--size", size, "--objects", c.number(60, 90), "--step", c.seconds(15, 30),
+			"--epochs", "2"},
+		Peer: []string{"{memory}/port", "--send", "--size", size, "--decode", c.seconds(40, 80)},
+	}
+}
+
+// gradients is a rank that exchanges as much as it gets, with one that answers late.
+func gradients(c chance) job {
+	j := peer(c)
+	bytes := c.number(1<<20, 4<<20)
+	j.Args, j.Peer = append(j.Args, "--bytes", bytes), append(j.Peer, "--bytes", bytes)
+	return j
 }
 
 // sharedGPU is two jobs on one accelerator. The other one reads from memory, and lasts longer.

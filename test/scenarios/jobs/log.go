@@ -19,6 +19,7 @@ const (
 	reading kind = "read"
 	writing kind = "write"
 	waiting kind = "wait"
+	fetched kind = "fetch"
 	onGPU   kind = "gpu"
 	other   kind = "other"
 )
@@ -27,8 +28,8 @@ const (
 type span struct {
 	kind       kind
 	start, end int64
-	bytes      int64  // of a read or write
-	ready      int64  // of a read or write: how long the thread was ready without a core, in ns
+	bytes      int64  // of a read, write or fetch
+	ready      int64  // of these: how long the thread was ready without a core, in ns
 	target     string // the thread that is waited for
 }
 
@@ -118,7 +119,7 @@ func (l *logged) line(text string, own bool) error {
 		return nil
 	}
 	switch what {
-	case reading, writing:
+	case reading, writing, fetched:
 		s := span{kind: what, start: start, end: end}
 		_, err := fmt.Sscanf(argument, "%d:%d", &s.bytes, &s.ready)
 		l.threads[thread] = append(l.threads[thread], s)

@@ -83,6 +83,7 @@ type reported struct {
 			Storage float64 `json:"storage_s"`
 			CPU     float64 `json:"cpu_s"`
 			Other   float64 `json:"other_s"`
+			Network float64 `json:"network_s"`
 		} `json:"stall"`
 		Verdict     window.Verdict `json:"verdict"`
 		Finding     string         `json:"finding"`
@@ -143,7 +144,8 @@ func (r *running) compare(l *logged, report reported) ([]*result, error) {
 		one := &result{
 			Window: w.name, Cold: i == 0, Seconds: float64(w.end-w.start) / 1e9, Evidence: f.Evidence,
 			Verdict: f.Verdict, Finding: f.Finding, Remedy: f.Remedy, Uncertainty: f.Uncertainty,
-			Found: scenario.Parts{Storage: f.Stall.Storage, CPU: f.Stall.CPU, Other: f.Stall.Other},
+			Found: scenario.Parts{Storage: f.Stall.Storage, CPU: f.Stall.CPU, Other: f.Stall.Other,
+				Network: f.Stall.Network},
 		}
 		if f.GPU != nil {
 			one.Found.Busy = f.GPU.Busy
@@ -192,8 +194,8 @@ func rerun(results []*result, alone bool) {
 	switch {
 	case math.Abs(a-b) > repeats*mean:
 		cold.VoidSpeedup = fmt.Sprintf("the reruns took %.2f and %.2f s", a, b)
-	case cold.Truth.Storage < margin*cold.Truth.Total():
-		cold.VoidSpeedup = "it hardly waited for storage"
+	case cold.Truth.Storage+cold.Truth.Network < margin*cold.Truth.Total():
+		cold.VoidSpeedup = "it hardly waited for data"
 	case alone && max(cold.Foreign, results[1].Foreign, results[2].Foreign) > foreign:
 		cold.VoidSpeedup = "other programs took CPU time"
 	case cold.Void != "":

@@ -228,6 +228,21 @@ func (r *running) neighbours(ctx context.Context) (stop func() error, err error)
 		}
 		return errors.Join(problems...)
 	}
+	if r.job.Server != nil {
+		server := filepath.Join(r.folder, "server")
+		if err := r.compile("objects", server); err != nil {
+			return stop, err
+		}
+		args := make([]string, len(r.job.Server))
+		for i, a := range r.job.Server {
+			args[i] = r.expand(a)
+		}
+		end, err := start(exec.CommandContext(ctx, server, args...))
+		if err != nil {
+			return stop, err
+		}
+		ends = append(ends, end)
+	}
 	if r.job.Peer != nil {
 		args := []string{filepath.Join(r.programs, r.job.Program)}
 		for _, a := range r.job.Peer {

@@ -33,6 +33,7 @@ type walker struct {
 //
 //   - reads or writes: storage, except for what the same call costs from memory, which is CPU;
 //   - waits for another thread: whatever that one does, and so on;
+//   - receives data from a server: other, and network within it, except for what the same call costs from a fast one;
 //   - waits for something else: other;
 //   - does none of these: CPU. It may be ready and have no core.
 //
@@ -61,8 +62,9 @@ func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind
 	const ns = 1e9
 	p := w.sum
 	return divided{
-		Parts: scenario.Parts{Busy: p.Busy / ns, Storage: p.Storage / ns, CPU: p.CPU / ns, Other: p.Other / ns},
-		late:  p.late / ns, ready: p.ready / ns,
+		Parts: scenario.Parts{Busy: p.Busy / ns, Storage: p.Storage / ns, CPU: p.CPU / ns, Other: p.Other / ns,
+			Network: p.Network / ns},
+		late: p.late / ns, ready: p.ready / ns,
 	}
 }
 
@@ -97,7 +99,7 @@ func (w *walker) within(s span, start, end int64, deep int) {
 		w.idle(s.target, start, end, deep+1)
 	case other:
 		w.sum.Other += float64(end - start)
-	case reading, writing:
+	case reading, writing, fetched:
 		if w.cost == nil {
 			w.sum.CPU += float64(end - start)
 			return
@@ -106,8 +108,14 @@ func (w *walker) within(s span, start, end int64, deep int) {
 		cut := max(s.end-int64(w.cost[s.kind]*float64(s.bytes)), s.start)
 		stored := float64(max(min(end, cut)-start, 0))
 		ready := stored * min(float64(s.ready)/float64(max(cut-s.start, 1)), 1)
-		w.sum.Storage += stored - ready
-		w.sum.ready += ready
+		if s.kind == fetched {
+			w.sum.Other += stored - ready
+			w.sum.Network += stored - ready
+			w.sum.CPU += ready
+		} else {
+			w.sum.Storage += stored - ready
+			w.sum.ready += ready
+		}
 		w.sum.CPU += float64(max(end-max(start, cut), 0))
 	default: // the accelerator
 		w.sum.late += float64(end - start)
@@ -119,7 +127,7 @@ func costs(l *logged, warm []logWindow) map[kind]float64 {
 	time, bytes := map[kind]float64{}, map[kind]float64{}
 	for _, spans := range l.threads {
 		for _, s := range spans {
-			if s.kind != reading && s.kind != writing {
+			if s.kind != reading && s.kind != writing && s.kind != fetched {
 				continue
 			}
 			for _, w := range warm {
@@ -185,6 +193,7 @@ func (d divided) apart(found scenario.Parts) (best scenario.Parts, least float64
 		off := max(
 			math.Abs(truth.Busy/a-found.Busy/b), math.Abs(truth.Storage/a-found.Storage/b),
 			math.Abs(truth.CPU/a-found.CPU/b), math.Abs(truth.Other/a-found.Other/b),
+			math.Abs(truth.Network/a-found.Network/b),
 		)
 		if off < least {
 			best, least = truth, off

@@ -17,7 +17,7 @@ func windowID(name string, seed uint64, stage int) string {
 func found(r *window.Report) Got {
 	return Got{
 		Verdict: r.Verdict, Speedup: r.Speedup, Uncertainty: r.Uncertainty, Finding: explain.Finding(r),
-		Parts: Parts{r.Busy.Seconds(), r.Storage.Seconds(), r.CPU.Seconds(), r.Other.Seconds()},
+		Parts: Parts{r.Busy.Seconds(), r.Storage.Seconds(), r.CPU.Seconds(), r.Other.Seconds(), r.Network.Seconds()},
 	}
 }
 

@@ -1,6 +1,10 @@
 package scenario
 
-import "github.com/stallspan/stallspan/internal/window"
+import (
+	"slices"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
 
 // Parts is how a window's time was spent, in seconds. The four parts add up to the window.
 type Parts struct {
@@ -8,6 +12,8 @@ type Parts struct {
 	Storage float64 `json:"storage_s"`
 	CPU     float64 `json:"cpu_s"`
 	Other   float64 `json:"other_s"`
+
+	Network float64 `json:"network_s,omitempty"` // part of Other: waiting for data of a server
 }
 
 // Total is the length of the window in seconds.
@@ -19,7 +25,7 @@ func (p Parts) shares() Parts {
 	if total <= 0 {
 		return Parts{}
 	}
-	return Parts{p.Busy / total, p.Storage / total, p.CPU / total, p.Other / total}
+	return Parts{p.Busy / total, p.Storage / total, p.CPU / total, p.Other / total, p.Network / total}
 }
 
 // Margin is the minimum distance of a labelled window's truth from window.Thresholds, as a share of the window. The
@@ -30,23 +36,27 @@ const Margin = 0.05
 // verdicts would be right.
 func (p Parts) Label() window.Verdict {
 	s, t := p.shares(), window.Thresholds
-	most, least := max(s.Storage, s.CPU), min(s.Storage, s.CPU)
+	stalls := []float64{s.Storage, s.CPU, s.Network}
+	slices.Sort(stalls)
+	most, next, rest := stalls[2], stalls[1], s.Other-s.Network
 	const m = Margin
 	switch {
 	case s.Busy >= t.Busy+m:
 		return window.GPUBound
 	case s.Busy > t.Busy-m:
 		return ""
-	case s.Other >= t.Other+m && s.Other-m >= t.Ratio*(most+m):
+	case rest >= t.Other+m && rest-m >= t.Ratio*(most+m):
 		return window.Unknown
-	case s.Other > t.Other-m && s.Other+m > t.Ratio*(most-m), most < t.Stall+m:
+	case rest > t.Other-m && rest+m > t.Ratio*(most-m), most < t.Stall+m:
 		return ""
-	case most+m < t.Ratio*(least-m):
+	case most+m < t.Ratio*(next-m):
 		return window.Mixed
-	case most-m < t.Ratio*(least+m):
+	case most-m < t.Ratio*(next+m):
 		return ""
 	case s.Storage == most:
 		return window.StorageBound
+	case s.Network == most:
+		return window.NetworkBound
 	}
 	return window.CPUBound
 }

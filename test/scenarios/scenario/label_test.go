@@ -54,7 +54,7 @@ func TestLabelsKeepTheirMargin(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	labels := map[window.Verdict]int{}
 	for range 200_000 {
-		p := Parts{r.ExpFloat64(), r.ExpFloat64(), r.ExpFloat64(), r.ExpFloat64()}.shares()
+		p := Parts{r.ExpFloat64(), r.ExpFloat64(), r.ExpFloat64(), r.ExpFloat64(), 0}.shares()
 		label := p.Label()
 		if label == "" {
 			continue

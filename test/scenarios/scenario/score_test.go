@@ -48,13 +48,13 @@ func TestClasses(t *testing.T) {
 func TestErrors(t *testing.T) {
 	after := 1.5
 	long := judged(window.StorageBound, window.StorageBound)
-	long.Truth.Parts, long.Got.Parts = Parts{2, 2, 0, 0}, Parts{2, 1.8, 0.1, 0.1}
+	long.Truth.Parts, long.Got.Parts = Parts{2, 2, 0, 0, 0}, Parts{2, 1.8, 0.1, 0.1, 0}
 	long.Truth.Speedup, long.Got.Speedup, long.Got.VerdictAfter = 2, 1.9, &after
 	short := judged(window.StorageBound, window.StorageBound)
-	short.Seconds, short.Truth.Parts, short.Got.Parts = 1, Parts{0, 1, 0, 0}, Parts{1, 0, 0, 0}
+	short.Seconds, short.Truth.Parts, short.Got.Parts = 1, Parts{0, 1, 0, 0, 0}, Parts{1, 0, 0, 0, 0}
 	short.Truth.Speedup = 3
 	void := judged(window.GPUBound, window.GPUBound)
-	void.Void, void.Truth.Parts = "too near", Parts{4, 0, 0, 0}
+	void.Void, void.Truth.Parts = "too near", Parts{4, 0, 0, 0, 0}
 	void.Got.Device = &Device{OperationsError: 1}
 	s := Sum([]*Result{long, short, void})
 	for what, v := range map[string]struct {
@@ -96,7 +96,7 @@ func TestMissed(t *testing.T) {
 	var good []*Result
 	for _, v := range Verdicts {
 		r := judged(v, v)
-		r.Truth.Parts, r.Got.Parts = Parts{1, 1, 1, 1}, Parts{1, 1, 1, 1}
+		r.Truth.Parts, r.Got.Parts = Parts{1, 1, 1, 1, 0}, Parts{1, 1, 1, 1, 0}
 		r.Truth.Speedup, r.Got.Speedup, r.Got.VerdictAfter = 2, 2.1, &soon
 		r.Got.ChangeAfter = &soon
 		r.Got.Device = &Device{Found: Counters{Read: did(1)}, AwaitError: &exact, WriteAwaitError: &exact}
@@ -108,7 +108,7 @@ func TestMissed(t *testing.T) {
 	good[0].Got.Device.BytesError = 512
 	late, far := 11.0, 0.02
 	good[3].Got.ChangeAfter, good[4].Got.Device.WriteAwaitError = &late, &far
-	good[1].Got.Parts = Parts{1, 1, 0.7, 1.3}
+	good[1].Got.Parts = Parts{1, 1, 0.7, 1.3, 0}
 	good[2].Got.Verdict = window.StorageBound
 	missed := strings.Join(Sum(good).Missed(), "\n")
 	for _, want := range []string{

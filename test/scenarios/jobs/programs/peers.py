@@ -1,4 +1,5 @@
-"""A rank whose peer is on another machine: after each step it sends a byte over TCP and waits for the answer.
+"""A rank whose peer is on another machine: after each step it sends a byte, or gradients, over TCP and waits for
+as many in return.
 
 With --answer, this program is the peer, which takes a while.
 """
@@ -12,6 +13,16 @@ import numpy
 import truth
 
 
+def receive(connection, size):
+    """Receive so many bytes; False at the end."""
+    while size:
+        got = len(connection.recv(min(size, 1 << 20)))
+        if not got:
+            return False
+        size -= got
+    return True
+
+
 def answer(args):
     listener = socket.create_server(("127.0.0.1", 0))
     with open(args.port + ".new", "w") as file:
@@ -19,9 +30,9 @@ def answer(args):
     os.rename(args.port + ".new", args.port)
     connection, _ = listener.accept()
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    while connection.recv(1):
+    while receive(connection, args.bytes):
         time.sleep(args.step)
-        connection.sendall(b"x")
+        connection.sendall(bytes(args.bytes))
 
 
 def train(args):
@@ -37,8 +48,8 @@ def train(args):
                 numpy.tanh(rows[step * 8 % 4000 :][:64])
                 gpu.run(args.step)
                 with truth.span("other", "peer"):
-                    connection.sendall(b"x")
-                    if not connection.recv(1):
+                    connection.sendall(bytes(args.bytes))
+                    if not receive(connection, args.bytes):
                         raise RuntimeError("the peer has ended")
 
 
@@ -46,6 +57,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("port", help="the file with the peer's port")
     parser.add_argument("--answer", action="store_true")
+    parser.add_argument("--bytes", type=int, default=1, help="of what both send")
     parser.add_argument("--step", type=float, default=0.03)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--epochs", type=int, default=2)

@@ -4,6 +4,7 @@ Each line of the log is "THREAD KIND START END ARGUMENT". Times are nanoseconds 
 
     read, write   a call that fetches or stores data; the argument is its size in bytes, and for how many nanoseconds of
                   it the thread was ready but had no core
+    fetch         a call that receives data from a server; the argument is as for a read
     wait          for another thread, which the argument names
     gpu           for the accelerator
     other         for something else, which the argument names
@@ -72,7 +73,7 @@ class span:
 
     def __exit__(self, *_):
         end = now()
-        if self.kind in ("read", "write"):
+        if self.kind in ("read", "write", "fetch"):
             self.argument = f"{self.argument}:{ready() - self.ready}"
         record(self.kind, self.start, end, self.argument)
 
