@@ -115,7 +115,7 @@ func TestFetch(t *testing.T) {
 		"by page faults":             {chars: 1 << 20, want: true},
 		"by calls":                   {chars: came},
 		"a sixth by calls":           {chars: came / 6},
-		"a twelfth by calls":     {chars: came / 12, want: true},
+		"a twelfth by calls":         {chars: came / 12, want: true},
 		"another job reads by calls": {change: func(_ *Window, m *Machine) { m.Counted[0].Has |= sample.HasMountCalled }},
 		"calls of programs":          {chars: 0, change: func(_ *Window, m *Machine) { m.Counted[0].Has &^= sample.HasMountRequests }},
 		"a load of a file on FUSE": {chars: 9000, want: true, change: func(w *Window, m *Machine) {

@@ -37,6 +37,7 @@ type Source struct {
 	lostThen uint64 // at the last call of EachRan
 
 	decoder  decoder
+	senders  senders
 	events   []sample.ThreadEvent // of the newest Read
 	held     []sample.ThreadEvent // too young for it
 	until    time.Duration
@@ -90,7 +91,11 @@ func Local(root string) Opener {
 // longer of the owner is not followed, whatever its parent is: the kernel compares the ids at each event. It reports
 // the end of such a thread.
 func NewFrom(open Opener, owner *Owner) (*Source, error) {
-	return newSource(func() (Tracing, error) { return open(owner) })
+	s, err := newSource(func() (Tracing, error) { return open(owner) })
+	if s != nil {
+		s.senders.nameless = owner != nil
+	}
+	return s, err
 }
 
 func newSource(open func() (Tracing, error)) (*Source, error) {
@@ -379,7 +384,24 @@ func (s *Source) drainInto(events *[]sample.ThreadEvent) bool {
 			s.note(&(*events)[i])
 			s.active.learn(&(*events)[i])
 		}
+		if n := len(*events); n > before {
+			if named, is := s.senders.name(&(*events)[n-1], s.follows); is {
+				*events = append(*events, named)
+			}
+		}
 	})
+}
+
+// follows reports whether a process is one of a job.
+func (s *Source) follows(pid int) bool {
+	for _, j := range s.jobs {
+		if j != nil {
+			if _, known := j.known[pid]; known {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // note keeps the processes of jobs, so that Sync knows those that were created by followed ones.
