@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/stallspan/stallspan/test/scenarios/joblog"
 	"github.com/stallspan/stallspan/test/scenarios/scenario"
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
@@ -60,13 +61,13 @@ func (t tools) checkTruth(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		w := l.windows[0]
-		d := truth(l, drivers(l), true, w.start, w.end, map[kind]float64{})
-		a, window := k.answer(), float64(w.end-w.start)/1e9
+		w := l.Windows[0]
+		d := joblog.Truth(l, joblog.Drivers(l), true, w.Start, w.End, map[joblog.Kind]float64{})
+		a, window := k.answer(), float64(w.End-w.Start)/1e9
 		fmt.Printf(
 			"%s   %15.3f %.3f %.3f   %33.3f %.3f %.3f %.3f %.3f %.3f   %12.1f %.1f\n",
 			k.name, a.Busy, a.Storage, a.CPU,
-			d.Busy, d.Storage, d.CPU, d.Other, d.late, d.ready,
+			d.Busy, d.Storage, d.CPU, d.Other, d.Late, d.Ready,
 			100*(d.Busy-a.Busy)/window, 100*(d.Storage-a.Storage)/window,
 		)
 	}
@@ -74,7 +75,7 @@ func (t tools) checkTruth(ctx context.Context) error {
 }
 
 // logOf runs a job and reads its log.
-func (t tools) logOf(ctx context.Context, j job) (l *logged, err error) {
+func (t tools) logOf(ctx context.Context, j job) (l *joblog.Log, err error) {
 	r, err := t.prepare(ctx, j, 0)
 	if r != nil {
 		defer func() { _ = r.remove() }()
@@ -87,9 +88,9 @@ func (t tools) logOf(ctx context.Context, j job) (l *logged, err error) {
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", j.Name, err, bytes.TrimSpace(out))
 	}
-	l, err = readLogs(log)
-	if err == nil && len(l.windows) != 1 {
-		err = fmt.Errorf("%s: the log has %d windows, want 1", j.Name, len(l.windows))
+	l, err = joblog.Read(log)
+	if err == nil && len(l.Windows) != 1 {
+		err = fmt.Errorf("%s: the log has %d windows, want 1", j.Name, len(l.Windows))
 	}
 	return l, err
 }

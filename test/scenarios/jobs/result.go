@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/scenarios/joblog"
 	"github.com/stallspan/stallspan/test/scenarios/scenario"
 )
 
@@ -105,7 +106,7 @@ func (r *running) judge(seed uint64, evidence string) ([]*result, error) {
 	if r.job.Second != nil {
 		folders = append(folders, filepath.Join(r.folder, secondFolder))
 	}
-	l, err := readLogs(folders...)
+	l, err := joblog.Read(folders...)
 	if err != nil {
 		return nil, err
 	}
@@ -125,24 +126,24 @@ func (r *running) judge(seed uint64, evidence string) ([]*result, error) {
 }
 
 // compare makes the results of all windows. The first one is cold, the others are its reruns from memory.
-func (r *running) compare(l *logged, report reported) ([]*result, error) {
-	if len(report.Windows) != len(l.windows) {
-		return nil, fmt.Errorf("the report has %d windows, the log %d", len(report.Windows), len(l.windows))
+func (r *running) compare(l *joblog.Log, report reported) ([]*result, error) {
+	if len(report.Windows) != len(l.Windows) {
+		return nil, fmt.Errorf("the report has %d windows, the log %d", len(report.Windows), len(l.Windows))
 	}
-	for i := range l.windows {
-		w := &l.windows[i]
-		if f := report.Windows[i]; w.id != "" && w.id != f.ID {
-			return nil, fmt.Errorf("window %s of the log is %s in the report", w.id, f.ID)
-		} else if w.end == 0 { // it lasted until the program ended, which only the report knows
-			w.end = w.start + int64(f.Duration*1e9)
+	for i := range l.Windows {
+		w := &l.Windows[i]
+		if f := report.Windows[i]; w.ID != "" && w.ID != f.ID {
+			return nil, fmt.Errorf("window %s of the log is %s in the report", w.ID, f.ID)
+		} else if w.End == 0 { // it lasted until the program ended, which only the report knows
+			w.End = w.Start + int64(f.Duration*1e9)
 		}
 	}
-	cost := costs(l, l.windows[1:])
+	cost := joblog.Costs(l, l.Windows[1:])
 	var results []*result
-	for i, w := range l.windows {
+	for i, w := range l.Windows {
 		f := report.Windows[i]
 		one := &result{
-			Window: w.name, Cold: i == 0, Seconds: float64(w.end-w.start) / 1e9, Evidence: f.Evidence,
+			Window: w.Name, Cold: i == 0, Seconds: float64(w.End-w.Start) / 1e9, Evidence: f.Evidence,
 			Verdict: f.Verdict, Finding: f.Finding, Remedy: f.Remedy, Uncertainty: f.Uncertainty,
 			Found: scenario.Parts{Storage: f.Stall.Storage, CPU: f.Stall.CPU, Other: f.Stall.Other,
 				Network: f.Stall.Network},
@@ -157,9 +158,9 @@ func (r *running) compare(l *logged, report reported) ([]*result, error) {
 		if !one.Cold && one.Sectors < warmSectors {
 			ofStorage = nil
 		}
-		d := truth(l, drivers(l), r.job.GPUs > 0, w.start, w.end, ofStorage)
-		one.Late, one.Ready, one.Label = d.late, d.ready, d.label()
-		one.Truth, one.Error = d.apart(one.Found)
+		d := joblog.Truth(l, joblog.Drivers(l), r.job.GPUs > 0, w.Start, w.End, ofStorage)
+		one.Late, one.Ready, one.Label = d.Late, d.Ready, d.Label()
+		one.Truth, one.Error = d.Apart(one.Found)
 		switch {
 		case one.Seconds < shortest:
 			one.Void = fmt.Sprintf("shorter than %.0f s", shortest)
@@ -204,22 +205,22 @@ func rerun(results []*result, alone bool) {
 }
 
 // state sets what the machine did in a window.
-func (r *result) state(l *logged, w logWindow) {
-	var before, after machine
-	for _, m := range l.states {
-		if m.at <= w.start {
+func (r *result) state(l *joblog.Log, w joblog.Window) {
+	var before, after joblog.Machine
+	for _, m := range l.States {
+		if m.At <= w.Start {
 			before = m
 		}
-		if m.at >= w.end-1e8 && after.at == 0 {
+		if m.At >= w.End-1e8 && after.At == 0 {
 			after = m
 		}
 	}
-	if before.at == 0 || after.at <= before.at {
+	if before.At == 0 || after.At <= before.At {
 		return
 	}
 	const tick = 1e7 // ns
-	r.Sectors = after.sectors - before.sectors
-	share := tick / float64(after.at-before.at) / cpus
-	r.Foreign = float64(after.work-before.work-(after.own-before.own)) * share
-	r.Steal = float64(after.steal-before.steal) * share
+	r.Sectors = after.Sectors - before.Sectors
+	share := tick / float64(after.At-before.At) / cpus
+	r.Foreign = float64(after.Work-before.Work-(after.Own-before.Own)) * share
+	r.Steal = float64(after.Steal-before.Steal) * share
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package joblog
 
 import (
 	"math"
@@ -14,21 +14,21 @@ import (
 // depth limits how far a wait is followed from thread to thread.
 const depth = 8
 
-// divided is the truth of a window, in seconds. The last two are in none of the parts.
-type divided struct {
+// Divided is the truth of a window, in seconds. The last two are in none of the parts.
+type Divided struct {
 	scenario.Parts
-	late  float64 // CPU or other
-	ready float64 // storage or CPU
+	Late  float64 // CPU or other
+	Ready float64 // storage or CPU
 }
 
 // walker divides the time in which an accelerator idled.
 type walker struct {
 	threads map[string][]span
-	cost    map[kind]float64 // what a byte costs from memory, in ns
-	sum     divided          // in ns
+	cost    map[Kind]float64 // what a byte costs from memory, in ns
+	sum     Divided          // in ns
 }
 
-// truth returns the parts of a window in seconds, summed over its accelerators; drivers are the threads that drive
+// Truth returns the parts of a window in seconds, summed over its accelerators; drivers are the threads that drive
 // them, "main" alone without one. At each moment when the accelerator idles, the thread that drives it
 //
 //   - reads or writes: storage, except for what the same call costs from memory, which is CPU;
@@ -42,7 +42,7 @@ type walker struct {
 // pauses, and the thread has no core.
 //
 // cost is nil for a window that read nothing from storage: then all reading is CPU.
-func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind]float64) divided {
+func Truth(l *Log, drivers []string, gpus bool, from, to int64, cost map[Kind]float64) Divided {
 	w := walker{threads: l.threads, cost: cost}
 	for gpu, driver := range drivers {
 		at := from
@@ -61,10 +61,10 @@ func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind
 	}
 	const ns = 1e9
 	p := w.sum
-	return divided{
+	return Divided{
 		Parts: scenario.Parts{Busy: p.Busy / ns, Storage: p.Storage / ns, CPU: p.CPU / ns, Other: p.Other / ns,
 			Network: p.Network / ns},
-		late: p.late / ns, ready: p.ready / ns,
+		Late: p.Late / ns, Ready: p.Ready / ns,
 	}
 }
 
@@ -74,7 +74,7 @@ func (w *walker) idle(thread string, a, b int64, deep int) {
 		return
 	}
 	if deep > depth { // threads wait for each other: a message is on its way, or what answers it logs nothing
-		w.sum.late += float64(b - a)
+		w.sum.Late += float64(b - a)
 		return
 	}
 	spans := w.threads[thread]
@@ -114,31 +114,31 @@ func (w *walker) within(s span, start, end int64, deep int) {
 			w.sum.CPU += ready
 		} else {
 			w.sum.Storage += stored - ready
-			w.sum.ready += ready
+			w.sum.Ready += ready
 		}
 		w.sum.CPU += float64(max(end-max(start, cut), 0))
 	default: // the accelerator
-		w.sum.late += float64(end - start)
+		w.sum.Late += float64(end - start)
 	}
 }
 
-// costs returns what a byte cost to read and write in the windows from memory, in ns.
-func costs(l *logged, warm []logWindow) map[kind]float64 {
-	time, bytes := map[kind]float64{}, map[kind]float64{}
+// Costs returns what a byte cost to read and write in the windows from memory, in ns.
+func Costs(l *Log, warm []Window) map[Kind]float64 {
+	time, bytes := map[Kind]float64{}, map[Kind]float64{}
 	for _, spans := range l.threads {
 		for _, s := range spans {
 			if s.kind != reading && s.kind != writing && s.kind != fetched {
 				continue
 			}
 			for _, w := range warm {
-				if s.start >= w.start && s.end <= w.end {
+				if s.start >= w.Start && s.end <= w.End {
 					time[s.kind] += float64(s.end - s.start - s.ready)
 					bytes[s.kind] += float64(s.bytes)
 				}
 			}
 		}
 	}
-	cost := map[kind]float64{}
+	cost := map[Kind]float64{}
 	for k, b := range bytes {
 		if b > 0 {
 			cost[k] = time[k] / b
@@ -147,8 +147,8 @@ func costs(l *logged, warm []logWindow) map[kind]float64 {
 	return cost
 }
 
-// drivers returns the threads that drive the accelerators: "rank0", "rank1" and so on, or else "main".
-func drivers(l *logged) (names []string) {
+// Drivers returns the threads that drive the accelerators: "rank0", "rank1" and so on, or else "main".
+func Drivers(l *Log) (names []string) {
 	for name := range l.threads {
 		if strings.HasPrefix(name, "rank") {
 			names = append(names, name)
@@ -161,17 +161,17 @@ func drivers(l *logged) (names []string) {
 	return names
 }
 
-// with adds what may count as one part or the other: so much of late is other, and so much of ready is CPU.
-func (d divided) with(late, ready float64) scenario.Parts {
+// With adds what may count as one part or the other: so much of late is other, and so much of ready is CPU.
+func (d Divided) with(late, ready float64) scenario.Parts {
 	p := d.Parts
-	p.Other += d.late * late
-	p.CPU += d.late*(1-late) + d.ready*ready
-	p.Storage += d.ready * (1 - ready)
+	p.Other += d.Late * late
+	p.CPU += d.Late*(1-late) + d.Ready*ready
+	p.Storage += d.Ready * (1 - ready)
 	return p
 }
 
-// label is the verdict that follows from the truth, if it is the same wherever late and ready count.
-func (d divided) label() window.Verdict {
+// Label is the verdict that follows from the truth, if it is the same wherever late and ready count.
+func (d Divided) Label() window.Verdict {
 	l := d.with(0, 0).Label()
 	if l == d.with(0, 1).Label() && l == d.with(1, 0).Label() && l == d.with(1, 1).Label() {
 		return l
@@ -179,9 +179,9 @@ func (d divided) label() window.Verdict {
 	return ""
 }
 
-// apart is the error of the part that is off most, as a share of the window, with late and ready where they fit best;
+// Apart is the error of the part that is off most, as a share of the window, with late and ready where they fit best;
 // and the truth with them.
-func (d divided) apart(found scenario.Parts) (best scenario.Parts, least float64) {
+func (d Divided) Apart(found scenario.Parts) (best scenario.Parts, least float64) {
 	least = math.Inf(1)
 	const steps = 50
 	for i := range (steps + 1) * (steps + 1) {

@@ -1,0 +1,57 @@
+"""No load: an inference server that reads its logs, tokenizers and tables again and again; or a tool that reads only the
+headers of models, or lists folders of them."""
+
+import argparse
+import glob
+import json
+import os
+import random
+import struct
+import time
+
+import label
+import truth
+
+
+def tables(folder):
+    """Reads a tokenizer and a configuration, and writes and reads a log."""
+    for path in glob.glob(os.path.join(folder, "*.json")):
+        with truth.span("read", os.path.getsize(path)), open(path) as file:
+            json.load(file)
+    log = os.path.join(folder, "server.log")
+    with open(log, "a") as file:
+        file.write("request\n" * random.randrange(1000, 20000))
+    with open(log) as file:
+        file.read()
+
+
+def headers(folder):
+    """Reads the table of each model, and nothing else."""
+    for path in glob.glob(os.path.join(folder, "**", "*.safetensors"), recursive=True):
+        with open(path, "rb", buffering=0) as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            json.loads(file.read(length))
+    for path in glob.glob(os.path.join(folder, "**", "*.gguf"), recursive=True):
+        with open(path, "rb") as file:
+            file.read(24)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--what", default="tables", choices=("tables", "headers"))
+    parser.add_argument("--length", type=float, default=15)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    random.seed(args.seed)
+    gpu = label.Gpu()
+    with label.life(negative=True):
+        end = time.monotonic() + args.length
+        while time.monotonic() < end:
+            (tables if args.what == "tables" else headers)(args.folder)
+            gpu.work(random.uniform(0.2, 1))
+            label.pause(random.uniform(0.05, 0.3))
+
+
+if __name__ == "__main__":
+    main()
