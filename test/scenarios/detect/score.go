@@ -1,0 +1,356 @@
+//go:build linux
+
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/test/scenarios/joblog"
+	"github.com/stallspan/stallspan/test/scenarios/scenario"
+)
+
+// Rules of the comparison. They were chosen before any result.
+const (
+	overlap   = 0.5                    // least share of the union of both that label and window have in common
+	shortest  = 500 * time.Millisecond // a label below it is neither required nor wrong
+	tolerance = 0.5                    // seconds by which a begin or end may be off, in 90 of 100
+)
+
+// kinds are the kinds of windows that have labels.
+var kinds = [...]string{"model_load", "checkpoint", "epoch"}
+
+// result is a case's labels and what was detected.
+type result struct {
+	Case     string             `json:"case"`
+	Seed     uint64             `json:"seed"`
+	Disk     string             `json:"disk"`
+	Failed   string             `json:"failed,omitempty"` // why it could not run
+	Labels   map[string]int     `json:"labels"`           // that count, by kind
+	Pairs    []pair             `json:"pairs"`
+	Missed   []missed           `json:"missed"`
+	False    []falseWindow      `json:"false"`
+	Aborted  int                `json:"aborted"`          // loads that were aborted
+	Told     int                `json:"aborted_reported"` // of these, reported as unfinished
+	Negative map[string]float64 `json:"negative_s"`       // seconds of programs without such windows, by kind
+	NegFalse map[string]int     `json:"negative_false"`   // false windows in them
+}
+
+// pair is a label with the window that was detected for it.
+type pair struct {
+	Kind    string   `json:"kind"`
+	Name    string   `json:"name"`
+	Seconds float64  `json:"seconds"`                // of the label
+	Begin   float64  `json:"begin_error_s"`          // detected minus logged
+	End     float64  `json:"end_error_s"`            //
+	Ledger  *float64 `json:"ledger_error,omitempty"` // of the largest part, as a share of the window
+	Named   float64  `json:"phases_named_s"`         // time with a label of a phase, and a detected phase
+	Right   float64  `json:"phases_right_s"`         // of this, with the same phase
+	Phases  float64  `json:"phases_s"`               // time with a label of a phase
+}
+
+type missed struct {
+	Kind    string  `json:"kind"`
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+type falseWindow struct {
+	Kind    string  `json:"kind"`
+	Name    string  `json:"name,omitempty"`
+	Seconds float64 `json:"seconds"`
+	Open    bool    `json:"open,omitempty"`  // it never ended
+	Again   bool    `json:"again,omitempty"` // of a label that another window has
+}
+
+// compare pairs the labels with the windows, each kind on its own: those first that have most in common.
+func (r *result) compare(l *joblog.Log, a *agent, all []found, ended time.Time) {
+	r.Labels = map[string]int{}
+	for _, kind := range kinds {
+		labels := slices.DeleteFunc(slices.Clone(l.Labels), func(l joblog.Label) bool { return l.Kind != kind })
+		windows := slices.DeleteFunc(slices.Clone(all), func(f found) bool { return f.Kind != kind })
+		r.compareKind(l, a, kind, labels, windows, a.at(ended))
+	}
+}
+
+func (r *result) compareKind(l *joblog.Log, a *agent, kind string, labels []joblog.Label, windows []found, ended int64) {
+	type match struct {
+		label, window int
+		share         float64
+		begin, end    int64
+	}
+	var possible []match
+	for i := range labels {
+		for j, f := range windows {
+			until := a.at(f.End)
+			if f.open {
+				until = max(until, ended)
+			}
+			m := match{label: i, window: j}
+			m.share, m.begin, m.end = common(&labels[i], a.at(f.Start), until)
+			if m.share > overlap {
+				possible = append(possible, m)
+			}
+		}
+	}
+	slices.SortStableFunc(possible, func(x, y match) int {
+		switch {
+		case x.share > y.share:
+			return -1
+		case x.share < y.share:
+			return 1
+		}
+		return 0
+	})
+	byLabel, byWindow, again := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	for _, m := range possible {
+		if byLabel[m.label] || byWindow[m.window] {
+			again[m.window] = true
+			continue
+		}
+		byLabel[m.label], byWindow[m.window] = true, true
+		one, f := &labels[m.label], &windows[m.window]
+		if one.Aborted && f.Unfinished {
+			r.Told++
+		}
+		if !counts(one) {
+			continue
+		}
+		p := pair{
+			Kind: kind, Name: one.Name, Seconds: seconds(m.end - m.begin),
+			Begin: seconds(a.at(f.Start) - m.begin), End: seconds(a.at(f.End) - m.end),
+		}
+		p.ledger(l, a, f)
+		if kind == "model_load" {
+			p.phases(l, a, m.begin, m.end, f)
+		}
+		r.Pairs = append(r.Pairs, p)
+	}
+	for i := range labels {
+		if labels[i].Aborted {
+			r.Aborted++
+		}
+		if !counts(&labels[i]) {
+			continue
+		}
+		r.Labels[kind]++
+		if !byLabel[i] {
+			r.Missed = append(r.Missed, missed{kind, labels[i].Name, seconds(labels[i].End - labels[i].Start)})
+		}
+	}
+	quiet := negative(l, kind)
+	if r.Negative == nil {
+		r.Negative, r.NegFalse = map[string]float64{}, map[string]int{}
+	}
+	for _, s := range quiet {
+		r.Negative[kind] += seconds(s.End - s.Start)
+	}
+	for j, f := range windows {
+		if byWindow[j] {
+			continue
+		}
+		r.False = append(r.False, falseWindow{kind, f.Model + f.Name, f.End.Sub(f.Start).Seconds(), f.open, again[j]})
+		at := a.at(f.Start)
+		if slices.ContainsFunc(quiet, func(s joblog.Label) bool { return at >= s.Start && at < s.End }) {
+			r.NegFalse[kind]++
+		}
+	}
+}
+
+// counts reports whether a label has to be found. Others are neither right nor wrong.
+func counts(l *joblog.Label) bool { return !l.Aborted && l.End-l.Start >= int64(shortest) }
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+
+// common returns the largest share that a window and a label have in common, of the union of both, and the begin and
+// end of the label with which it is reached.
+func common(l *joblog.Label, from, to int64) (share float64, begin, end int64) {
+	share = -1
+	for _, b := range append([]int64{l.Start}, l.Begins...) {
+		for _, e := range append([]int64{l.End}, l.Ends...) {
+			both := float64(min(e, to) - max(b, from))
+			union := float64(max(e, to) - min(b, from))
+			if s := both / max(union, 1); s > share {
+				share, begin, end = s, b, e
+			}
+		}
+	}
+	return share, begin, end
+}
+
+// negative returns the lives of programs without windows of a kind, unless another program runs at the same time.
+func negative(l *joblog.Log, kind string) (quiet []joblog.Label) {
+	if slices.ContainsFunc(l.Labels, func(l joblog.Label) bool { return l.Kind == kind }) {
+		return nil
+	}
+	for _, one := range l.Labels {
+		if one.Kind == "life" {
+			quiet = append(quiet, one)
+		}
+	}
+	return quiet
+}
+
+// ledger compares the window's ledger with the log, over the time of the window.
+func (p *pair) ledger(l *joblog.Log, a *agent, f *found) {
+	if f.Stall == nil || f.open {
+		return
+	}
+	got := scenario.Parts{Storage: f.Stall.Storage, CPU: f.Stall.CPU, Other: f.Stall.Other}
+	if f.GPU != nil {
+		got.Busy = f.GPU.Busy
+	} else if f.Process != nil {
+		got.CPU = f.Process.OnCPU
+	}
+	drivers := joblog.Drivers(l)
+	if f.GPU != nil && len(f.GPU.IDs) != len(drivers) {
+		return // of other GPUs than those of the log
+	}
+	d := joblog.Truth(l, drivers, f.GPU != nil, a.at(f.Start), a.at(f.End), map[joblog.Kind]float64{})
+	_, off := d.Apart(got)
+	p.Ledger = &off
+}
+
+// sameTime is how exactly phases are compared, in ns.
+const sameTime = 10e6
+
+// phases compares the phases. Where several labels overlap, as of threads, each of them is right.
+func (p *pair) phases(l *joblog.Log, a *agent, begin, end int64, f *found) {
+	for at := begin; at < end; at += sameTime {
+		var said string
+		for _, one := range f.Phases {
+			if at >= a.at(one.Start) && at < a.at(one.End) {
+				said = one.Phase
+			}
+		}
+		labelled, right := false, false
+		for _, one := range l.Labels {
+			if one.Kind == "phase" && at >= one.Start && at < one.End {
+				labelled, right = true, right || one.Name == said
+			}
+		}
+		if !labelled {
+			continue
+		}
+		p.Phases += seconds(sameTime)
+		if said != "" {
+			p.Named += seconds(sameTime)
+		}
+		if right {
+			p.Right += seconds(sameTime)
+		}
+	}
+}
+
+// score sums the results up.
+type score struct {
+	Kinds   map[string]*kindScore `json:"kinds"`
+	Phases  phaseScore            `json:"phases"`
+	Ledgers quantiles             `json:"ledger_error_of_loads"`
+	Aborted int                   `json:"aborted"`
+	Told    int                   `json:"aborted_reported"`
+	Failed  int                   `json:"failed"`
+}
+
+type kindScore struct {
+	Labels    int       `json:"labels"`
+	Found     int       `json:"found"`
+	False     int       `json:"false"`
+	Precision float64   `json:"precision"` // 0 without a window
+	Recall    float64   `json:"recall"`    // 0 without a label
+	Begin     quantiles `json:"begin_error_s"`
+	End       quantiles `json:"end_error_s"`
+	Both      float64   `json:"both_within_tolerance"` // share of the found ones
+	Negative  float64   `json:"negative_s"`
+	NegFalse  int       `json:"negative_false"`
+}
+
+type phaseScore struct {
+	Labelled float64 `json:"labelled_s"`
+	Named    float64 `json:"named_s"`
+	Right    float64 `json:"right_s"`
+}
+
+// quantiles are of absolute values.
+type quantiles struct {
+	Count  int     `json:"count"`
+	Median float64 `json:"median"`
+	P90    float64 `json:"p90"`
+	Within float64 `json:"within_tolerance"` // share, of times
+}
+
+func newQuantiles(values []float64) (q quantiles) {
+	for i := range values {
+		values[i] = math.Abs(values[i])
+		if values[i] <= tolerance {
+			q.Within++
+		}
+	}
+	if q.Count = len(values); q.Count == 0 {
+		return q
+	}
+	slices.Sort(values)
+	rank := func(share float64) float64 { return values[max(int(math.Ceil(share*float64(len(values))))-1, 0)] }
+	q.Median, q.P90, q.Within = rank(0.5), rank(0.9), q.Within/float64(q.Count)
+	return q
+}
+
+func sum(results []*result) *score {
+	s := &score{Kinds: map[string]*kindScore{}}
+	var ledgers []float64
+	for _, kind := range kinds {
+		k := &kindScore{}
+		s.Kinds[kind] = k
+		var begins, ends []float64
+		for _, r := range results {
+			k.Labels += r.Labels[kind]
+			k.Negative += r.Negative[kind]
+			k.NegFalse += r.NegFalse[kind]
+			for _, f := range r.False {
+				if f.Kind == kind {
+					k.False++
+				}
+			}
+			for _, p := range r.Pairs {
+				if p.Kind != kind {
+					continue
+				}
+				k.Found++
+				begins, ends = append(begins, p.Begin), append(ends, p.End)
+				if math.Abs(p.Begin) <= tolerance && math.Abs(p.End) <= tolerance {
+					k.Both++
+				}
+				if kind == "model_load" && p.Ledger != nil {
+					ledgers = append(ledgers, *p.Ledger)
+				}
+			}
+		}
+		k.Begin, k.End = newQuantiles(begins), newQuantiles(ends)
+		k.Precision = ratio(float64(k.Found), float64(k.Found+k.False))
+		k.Recall = ratio(float64(k.Found), float64(k.Labels))
+		k.Both = ratio(k.Both, float64(k.Found))
+	}
+	for _, r := range results {
+		s.Aborted += r.Aborted
+		s.Told += r.Told
+		if r.Failed != "" {
+			s.Failed++
+		}
+		for _, p := range r.Pairs {
+			s.Phases.Labelled += p.Phases
+			s.Phases.Named += p.Named
+			s.Phases.Right += p.Right
+		}
+	}
+	s.Ledgers = newQuantiles(ledgers)
+	return s
+}
+
+// ratio is 0 of nothing.
+func ratio(part, all float64) float64 {
+	if all <= 0 {
+		return 0
+	}
+	return part / all
+}
