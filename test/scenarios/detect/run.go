@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/source/pagecache"
@@ -99,7 +100,11 @@ func (b *bench) disk(ctx context.Context, p *plan) (*slowdisk.Disk, error) {
 	d := b.disks[p.Disk]
 	if d == nil {
 		var err error
-		if d, err = slowdisk.Open(ctx, p.Disk, slowdisk.Options{Size: diskSize, IOPS: unlimited}); err != nil {
+		options := slowdisk.Options{Size: diskSize}
+		if p.Disk == slowdisk.Throttled {
+			options.IOPS = unlimited
+		}
+		if d, err = slowdisk.Open(ctx, p.Disk, options); err != nil {
 			return nil, err
 		}
 		b.disks[p.Disk] = d
@@ -272,10 +277,16 @@ func serve(c *exec.Cmd) error {
 		}
 		_, _ = io.WriteString(in, "\n")
 	}
-	if failed := c.Wait(); failed != nil {
+	if failed := c.Wait(); failed != nil && !terminated(c) {
 		err = errors.Join(err, fmt.Errorf("%s: %w: %s", filepath.Base(c.Args[1]), failed, bytes.TrimSpace(problems.Bytes())))
 	}
 	return err
+}
+
+// terminated reports whether a program ended itself with SIGTERM, as one that is stopped while it loads.
+func terminated(c *exec.Cmd) bool {
+	status, ok := c.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGTERM
 }
 
 // forget writes a file back and drops it from the page cache.
