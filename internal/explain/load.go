@@ -47,6 +47,19 @@ func neighbor(r *window.Report) string {
 	if x.Bytes < read/2 || both > read+read/10 { // the readings at both ends may be a tenth of the window off
 		return ""
 	}
+	return "; " + nameOfReader(x) + " read " + Size(x.Bytes) + " at the same time"
+}
+
+// mover names the process that read and wrote most since the last load, if that explains what has left the memory.
+func mover(r *window.Report) string {
+	if len(r.Load.Movers) == 0 || r.Load.Movers[0].Bytes < r.Load.Evicted/2 {
+		return ""
+	}
+	x := &r.Load.Movers[0]
+	return " (since then " + nameOfReader(x) + " has read and written " + Size(x.Bytes) + ")"
+}
+
+func nameOfReader(x *window.Reader) string {
 	name := fmt.Sprintf("process %d", x.PID)
 	if x.Name != "" {
 		name = fmt.Sprintf("%s (process %d)", x.Name, x.PID)
@@ -54,5 +67,5 @@ func neighbor(r *window.Report) string {
 	if x.Group != "" {
 		name += " of " + x.Group
 	}
-	return "; " + name + " read " + Size(x.Bytes) + " at the same time"
+	return name
 }

@@ -13,6 +13,7 @@ const (
 	deepQueue = 2.0  // queue depth from which a disk has more to do than one reader requests
 	coresFull = 0.9  // share of the time of all cores from which no core is free
 	warmLoad  = 0.95 // share of a load from memory from which storage does not matter
+	coldLoad  = 0.5  // share of a load from memory below which it is cold
 )
 
 // Remedy returns one sentence that says what to try; "" for a window that is too short for any.
@@ -90,6 +91,9 @@ var remedies = [...]advice{
 		return x.storage && x.Kind != window.ModelLoad && x.writes()
 	}, gaining("Write in the background or to a faster disk: ")},
 	{"stagger the starts", func(x *situation) bool { return x.storage && x.Others > 0 }, (*situation).stagger},
+	{"keep what was in memory", func(x *situation) bool { return x.cold() && x.evicted() }, (*situation).keepCached},
+	{"read the image's layer first", func(x *situation) bool { return x.cold() && x.Load.Layer }, (*situation).readLayer},
+	{"preload the next model", func(x *situation) bool { return x.cold() && x.Load.IdleAhead >= x.Storage }, (*situation).preload},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.workersSuffice() },
 		(*situation).moreWorkers},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.FarFromCeiling() },
@@ -203,6 +207,31 @@ func (x *situation) workersSuffice() bool {
 func (x *situation) warm() bool {
 	fromMemory := x.Load.HasHit && x.Load.Hit >= warmLoad
 	return x.Kind == window.ModelLoad && fromMemory && x.shares.Storage < window.Thresholds.Stall
+}
+
+// cold reports whether a load waited for a file that the page cache did not have.
+func (x *situation) cold() bool {
+	return x.storage && x.Kind == window.ModelLoad && x.Load.HasHit && x.Load.Hit < coldLoad
+}
+
+// evicted reports whether most of what a load had to fetch had been in memory after the last load of its path.
+func (x *situation) evicted() bool {
+	return float64(x.Load.Evicted) >= coldLoad*(1-x.Load.Hit)*float64(x.Load.Size)
+}
+
+func (x *situation) keepCached() string {
+	return "Keep the model in memory, where " + Size(x.Load.Evicted) + " of it were after its last load" + mover(x.Report) +
+		": lock its file there (vmtouch -l), give its cgroup memory.low, or read it again before the load: " + x.gain + "."
+}
+
+func (x *situation) readLayer() string {
+	return "The model is in a layer of the container's image, which nothing had read yet: read its file once on this " +
+		"machine before the start, as when the image is pulled, or keep it on a volume that stays in memory: " + x.gain + "."
+}
+
+func (x *situation) preload() string {
+	return fmt.Sprintf("Read the model ahead while the disks have nothing to do, as in the %s before this load "+
+		"(posix_fadvise with WILLNEED, or vmtouch -t): %s.", Duration(x.Load.IdleAhead.Seconds()), x.gain)
 }
 
 // full reports whether more workers would find no free core.

@@ -84,6 +84,17 @@ func situations() []func(*window.Report) {
 		bound(window.StorageBound, func(r *window.Report) {
 			r.Kind, r.Others, r.OthersByDisk, r.From = window.ModelLoad, 2, []int{2}, []string{"sda"}
 		}),
+		bound(window.StorageBound, func(r *window.Report) {
+			r.Kind = window.ModelLoad
+			r.Load = window.Load{Size: 2 << 30, HasHit: true, Evicted: 2 << 30,
+				Movers: []window.Reader{{PID: 7, Name: "fio", Bytes: 9 << 30}}}
+		}),
+		bound(window.StorageBound, func(r *window.Report) {
+			r.Kind, r.Load = window.ModelLoad, window.Load{Size: 2 << 30, HasHit: true, Layer: true}
+		}),
+		bound(window.StorageBound, func(r *window.Report) {
+			r.Kind, r.Load = window.ModelLoad, window.Load{Size: 2 << 30, HasHit: true, IdleAhead: time.Minute}
+		}),
 		bound(window.StorageBound, func(r *window.Report) { r.WhatIf = &window.WhatIf{NoStorage: 2.5, Workers: 2.3} }),
 		bound(window.StorageBound, func(r *window.Report) {
 			r.Kind, r.Disks[0].ReadCeilingRatioNow = window.ModelLoad,
@@ -164,7 +175,7 @@ func TestRemedies(t *testing.T) {
 	for _, number := range []string{
 		fmt.Sprintf("queue is deep from %.1f", deepQueue), fmt.Sprintf("near its ceiling from %.2f", window.NearCeiling),
 		fmt.Sprintf("far from it up to %.2f", window.FarCeiling), fmt.Sprintf("from %.2f of all cores' time", coresFull),
-		fmt.Sprintf("from %.2f of the file", warmLoad),
+		fmt.Sprintf("from %.2f of the file in memory, and cold below %.2f", warmLoad, coldLoad),
 		fmt.Sprintf("would not help below %.1fx", minHelp), fmt.Sprintf("at least %.2f of what memory", nearlySame),
 		fmt.Sprintf("found none for %.2f of the window", window.Thresholds.Stall),
 		fmt.Sprintf("less than %.1f of what came from the server", window.MappedShare),

@@ -239,7 +239,11 @@ type load struct {
 	Size      uint64   `json:"size,omitempty"`
 	Hit       *float64 `json:"page_cache_hit_ratio,omitempty"`
 	Estimated bool     `json:"estimated,omitempty"`
+	Layer     bool     `json:"image_layer,omitempty"`
+	Evicted   uint64   `json:"evicted_bytes,omitempty"`
+	IdleAhead float64  `json:"idle_before_s,omitempty"`
 	Readers   []reader `json:"readers,omitempty"`
+	Movers    []reader `json:"movers_before,omitempty"`
 }
 
 type reader struct {
@@ -327,9 +331,15 @@ func (out *Report) addLoad(r *window.Report) {
 	if l.HasHit {
 		out.Load.Hit = &l.Hit
 	}
-	for _, x := range l.Readers {
-		out.Load.Readers = append(out.Load.Readers, reader(x))
+	out.Load.Layer, out.Load.Evicted, out.Load.IdleAhead = l.Layer, l.Evicted, l.IdleAhead.Seconds()
+	out.Load.Readers, out.Load.Movers = newReaders(l.Readers), newReaders(l.Movers)
+}
+
+func newReaders(readers []window.Reader) (all []reader) {
+	for _, x := range readers {
+		all = append(all, reader{x.PID, x.Name, x.Group, x.Bytes, x.Own})
 	}
+	return all
 }
 
 func newSlowDevice(slow *window.SlowDevice) *slowDevice {

@@ -42,6 +42,8 @@ const maxPhases = 16
 type seen struct {
 	Size   uint64   `json:"size,omitempty"`   // bytes of the file, or of the files of the folder
 	Cached *uint64  `json:"cached,omitempty"` // bytes of them in the page cache; absent if unknown
+	Before uint64   `json:"before,omitempty"` // bytes of them in it after the last load of the path; absent if unknown
+	Layer  bool     `json:"layer,omitempty"`  // it is in a read-only layer of an overlay
 	Disks  []string `json:"disks,omitempty"`  // that hold it
 	Above  []string `json:"above,omitempty"`  // the devices between the path and these disks
 	Device string   `json:"device,omitempty"` // kind of these disks, or of what replaces them
@@ -64,7 +66,7 @@ func NewWindow(w *window.Window) *Window {
 		r.Phases = append(r.Phases, phase(p))
 	}
 	if at := &w.Seen; at.Size != 0 || len(at.Under) > 0 || at.Device != "" {
-		r.Seen = &seen{Size: at.Size, Disks: at.Under, Above: at.Above, Device: at.Device}
+		r.Seen = &seen{Size: at.Size, Before: at.Before, Layer: at.Layer, Disks: at.Under, Above: at.Above, Device: at.Device}
 		if at.HasCached {
 			r.Seen.Cached = &at.Cached
 		}
@@ -89,6 +91,7 @@ func (r *Window) Window(id string) window.Window {
 	}
 	if at := r.Seen; at != nil {
 		w.Seen = window.Seen{Size: at.Size, Under: at.Disks[:min(len(at.Disks), maxDisks)], Device: at.Device}
+		w.Seen.Before, w.Seen.Layer = at.Before, at.Layer
 		w.Seen.Above = at.Above[:min(len(at.Above), maxDisks)]
 		if at.Cached != nil {
 			w.Seen.Cached, w.Seen.HasCached = *at.Cached, true

@@ -15,7 +15,7 @@ func TestWindow(t *testing.T) {
 		{ID: "w", Kind: window.Custom, Job: "j", PID: 7, ByClient: true},
 		{ID: "w", Kind: window.Epoch, HasEpoch: true, Run: "r", Job: "j", PID: 7, Source: window.Announced, Owned: true},
 		{ID: "w", Kind: window.ModelLoad, Model: "m", Path: "/p", Seen: window.Seen{Size: 5, HasCached: true, Device: window.InMemory}},
-		{ID: "w", Kind: window.ModelLoad, GPUs: []string{"g"}, Seen: window.Seen{Size: 5, Cached: 4, HasCached: true, Under: []string{"sda"}}},
+		{ID: "w", Kind: window.ModelLoad, GPUs: []string{"g"}, Seen: window.Seen{Size: 5, Cached: 4, HasCached: true, Before: 5, Layer: true, Under: []string{"sda"}}},
 	} {
 		text, err := json.Marshal(NewWindow(&want))
 		if err != nil {

@@ -2,6 +2,7 @@ package window
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 )
@@ -15,6 +16,8 @@ type Seen struct {
 	Sampled   bool     // Cached may be extrapolated; no part of a recording
 	After     uint64   // as Cached, when the window ended, if HasAfter: of a load from a mount without a disk
 	HasAfter  bool     //
+	Before    uint64   // bytes of these in the page cache after the last load of the path; 0 if unknown
+	Layer     bool     // a file of a read-only layer of an overlay, as of a container's image
 	Under     []string // leaf disks under the path, in order; empty if unknown or without any
 	Above     []string // the devices between the path and these disks, the highest first
 	Device    string   // the kind of these disks, or what is there instead; "" if unknown
@@ -30,6 +33,11 @@ type Load struct {
 	HasHit    bool     //
 	Estimated bool     // Hit is computed from what the program fetched, not from what the page cache contained
 	Readers   []Reader // the processes that fetched most from storage at the same time, most first
+
+	Evicted   uint64        // bytes that were in the page cache after the last load of the path, and not at the begin of this one
+	Movers    []Reader      // the processes that read and wrote most in between, most first
+	Layer     bool          // as Seen.Layer
+	IdleAhead time.Duration // for how long its disks had next to nothing to do before it, while its job ran
 }
 
 // Reader is a process that read from storage in a window. One that ended before the window is not known.
@@ -39,6 +47,8 @@ type Reader struct {
 	Group string `json:"cgroup,omitempty"` // short name of its cgroup: for a container the first digits of its ID
 	Bytes uint64 `json:"read_bytes"`       // fetched from storage
 	Own   bool   `json:"own,omitempty"`    // it belongs to the window's job
+
+	Before bool `json:"before,omitempty"` // read and written before the load, since the last one of its path
 }
 
 // load sets how much of a model load came from memory.
@@ -46,7 +56,10 @@ func (b *builder) load() {
 	if b.Kind != ModelLoad {
 		return
 	}
-	b.Load = Load{Size: b.Seen.Size, Readers: b.readers()}
+	b.Load = Load{Size: b.Seen.Size, Readers: b.readers(), Layer: b.Seen.Layer, IdleAhead: b.idleAhead()}
+	if b.Seen.HasCached && b.Seen.Before > b.Seen.Cached {
+		b.Load.Evicted, b.Load.Movers = b.Seen.Before-b.Seen.Cached, b.movers()
+	}
 	if b.Seen.Size == 0 {
 		return
 	}
@@ -64,10 +77,44 @@ func (b *builder) load() {
 // inherits the child's count, and reads over a network use no disk. If the window's own files may be on a network, it
 // keeps all of them.
 func (b *builder) readers() []Reader {
-	if len(b.machine.Leaves) == 0 || len(b.Mounts) > 0 {
-		return b.machine.Readers
+	all := len(b.machine.Leaves) == 0 || len(b.Mounts) > 0
+	return slices.DeleteFunc(slices.Clone(b.machine.Readers), func(x Reader) bool {
+		return x.Before || !all && !b.CanHaveRead(x.Bytes)
+	})
+}
+
+// movers are the processes that read and wrote before the load.
+func (b *builder) movers() []Reader {
+	return slices.DeleteFunc(slices.Clone(b.machine.Readers), func(x Reader) bool { return !x.Before })
+}
+
+// Limits of IdleAhead.
+const (
+	maxAhead = time.Minute
+	maxBusy  = 0.1 // utilization of a disk that has next to nothing to do
+)
+
+// idleAhead returns for how long the disks under the load's path had next to nothing to do before it, while its job was
+// followed: a minute at most, 0 if one of them worked. In that time, the model could have been read.
+func (b *builder) idleAhead() time.Duration {
+	if len(b.Seen.Under) == 0 {
+		return 0
 	}
-	return slices.DeleteFunc(slices.Clone(b.machine.Readers), func(x Reader) bool { return !b.CanHaveRead(x.Bytes) })
+	for ahead := maxAhead; ahead >= time.Second; ahead /= 2 {
+		from := history.Point{At: b.Start.Mono - ahead}
+		if _, known := b.history.Between(history.Key{Series: history.JobReadBytes, ID: b.machine.Target.Job}, from, b.from()); !known {
+			continue
+		}
+		idle := true
+		for _, disk := range b.Seen.Under {
+			d, known := b.history.Between(history.Key{Series: history.DiskIOTicks, ID: disk}, from, b.from())
+			idle = idle && known && !d.Reset && d.Value <= maxBusy*ahead.Seconds()
+		}
+		if idle {
+			return ahead
+		}
+	}
+	return 0
 }
 
 // A load from memory that moved less than both cannot have waited for storage.

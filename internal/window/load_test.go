@@ -3,7 +3,9 @@ package window
 import (
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -22,5 +24,77 @@ func TestReadersAboveTheDisksBytes(t *testing.T) {
 	b.Mounts, b.machine.Leaves = nil, nil
 	if got := b.readers(); !slices.Equal(got, all) {
 		t.Errorf("without a disk: %v, want %v", got, all)
+	}
+}
+
+// A load knows what left the page cache since the last one, and who moved most in between.
+func TestLoadKnowsWhatWasBefore(t *testing.T) {
+	h, err := history.New(history.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		seen          Seen
+		wantEvicted   uint64
+		wantMoverPIDs []int
+	}{
+		"evicted":          {Seen{Size: 100, HasCached: true, Cached: 10, Before: 90}, 80, []int{8}},
+		"still there":      {Seen{Size: 100, HasCached: true, Cached: 90, Before: 90}, 0, nil},
+		"not known before": {Seen{Size: 100, HasCached: true, Cached: 10}, 0, nil},
+		"not known now":    {Seen{Size: 100, Before: 90}, 0, nil},
+	} {
+		machine := Machine{Readers: []Reader{{PID: 7, Bytes: 1}, {PID: 8, Bytes: 200, Before: true}}}
+		r := &Report{Window: Window{Kind: ModelLoad, Seen: c.seen}}
+		(&builder{r, h, &machine}).load()
+		var pids []int
+		for _, x := range r.Load.Movers {
+			pids = append(pids, x.PID)
+		}
+		if r.Load.Evicted != c.wantEvicted || !slices.Equal(pids, c.wantMoverPIDs) {
+			t.Errorf("%s: got %d bytes by %v, want %d by %v", name, r.Load.Evicted, pids, c.wantEvicted, c.wantMoverPIDs)
+		}
+		if len(r.Load.Readers) != 1 || r.Load.Readers[0].PID != 7 {
+			t.Errorf("%s: got readers %+v, want that of the load alone", name, r.Load.Readers)
+		}
+	}
+}
+
+// In the time before a load in which its disk did nothing, the model could have been read ahead.
+func TestIdleAhead(t *testing.T) {
+	for name, c := range map[string]struct {
+		busyUntil, followed time.Duration // of 40 s before the load
+		under               []string
+		want                time.Duration
+	}{
+		"idle":                {0, 0, []string{"sda"}, 30 * time.Second},
+		"worked until 10 s":   {30 * time.Second, 0, []string{"sda"}, 7500 * time.Millisecond},
+		"worked until it":     {40 * time.Second, 0, []string{"sda"}, 0},
+		"followed for 5 s":    {0, 35 * time.Second, []string{"sda"}, 3750 * time.Millisecond},
+		"on no disk":          {0, 0, nil, 0},
+		"on one that is gone": {0, 0, []string{"sda", "sdx"}, 0},
+	} {
+		h, err := history.New(history.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := time.Duration(0); at <= 40*time.Second; at += 100 * time.Millisecond {
+			stamp := sample.Stamp{Mono: at + time.Second}
+			disk := sample.Disk{Name: "sda", Leaf: true, ReadIOs: 1, IOTicks: min(at, c.busyUntil)}
+			all := []*sample.Sample{{At: stamp, Disks: []sample.Disk{disk}}}
+			if at >= c.followed {
+				all = append(all, &sample.Sample{At: stamp, Jobs: []sample.Job{{ID: "j", HasIO: true}}})
+			}
+			for _, s := range all {
+				if err := h.Append(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		b := &builder{&Report{}, h, &Machine{}}
+		b.machine.Target.Job = "j"
+		b.Start.Mono, b.Seen.Under = 41*time.Second, c.under
+		if got := b.idleAhead(); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
 	}
 }

@@ -312,7 +312,7 @@ func (g *Registry) Replay(mark *recording.Mark) error {
 	case recording.End:
 		limits := cmp.Or(mark.Limits, &window.Limits{}) // absent from older recordings, and where none were set
 		how := sampling.Ending{At: at, Unfinished: mark.Unfinished, NoSchedule: mark.NoSchedule, Cached: mark.Cached}
-		how.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), probe.MaxReaders)])
+		how.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), 2*probe.MaxReaders)])
 		e := &ending{how: how, done: make(chan struct{}), judge: func(r *window.Report) *window.Limits {
 			r.ApplyLimits(*limits)
 			return limits

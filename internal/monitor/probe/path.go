@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,8 +19,13 @@ func (p *Probe) Path(w *window.Window) window.Seen {
 	if w.Path == "" {
 		return window.Seen{}
 	}
-	path, pid, cached := w.Path, w.PID, w.Kind == window.ModelLoad
-	return await(p, w.Client, pathTime, func() window.Seen { return p.inspect(path, pid, cached) })
+	path, pid, load := w.Path, w.PID, w.Kind == window.ModelLoad
+	seen := await(p, w.Client, pathTime, func() window.Seen { return p.inspect(path, pid, load) })
+	if load {
+		at, _ := p.place(w)
+		seen.Before = p.cachedBefore(at)
+	}
+	return seen
 }
 
 // PathAtEnd is Path for the end of a window, which may wait longer: the file system has just answered the job.
@@ -28,9 +35,10 @@ func (p *Probe) PathAtEnd(w *window.Window) window.Seen {
 }
 
 // inspect resolves a path in the mount namespace of a process.
-func (p *Probe) inspect(path string, pid int, cached bool) (seen window.Seen) {
+func (p *Probe) inspect(path string, pid int, load bool) (seen window.Seen) {
 	root, apart := p.rootOf(pid)
-	if cached {
+	if load {
+		seen.Layer = p.inLayer(root, path, apart)
 		if held, err := pagecache.Look(root, path); err == nil {
 			seen.Size, seen.Cached, seen.HasCached, seen.Sampled = held.Size, held.Cached, held.Known, held.Sampled
 		}
@@ -105,6 +113,33 @@ func mountOf(root, path, mountinfo string) (mount.Entry, bool) {
 		path = target
 	}
 	return mount.Covering(entries, filepath.Clean(path))
+}
+
+// inLayer reports whether a path is on an overlay, and not in its writable layer. It is false where that layer cannot be
+// seen. Links in the path are followed as mountOf does.
+func (p *Probe) inLayer(root, path string, apart bool) bool {
+	mountinfo := filepath.Join("/", p.root, "proc/self/mountinfo")
+	if apart {
+		mountinfo = filepath.Join(root, "../mountinfo")
+	}
+	at, ok := mountOf(root, path, mountinfo)
+	if !ok || at.Type != "overlay" {
+		return false
+	}
+	upper := at.Upper()
+	if upper == "" {
+		return true
+	}
+	below, err := filepath.Rel(at.Point, path)
+	if err != nil {
+		return false
+	}
+	upper = filepath.Join("/", p.root, upper)
+	if _, err := os.Stat(upper); err != nil {
+		return false
+	}
+	_, err = os.Lstat(filepath.Join(upper, below))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // maxLinks bounds the symbolic links of one path, as the kernel does.

@@ -1,10 +1,12 @@
 package probe
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/pagecache"
 	"github.com/stallspan/stallspan/internal/source/readers"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -14,20 +16,56 @@ const (
 	scanWait   = 100 * time.Millisecond // how long the end of a load waits for a scan
 	scanSlack  = 100 * time.Millisecond // how far the scans may be from a load's ends in all; or a tenth of its length
 	maxScans   = 16                     // kept for loads that are open
+	maxEnded   = 16                     // and for loads that have ended: 20 KiB each with 300 processes
 	MaxReaders = 3                      // processes in a report
 )
 
 // scans are scans of what all processes of the machine have read, taken when loads begin and end.
 type scans struct {
-	mu   sync.Mutex // guards the fields below
-	last *scan
-	open map[string]openLoad // by window id
+	mu    sync.Mutex // guards the fields below
+	last  *scan
+	open  map[string]openLoad // by window id
+	ended []pastLoad          // the newest last, one of each place
 }
 
 // openLoad is a load that began, with a scan from about that time.
 type openLoad struct {
 	*scan
-	at time.Duration // its start
+	at     time.Duration // its start
+	place  place
+	root   string // the folder that is "/" for its process
+	before *scan  // of the end of the last load of its path; nil without one
+}
+
+// place is a path, of the machine or as a container sees it.
+type place struct {
+	client, path string
+	apart        bool
+}
+
+// pastLoad is a load that has ended.
+type pastLoad struct {
+	place
+	*scan         // from about its end
+	cached uint64 // bytes of its files in the page cache then
+}
+
+// past returns the last load of a place.
+func (s *scans) past(at place) (pastLoad, bool) {
+	i := slices.IndexFunc(s.ended, func(x pastLoad) bool { return x.place == at })
+	if i < 0 {
+		return pastLoad{}, false
+	}
+	return s.ended[i], true
+}
+
+// keep remembers a load that has ended, in place of the last one of its place, or of the oldest.
+func (s *scans) keep(x pastLoad) {
+	s.ended = slices.DeleteFunc(s.ended, func(old pastLoad) bool { return old.place == x.place })
+	if len(s.ended) >= maxEnded {
+		s.ended = slices.Delete(s.ended, 0, 1)
+	}
+	s.ended = append(s.ended, x)
 }
 
 // scan is one scan of all processes. Times are monotonic.
@@ -88,7 +126,13 @@ func (p *Probe) WatchReaders(w *window.Window) {
 		if s.open == nil {
 			s.open = map[string]openLoad{}
 		}
-		s.open[w.ID] = openLoad{began, w.Start.Mono}
+		load := openLoad{scan: began, at: w.Start.Mono}
+		if w.Path != "" {
+			load.place, load.root = p.place(w)
+			last, _ := s.past(load.place)
+			load.before = last.scan
+		}
+		s.open[w.ID] = load
 	}
 }
 
@@ -103,8 +147,15 @@ func (p *Probe) takeLoad(id string) openLoad {
 	return load
 }
 
-// Readers returns the processes that read most in a load that ends at a moment. It waits up to 100 ms for a scan. It
-// returns none if the scans at both ends were shared with other loads and are too far from the ends of this one.
+// place returns where a window's path is, and the folder that is "/" there.
+func (p *Probe) place(w *window.Window) (at place, root string) {
+	root, apart := p.rootOf(w.PID)
+	return place{w.Client, w.Path, apart}, root
+}
+
+// Readers returns the processes that read most in a load that ends at a moment, and those that moved most between the
+// last load of its path and this one. It waits up to 100 ms for a scan. It returns none if the scans at both ends were
+// shared with other loads and are too far from the ends of this one.
 func (p *Probe) Readers(id string, end time.Duration) []window.Reader {
 	load := p.takeLoad(id)
 	before := load.scan
@@ -114,6 +165,9 @@ func (p *Probe) Readers(id string, end time.Duration) []window.Reader {
 	p.scans.mu.Lock()
 	after := p.scans.scan(p)
 	p.scans.mu.Unlock()
+	if load.place.path != "" && after != nil {
+		p.remember(load.place, load.root, after)
+	}
 	if after == nil || after == before {
 		return nil // the load was too short
 	}
@@ -132,11 +186,44 @@ func (p *Probe) Readers(id string, end time.Duration) []window.Reader {
 	if before.distance(load.at)+after.distance(end) > max(scanSlack, (end-load.at)/10) {
 		return nil
 	}
-	var list []window.Reader
-	for _, r := range readers.Between(before.totals, after.totals, MaxReaders) {
+	list := p.between(before.totals, after.totals, false)
+	if load.before != nil {
+		select {
+		case <-load.before.done:
+			list = append(list, p.between(load.before.totals.Moved(), before.totals.Moved(), true)...)
+		default:
+		}
+	}
+	return list
+}
+
+func (p *Probe) between(from, to readers.Totals, before bool) (list []window.Reader) {
+	for _, r := range readers.Between(from, to, MaxReaders) {
 		list = append(list, window.Reader{
-			PID: r.PID, Bytes: r.Bytes, Name: readers.Name(p.root, r.PID), Group: readers.Group(p.root, r.PID),
+			PID: r.PID, Bytes: r.Bytes, Name: readers.Name(p.root, r.PID), Group: readers.Group(p.root, r.PID), Before: before,
 		})
 	}
 	return list
+}
+
+// remember keeps what the page cache has of a load's files at its end.
+func (p *Probe) remember(at place, root string, after *scan) {
+	held := await(p, at.client, pathTime, func() uint64 {
+		found, err := pagecache.Look(root, at.path)
+		if err != nil || !found.Known {
+			return 0
+		}
+		return found.Cached
+	})
+	p.scans.mu.Lock()
+	defer p.scans.mu.Unlock()
+	p.scans.keep(pastLoad{at, after, held})
+}
+
+// cachedBefore returns how many bytes of a path were in the page cache after its last load; 0 if unknown.
+func (p *Probe) cachedBefore(at place) uint64 {
+	p.scans.mu.Lock()
+	defer p.scans.mu.Unlock()
+	last, _ := p.scans.past(at)
+	return last.cached
 }

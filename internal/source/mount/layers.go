@@ -33,6 +33,19 @@ func (e *Entry) Layers() []string {
 	return append(upper, lower...)
 }
 
+// Upper returns the writable layer of an overlay; "" if it has none, or is no overlay.
+func (e *Entry) Upper() string {
+	if e.Type != "overlay" {
+		return ""
+	}
+	for option := range strings.SplitSeq(e.options, ",") {
+		if value, ok := strings.CutPrefix(option, "upperdir="); ok {
+			return unescape(value)
+		}
+	}
+	return ""
+}
+
 // splitLayers splits at colons without a backslash. Two colons precede data-only layers.
 func splitLayers(list string, limit int) []string {
 	var layers []string

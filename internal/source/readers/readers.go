@@ -28,9 +28,23 @@ type Totals map[int]Total
 
 // Total is the total of one process. Parent and Began are read for processes with any bytes and for their ancestors.
 type Total struct {
-	Bytes  uint64 // read_bytes of /proc/PID/io, including children that it waited for
-	Parent int    // PID; 0 if not known
-	Began  uint64 // start in ticks since boot, to distinguish processes with the same PID; 0 if not known
+	Bytes   uint64 // read_bytes of /proc/PID/io, including children that it waited for
+	Written uint64 // write_bytes: pages that it made dirty
+	Parent  int    // PID; 0 if not known
+	Began   uint64 // start in ticks since boot, to distinguish processes with the same PID; 0 if not known
+}
+
+// Moved returns the totals with what was written among the bytes: both take pages of the page cache.
+func (t Totals) Moved() Totals {
+	if t == nil {
+		return nil
+	}
+	moved := make(Totals, len(t))
+	for pid, total := range t {
+		total.Bytes += total.Written
+		moved[pid] = total
+	}
+	return moved
 }
 
 // Scan reads the totals of all processes of the machine with "/" at root. It asks a process.Reader for them, or reads
@@ -57,8 +71,9 @@ func Scan(root string, reader process.Reader) Totals {
 			continue
 		}
 		if text, err := kernfile.ReadPiece(proc+"/"+name+"/io", buf[:]); err == nil {
-			if n, ok := readBytes(text); ok {
-				totals[pid] = Total{Bytes: n}
+			if n, ok := counted(text, "read_bytes: "); ok {
+				written, _ := counted(text, "write_bytes: ")
+				totals[pid] = Total{Bytes: n, Written: written}
 			}
 		}
 	}
@@ -69,7 +84,7 @@ func Scan(root string, reader process.Reader) Totals {
 		}
 		for i, b := range answers {
 			if b.Err == 0 {
-				totals[keys[i].PID] = Total{Bytes: b.Read}
+				totals[keys[i].PID] = Total{Bytes: b.Read, Written: b.Write}
 			}
 		}
 	}
@@ -77,9 +92,10 @@ func Scan(root string, reader process.Reader) Totals {
 	return totals
 }
 
-func readBytes(text []byte) (uint64, bool) {
+// counted returns the number after a name in a /proc/PID/io.
+func counted(text []byte, name string) (uint64, bool) {
 	for line := range bytes.Lines(text) {
-		if value, ok := bytes.CutPrefix(line, []byte("read_bytes: ")); ok {
+		if value, ok := bytes.CutPrefix(line, []byte(name)); ok {
 			return kernfile.ParseUint(bytes.TrimRight(value, "\n"))
 		}
 	}

@@ -113,8 +113,25 @@ func TestKernelThreadsAreNoReaders(t *testing.T) {
 	}
 }
 
+// What a process wrote takes room in the page cache as what it read does.
+func TestMovedCountsWhatWasWritten(t *testing.T) {
+	root := t.TempDir()
+	put(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
+	put(t, root, 42, map[string]string{"io": "rchar: 0\nread_bytes: 100\nwrite_bytes: 900\n", "stat": stat(1, 7)})
+	after := Scan(root, nil)
+	if got, want := Between(Totals{}, after.Moved(), 3), []Reader{{42, 1000}, {41, 507}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got, want := Between(Totals{}, after, 3), []Reader{{41, 500}, {42, 100}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("what was read: got %v, want %v", got, want)
+	}
+	if Totals(nil).Moved() != nil {
+		t.Error("totals that are not known become known")
+	}
+}
+
 func TestCycleOfParents(t *testing.T) {
-	before := Totals{1: {5, 2, 1}, 2: {5, 1, 1}}
+	before := Totals{1: {Bytes: 5, Parent: 2, Began: 1}, 2: {Bytes: 5, Parent: 1, Began: 1}}
 	if got := Between(before, Totals{}, 3); len(got) != 0 {
 		t.Errorf("got %v, want none", got)
 	}
