@@ -93,7 +93,8 @@ var remedies = [...]advice{
 	{"stagger the starts", func(x *situation) bool { return x.storage && x.Others > 0 }, (*situation).stagger},
 	{"keep what was in memory", func(x *situation) bool { return x.cold() && x.evicted() }, (*situation).keepCached},
 	{"read the image's layer first", func(x *situation) bool { return x.cold() && x.Load.Layer }, (*situation).readLayer},
-	{"preload the next model", func(x *situation) bool { return x.cold() && x.Load.IdleAhead >= x.Storage }, (*situation).preload},
+	{"preload the next model", func(x *situation) bool { return x.cold() && x.Load.IdleAhead >= x.Storage },
+		(*situation).preload},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.workersSuffice() },
 		(*situation).moreWorkers},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.FarFromCeiling() },
@@ -220,8 +221,9 @@ func (x *situation) evicted() bool {
 }
 
 func (x *situation) keepCached() string {
-	return "Keep the model in memory, where " + Size(x.Load.Evicted) + " of it were after its last load" + mover(x.Report) +
-		": lock its file there (vmtouch -l), give its cgroup memory.low, or read it again before the load: " + x.gain + "."
+	return "Keep the model in memory, where " + Size(x.Load.Evicted) + " of it were after its last load" +
+		mover(x.Report) + ": lock its file there (vmtouch -l), give its cgroup memory.low, or read it again before the " +
+		"load: " + x.gain + "."
 }
 
 func (x *situation) readLayer() string {

@@ -34,7 +34,7 @@ type Load struct {
 	Estimated bool     // Hit is computed from what the program fetched, not from what the page cache contained
 	Readers   []Reader // the processes that fetched most from storage at the same time, most first
 
-	Evicted   uint64        // bytes that were in the page cache after the last load of the path, and not at the begin of this one
+	Evicted   uint64        // bytes in the page cache after the last load of the path, and not at the begin of this one
 	Movers    []Reader      // the processes that read and wrote most in between, most first
 	Layer     bool          // as Seen.Layer
 	IdleAhead time.Duration // for how long its disks had next to nothing to do before it, while its job ran
@@ -102,10 +102,8 @@ func (b *builder) idleAhead() time.Duration {
 	}
 	for ahead := maxAhead; ahead >= time.Second; ahead /= 2 {
 		from := history.Point{At: b.Start.Mono - ahead}
-		if _, known := b.history.Between(history.Key{Series: history.JobReadBytes, ID: b.machine.Target.Job}, from, b.from()); !known {
-			continue
-		}
-		idle := true
+		job := history.Key{Series: history.JobReadBytes, ID: b.machine.Target.Job}
+		_, idle := b.history.Between(job, from, b.from())
 		for _, disk := range b.Seen.Under {
 			d, known := b.history.Between(history.Key{Series: history.DiskIOTicks, ID: disk}, from, b.from())
 			idle = idle && known && !d.Reset && d.Value <= maxBusy*ahead.Seconds()

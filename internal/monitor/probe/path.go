@@ -115,8 +115,8 @@ func mountOf(root, path, mountinfo string) (mount.Entry, bool) {
 	return mount.Covering(entries, filepath.Clean(path))
 }
 
-// inLayer reports whether a path is on an overlay, and not in its writable layer. It is false where that layer cannot be
-// seen. Links in the path are followed as mountOf does.
+// inLayer reports whether a path is on an overlay, and not in its writable layer. It is false where that layer cannot
+// be seen. Links in the path are followed as mountOf does.
 func (p *Probe) inLayer(root, path string, apart bool) bool {
 	mountinfo := filepath.Join("/", p.root, "proc/self/mountinfo")
 	if apart {

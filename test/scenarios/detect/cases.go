@@ -164,7 +164,7 @@ func developed() []entry {
 			c.run("detect_download.py", "{memory}/source", "{disk}/model.safetensors", "--rate",
 				fmt.Sprint(c.p.Rate/2))
 		}},
-		{"beside", false, func(c chance) {
+		{"next-to", false, func(c chance) {
 			c.add(model{Kind: "shards", Path: "{disk}/model", Size: c.size(2, 3), Files: 2})
 			c.add(model{Kind: "shards", Path: "{disk}/tables", Size: 1 << 20, Files: 1})
 			c.run("detect_safetensors.py", "{disk}/model")
@@ -200,8 +200,9 @@ func developed() []entry {
 func training(how string) func(chance) {
 	return func(c chance) {
 		c.add(model{Kind: "file", Path: "{disk}/train.bin", Size: c.size(1, 2), Form: "raw"})
-		args := []string{"{disk}/train.bin", "--checkpoints", "{disk}", "--how", how, "--size", strconv.Itoa(c.size(0.8, 2)),
-			"--rows", strconv.Itoa(c.between(40, 90)), "--epochs", strconv.Itoa(c.between(3, 5)), "--step", c.seconds(0.02, 0.04)}
+		args := []string{"{disk}/train.bin", "--checkpoints", "{disk}", "--how", how,
+			"--size", strconv.Itoa(c.size(0.8, 2)), "--rows", strconv.Itoa(c.between(40, 90)),
+			"--epochs", strconv.Itoa(c.between(3, 5)), "--step", c.seconds(0.02, 0.04)}
 		if how == "fsync" {
 			args = append(args, "--resume", c.file("last.pt", c.size(1, 2)))
 		}

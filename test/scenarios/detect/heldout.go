@@ -4,8 +4,8 @@ package main
 
 import "strconv"
 
-// heldOut are the cases that nothing is ever tuned with. Their programs are programs/detect_heldout_*.py. Whoever works
-// on a detector leaves both unread.
+// heldOut are the cases that nothing is ever tuned with. Their programs are programs/detect_heldout_*.py. Authors of
+// detectors leave both unread.
 func heldOut() []entry {
 	llama := func(how string, more ...string) func(chance) {
 		return func(c chance) {

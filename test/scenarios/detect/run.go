@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	gpuFolder = "gpus"           // of the programs' accelerators, in the run's folder
-	longest   = 90 * time.Second // a program
+	gpuFolder = "gpus"            // of the programs' accelerators, in the run's folder
+	longest   = 240 * time.Second // a program
 	diskSize  = 1 << 30
 )
 
@@ -109,6 +109,9 @@ func (b *bench) disk(ctx context.Context, p *plan) (*slowdisk.Disk, error) {
 		}
 		b.disks[p.Disk] = d
 	}
+	if p.Disk == slowdisk.Local {
+		return d, nil
+	}
 	d.Options.BytesPerSecond, d.Options.Delay = p.Rate, p.Delay
 	return d, d.Fast()
 }
@@ -155,7 +158,7 @@ func (b *bench) perform(ctx context.Context, p *plan) (r *result, err error) {
 	if err := b.keepCase(p, logs, all); err != nil {
 		return r, err
 	}
-	r.compare(l, b.agent, all, ended)
+	r.compare(l, all, b.agent.at(ended), b.agent.at)
 	return r, b.gpus()
 }
 

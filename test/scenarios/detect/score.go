@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -32,7 +33,7 @@ type result struct {
 	Missed   []missed           `json:"missed"`
 	False    []falseWindow      `json:"false"`
 	Aborted  int                `json:"aborted"`          // loads that were aborted
-	Told     int                `json:"aborted_reported"` // of these, reported as unfinished
+	Reported int                `json:"aborted_reported"` // of these, reported as unfinished
 	Negative map[string]float64 `json:"negative_s"`       // seconds of programs without such windows, by kind
 	NegFalse map[string]int     `json:"negative_false"`   // false windows in them
 }
@@ -64,95 +65,120 @@ type falseWindow struct {
 	Again   bool    `json:"again,omitempty"` // of a label that another window has
 }
 
-// compare pairs the labels with the windows, each kind on its own: those first that have most in common.
-func (r *result) compare(l *joblog.Log, a *agent, all []found, ended time.Time) {
-	r.Labels = map[string]int{}
+// interval is a detected window with its times on CLOCK_MONOTONIC in ns, as the logs count.
+type interval struct {
+	*found
+	from, to int64
+}
+
+// match is a label and a window with more than overlap in common.
+type match struct {
+	label      *joblog.Label
+	window     *interval
+	share      float64
+	begin, end int64 // of the label: those that are nearest
+}
+
+// compare pairs the labels with the windows, each kind on its own. A window that has not ended lasts until now.
+func (r *result) compare(l *joblog.Log, all []found, now int64, at func(time.Time) int64) {
+	r.Labels, r.Negative, r.NegFalse = map[string]int{}, map[string]float64{}, map[string]int{}
 	for _, kind := range kinds {
-		labels := slices.DeleteFunc(slices.Clone(l.Labels), func(l joblog.Label) bool { return l.Kind != kind })
-		windows := slices.DeleteFunc(slices.Clone(all), func(f found) bool { return f.Kind != kind })
-		r.compareKind(l, a, kind, labels, windows, a.at(ended))
+		var labels []*joblog.Label
+		for i := range l.Labels {
+			if l.Labels[i].Kind == kind {
+				labels = append(labels, &l.Labels[i])
+			}
+		}
+		var windows []*interval
+		for i := range all {
+			f := &all[i]
+			if f.Kind != kind {
+				continue
+			}
+			one := &interval{f, at(f.Start), at(f.End)}
+			if f.open {
+				one.to = max(one.to, now)
+			}
+			windows = append(windows, one)
+		}
+		r.compareKind(l, kind, labels, windows, at)
 	}
 }
 
-func (r *result) compareKind(l *joblog.Log, a *agent, kind string, labels []joblog.Label, windows []found, ended int64) {
-	type match struct {
-		label, window int
-		share         float64
-		begin, end    int64
-	}
+// matches returns the pairs with enough in common, those with most first, so that each label and window is in one at
+// most; and the windows that are left, of which again are of labels that another window has.
+func matches(labels []*joblog.Label, windows []*interval) (pairs []match, left []*interval, again map[*interval]bool) {
 	var possible []match
-	for i := range labels {
-		for j, f := range windows {
-			until := a.at(f.End)
-			if f.open {
-				until = max(until, ended)
-			}
-			m := match{label: i, window: j}
-			m.share, m.begin, m.end = common(&labels[i], a.at(f.Start), until)
-			if m.share > overlap {
+	for _, l := range labels {
+		for _, w := range windows {
+			m := match{label: l, window: w}
+			if m.share, m.begin, m.end = common(l, w.from, w.to); m.share > overlap {
 				possible = append(possible, m)
 			}
 		}
 	}
-	slices.SortStableFunc(possible, func(x, y match) int {
-		switch {
-		case x.share > y.share:
-			return -1
-		case x.share < y.share:
-			return 1
-		}
-		return 0
-	})
-	byLabel, byWindow, again := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	slices.SortStableFunc(possible, func(a, b match) int { return cmp.Compare(b.share, a.share) })
+	again = map[*interval]bool{}
+	byLabel, byWindow := map[*joblog.Label]bool{}, map[*interval]bool{}
 	for _, m := range possible {
 		if byLabel[m.label] || byWindow[m.window] {
 			again[m.window] = true
 			continue
 		}
 		byLabel[m.label], byWindow[m.window] = true, true
-		one, f := &labels[m.label], &windows[m.window]
-		if one.Aborted && f.Unfinished {
-			r.Told++
+		pairs = append(pairs, m)
+	}
+	for _, w := range windows {
+		if !byWindow[w] {
+			left = append(left, w)
 		}
-		if !counts(one) {
+	}
+	return pairs, left, again
+}
+
+func (r *result) compareKind(
+	l *joblog.Log, kind string, labels []*joblog.Label, windows []*interval, at func(time.Time) int64,
+) {
+	pairs, left, again := matches(labels, windows)
+	missing := slices.Clone(labels)
+	for _, m := range pairs {
+		missing = slices.DeleteFunc(missing, func(l *joblog.Label) bool { return l == m.label })
+		if m.label.Aborted && m.window.Unfinished {
+			r.Reported++
+		}
+		if !counts(m.label) {
 			continue
 		}
 		p := pair{
-			Kind: kind, Name: one.Name, Seconds: seconds(m.end - m.begin),
-			Begin: seconds(a.at(f.Start) - m.begin), End: seconds(a.at(f.End) - m.end),
+			Kind: kind, Name: m.label.Name, Seconds: seconds(m.end - m.begin),
+			Begin: seconds(m.window.from - m.begin), End: seconds(m.window.to - m.end),
 		}
-		p.ledger(l, a, f)
+		p.ledger(l, m.window)
 		if kind == "model_load" {
-			p.phases(l, a, m.begin, m.end, f)
+			p.phases(l, &m, at)
 		}
 		r.Pairs = append(r.Pairs, p)
 	}
-	for i := range labels {
-		if labels[i].Aborted {
+	for _, one := range labels {
+		if one.Aborted {
 			r.Aborted++
 		}
-		if !counts(&labels[i]) {
-			continue
+		if counts(one) {
+			r.Labels[kind]++
 		}
-		r.Labels[kind]++
-		if !byLabel[i] {
-			r.Missed = append(r.Missed, missed{kind, labels[i].Name, seconds(labels[i].End - labels[i].Start)})
+	}
+	for _, one := range missing {
+		if counts(one) {
+			r.Missed = append(r.Missed, missed{kind, one.Name, seconds(one.End - one.Start)})
 		}
 	}
 	quiet := negative(l, kind)
-	if r.Negative == nil {
-		r.Negative, r.NegFalse = map[string]float64{}, map[string]int{}
-	}
 	for _, s := range quiet {
 		r.Negative[kind] += seconds(s.End - s.Start)
 	}
-	for j, f := range windows {
-		if byWindow[j] {
-			continue
-		}
-		r.False = append(r.False, falseWindow{kind, f.Model + f.Name, f.End.Sub(f.Start).Seconds(), f.open, again[j]})
-		at := a.at(f.Start)
-		if slices.ContainsFunc(quiet, func(s joblog.Label) bool { return at >= s.Start && at < s.End }) {
+	for _, w := range left {
+		r.False = append(r.False, falseWindow{kind, w.Model + w.Name, seconds(w.to - w.from), w.open, again[w]})
+		if slices.ContainsFunc(quiet, func(s joblog.Label) bool { return w.from >= s.Start && w.from < s.End }) {
 			r.NegFalse[kind]++
 		}
 	}
@@ -193,7 +219,7 @@ func negative(l *joblog.Log, kind string) (quiet []joblog.Label) {
 }
 
 // ledger compares the window's ledger with the log, over the time of the window.
-func (p *pair) ledger(l *joblog.Log, a *agent, f *found) {
+func (p *pair) ledger(l *joblog.Log, f *interval) {
 	if f.Stall == nil || f.open {
 		return
 	}
@@ -207,7 +233,7 @@ func (p *pair) ledger(l *joblog.Log, a *agent, f *found) {
 	if f.GPU != nil && len(f.GPU.IDs) != len(drivers) {
 		return // of other GPUs than those of the log
 	}
-	d := joblog.Truth(l, drivers, f.GPU != nil, a.at(f.Start), a.at(f.End), map[joblog.Kind]float64{})
+	d := joblog.Truth(l, drivers, f.GPU != nil, f.from, f.to, map[joblog.Kind]float64{})
 	_, off := d.Apart(got)
 	p.Ledger = &off
 }
@@ -216,11 +242,11 @@ func (p *pair) ledger(l *joblog.Log, a *agent, f *found) {
 const sameTime = 10e6
 
 // phases compares the phases. Where several labels overlap, as of threads, each of them is right.
-func (p *pair) phases(l *joblog.Log, a *agent, begin, end int64, f *found) {
-	for at := begin; at < end; at += sameTime {
+func (p *pair) phases(l *joblog.Log, m *match, mono func(time.Time) int64) {
+	for at := m.begin; at < m.end; at += sameTime {
 		var said string
-		for _, one := range f.Phases {
-			if at >= a.at(one.Start) && at < a.at(one.End) {
+		for _, one := range m.window.Phases {
+			if at >= mono(one.Start) && at < mono(one.End) {
 				said = one.Phase
 			}
 		}
@@ -245,12 +271,12 @@ func (p *pair) phases(l *joblog.Log, a *agent, begin, end int64, f *found) {
 
 // score sums the results up.
 type score struct {
-	Kinds   map[string]*kindScore `json:"kinds"`
-	Phases  phaseScore            `json:"phases"`
-	Ledgers quantiles             `json:"ledger_error_of_loads"`
-	Aborted int                   `json:"aborted"`
-	Told    int                   `json:"aborted_reported"`
-	Failed  int                   `json:"failed"`
+	Kinds    map[string]*kindScore `json:"kinds"`
+	Phases   phaseScore            `json:"phases"`
+	Ledgers  quantiles             `json:"ledger_error_of_loads"`
+	Aborted  int                   `json:"aborted"`
+	Reported int                   `json:"aborted_reported"`
+	Failed   int                   `json:"failed"`
 }
 
 type kindScore struct {
@@ -333,7 +359,7 @@ func sum(results []*result) *score {
 	}
 	for _, r := range results {
 		s.Aborted += r.Aborted
-		s.Told += r.Told
+		s.Reported += r.Reported
 		if r.Failed != "" {
 			s.Failed++
 		}

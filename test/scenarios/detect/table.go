@@ -72,7 +72,8 @@ func (s *score) figures() string {
 	row("error of the end", aim, times(func(k *kindScore) quantiles { return k.End }))
 	row("both within 0.5 s", "90 %", func(k *kindScore) string { return some(k.Found, "%.0f %%", 100*k.Both) })
 	row("false windows per hour of programs without any", "", func(k *kindScore) string {
-		return some(int(k.Negative), "%.0f (%d in %.0f s)", 3600*ratio(float64(k.NegFalse), k.Negative), k.NegFalse, k.Negative)
+		hourly := 3600 * ratio(float64(k.NegFalse), k.Negative)
+		return some(int(k.Negative), "%.0f (%d in %.0f s)", hourly, k.NegFalse, k.Negative)
 	})
 	line("\nOf loads: ")
 	line("\n| figure | measured |\n|---|---|")
@@ -82,7 +83,7 @@ func (s *score) figures() string {
 		some(int(10*s.Phases.Named), "%.0f %%", 100*ratio(s.Phases.Right, s.Phases.Named)))
 	line("| ledger error: median, 90 of 100 | %s |",
 		some(s.Ledgers.Count, "%.1f, %.1f points of %d loads", 100*s.Ledgers.Median, 100*s.Ledgers.P90, s.Ledgers.Count))
-	line("| aborted loads; reported as unfinished | %d; %d |", s.Aborted, s.Told)
+	line("| aborted loads; reported as unfinished | %d; %d |", s.Aborted, s.Reported)
 	line("| cases that could not run | %d |", s.Failed)
 	return b.String()
 }

@@ -70,6 +70,7 @@ WRITERS = {"safetensors": safetensors, "pt": state_dict, "pth": state_dict, "bin
 
 def write(path, size, count, seed, form=""):
     os.makedirs(os.path.dirname(path), exist_ok=True)
+    size &= ~0xfff
     WRITERS.get(form or path.rpartition(".")[2], raw)(path, size, count, seed)
 
 
