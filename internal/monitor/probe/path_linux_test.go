@@ -219,3 +219,43 @@ func TestTasksAreBounded(t *testing.T) {
 		t.Errorf("%d looks after the end", p.running.Taken())
 	}
 }
+
+// A file of a lower layer of a real overlay is told apart from one of the writable layer, and of no overlay.
+func TestLayers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting an overlay needs root")
+	}
+	p := ofThisMachine(t)
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil { // an overlay on an overlay is not possible
+		t.Skipf("cannot mount tmpfs: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	at := func(elements ...string) string { return filepath.Join(append([]string{dir}, elements...)...) }
+	for _, folder := range []string{"low", "lower", "up", "work", "rw", "ro"} {
+		if err := os.Mkdir(at(folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{at("low", "image"), at("low", "changed"), at("up", "changed"), at("up", "own"), at("plain")} {
+		if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for mounted, options := range map[string]string{
+		"rw": "lowerdir=" + at("low") + ",upperdir=" + at("up") + ",workdir=" + at("work"),
+		"ro": "lowerdir=" + at("lower") + ":" + at("low"),
+	} {
+		if err := unix.Mount("overlay", at(mounted), "overlay", 0, options); err != nil {
+			t.Skipf("cannot mount an overlay: %v", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(at(mounted), unix.MNT_DETACH) })
+	}
+	for path, want := range map[string]bool{
+		at("rw", "image"): true, at("rw", "changed"): false, at("rw", "own"): false, at("ro", "image"): true, at("plain"): false,
+	} {
+		if got := p.Path(&window.Window{Kind: window.ModelLoad, Path: path}).Layer; got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+}

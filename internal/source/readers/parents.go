@@ -44,8 +44,8 @@ func gone(pid int, before, after Totals) bool {
 // statText bounds a /proc/PID/stat in bytes. It has at most about 1.2 KiB.
 const statText = 4 << 10
 
-// findParents reads the parents of the processes that have read or written something, and drops the kernel threads among
-// them. All processes would take twice as long, and most of them read nothing.
+// findParents reads the parents of the processes that have read or written something, and drops the kernel threads
+// among them. All processes would take twice as long, and most of them read nothing.
 func (t Totals) findParents(proc string) {
 	var buf [statText]byte
 	for pid, total := range t {

@@ -53,7 +53,7 @@ type found struct {
 		Other   float64 `json:"other_s"`
 	} `json:"stall,omitempty"`
 	Phases []struct {
-		Phase string    `json:"phase"`
+		Phase string    `json:"name"`
 		Start time.Time `json:"start"`
 		End   time.Time `json:"end"`
 	} `json:"phases,omitempty"`

@@ -106,7 +106,7 @@ func (r *result) compare(l *joblog.Log, all []found, now int64, at func(time.Tim
 }
 
 // matches returns the pairs with enough in common, those with most first, so that each label and window is in one at
-// most; and the windows that are left, of which again are of labels that another window has.
+// most; and the windows that are left. Those in again are of labels that another window has.
 func matches(labels []*joblog.Label, windows []*interval) (pairs []match, left []*interval, again map[*interval]bool) {
 	var possible []match
 	for _, l := range labels {

@@ -122,7 +122,7 @@ func TestFalseWindowsPerHour(t *testing.T) {
 func TestPhasesAreCompared(t *testing.T) {
 	w := window("model_load", 0, 1000)
 	w.Phases = append(w.Phases, struct {
-		Phase string    `json:"phase"`
+		Phase string    `json:"name"`
 		Start time.Time `json:"start"`
 		End   time.Time `json:"end"`
 	}{"read", time.Unix(0, 0), time.Unix(0, 800*ms)})

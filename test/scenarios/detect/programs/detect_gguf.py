@@ -1,4 +1,5 @@
-"""Maps GGUF files: with advice to the kernel to fetch all, or without; the pages are touched. Two models in one process.
+"""Maps GGUF files: with advice to the kernel to fetch all, or without; the pages are touched. Two models in one
+process.
 
 With --later, the map is made first, and touched seconds later, as a server does that loads a model with the first
 request. The load begins with the first touch. --lock also keeps all in memory (mlock).

@@ -1,6 +1,6 @@
-"""Starts of an inference engine with tensor parallelism: each rank maps all safetensors files and copies its half of each
-tensor; then a profile run, compiling with files in a cache, graphs on the GPU, memory for the cache of keys, and a port.
-The engine starts twice: cold, and again from the page cache."""
+"""Starts of an inference engine with tensor parallelism: each rank maps all safetensors files and copies its half
+of each tensor; then a profile run, compiling with files in a cache, graphs on the GPU, memory for the cache of
+keys, and a port. The engine starts twice: cold, and again from the page cache."""
 
 import argparse
 import glob

@@ -1,5 +1,6 @@
-"""Loads GGUF files in parts: a map with MAP_POPULATE, a map that several threads touch, or reads of 1 MiB into one buffer
-from which the GPU copies. Afterwards memory for the context is taken. With --die, the program is killed in the middle."""
+"""Loads GGUF files in parts: a map with MAP_POPULATE, a map that several threads touch, or reads of 1 MiB into one
+buffer from which the GPU copies. Afterwards memory for the context is taken. With --die, the program is killed
+in the middle."""
 
 import argparse
 import json

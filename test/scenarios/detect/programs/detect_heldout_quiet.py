@@ -1,5 +1,5 @@
-"""No load: a search over an index (one large .bin that is mapped, with random pages), a stream of .bin shards in order, or
-a preparation that reads .npy parts and writes features, each with some work on a GPU."""
+"""No load: a search over an index (one large .bin that is mapped, with random pages), a stream of .bin shards in
+order, or a preparation that reads .npy parts and writes features, each with some work on a GPU."""
 
 import argparse
 import glob
@@ -44,7 +44,8 @@ def prepare(folder, gpu, end):
         for path in sorted(glob.glob(os.path.join(folder, "*.npy"))):
             data = label.read_whole(path)
             gpu.run(0.05)
-            with open(os.path.join(folder, f"features-{number}.dat"), "wb") as file, truth.span("write", len(data) // 8):
+            into = os.path.join(folder, f"features-{number}.dat")
+            with open(into, "wb") as file, truth.span("write", len(data) // 8):
                 file.write(data[::8])
             number += 1
             if time.monotonic() > end:

@@ -1,5 +1,6 @@
-"""Ranks in processes of their own: each loads its .distcp file of a checkpoint, they train from memory, and each stores
-its part in a thread into a folder with another name, which the first rank renames when all parts are on the disk."""
+"""Ranks in processes of their own: each loads its .distcp file of a checkpoint, they train from memory, and each
+stores its part in a thread into a folder with another name, which the first rank renames when all parts are on
+the disk."""
 
 import argparse
 import multiprocessing
@@ -74,7 +75,8 @@ def main():
     args = parser.parse_args()
     start, barrier = multiprocessing.Event(), multiprocessing.Barrier(args.ranks)
     loaded = multiprocessing.Barrier(args.ranks + 1)
-    ranks = [multiprocessing.Process(target=rank_main, args=(n, args, start, loaded, barrier)) for n in range(args.ranks)]
+    ranks = [multiprocessing.Process(target=rank_main, args=(n, args, start, loaded, barrier))
+             for n in range(args.ranks)]
     with label.life():
         for rank in ranks:
             rank.start()

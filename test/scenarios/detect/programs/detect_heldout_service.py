@@ -1,5 +1,6 @@
-"""A service that runs each model in a process of its own, which it ends before the next one. The files are blobs named by
-their hash, as a store of models has them, or .engine files; the service reads its manifests and writes a log."""
+"""A service that runs each model in a process of its own, which it ends before the next one. The files are blobs
+named by their hash, as a store of models has them, or .engine files; the service reads its manifests and writes
+a log."""
 
 import argparse
 import json

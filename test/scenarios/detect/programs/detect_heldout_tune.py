@@ -1,5 +1,6 @@
-"""Fine-tunes: loads a pretrained model in parts with torch.load, trains on feature files (.pt, one a sample, read by the
-workers of a DataLoader), and stores folders checkpoint-N, of which it keeps two. In the end it loads the last one again.
+"""Fine-tunes: loads a pretrained model in parts with torch.load, trains on feature files (.pt, one a sample, read
+by the workers of a DataLoader), and stores folders checkpoint-N, of which it keeps two. In the end it loads the
+last one again.
 
 With --only-data there is no model and no checkpoint: nothing but the features.
 """

@@ -1,5 +1,5 @@
-"""No load: an inference server that reads its logs, tokenizers and tables again and again; or a tool that reads only the
-headers of models, or lists folders of them."""
+"""No load: an inference server that reads its logs, tokenizers and tables again and again; or a tool that reads
+only the headers of models, or lists folders of them."""
 
 import argparse
 import glob

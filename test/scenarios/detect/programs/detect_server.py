@@ -1,4 +1,5 @@
-"""A server of a model: reads the weights, copies them to the GPU, compiles (writes .so files), warms up, and listens.
+"""A server of a model: reads the weights, copies them to the GPU, compiles (writes .so files), warms up, and
+listens.
 
 With --repository, it loads all models of a Triton repository one after another, without the other phases.
 """

@@ -1,5 +1,5 @@
-"""Trains: reads a data set in each epoch, works on the GPU, and stores checkpoints. The data sets have names as models
-have them: one .bin of tokens that is mapped, or shards that torch.load reads.
+"""Trains: reads a data set in each epoch, works on the GPU, and stores checkpoints. The data sets have names as
+models have them: one .bin of tokens that is mapped, or shards that torch.load reads.
 
 A checkpoint is one file with fsync and a new name, or without; in a thread; or .distcp files of several processes.
 With --resume, a checkpoint is loaded first.

@@ -1,7 +1,7 @@
 """Labels of what a program does, for the checker of detected windows: loads, phases, checkpoints and epochs.
 
-The labels go to the log of ../../jobs/programs/truth.py, a line each: "THREAD label START END JSON". Nothing of this is
-announced to an agent. Only what any program does can be seen from outside.
+The labels go to the log of ../../jobs/programs/truth.py, a line each: "THREAD label START END JSON". Nothing of
+this is announced to an agent. Only what any program does can be seen from outside.
 """
 
 import ctypes

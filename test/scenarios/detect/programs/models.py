@@ -1,7 +1,7 @@
 """Writes the models and data sets of a case: models.py < a list of JSON objects, one a line.
 
-Keys: kind, path, seed, size (bytes of all weights), files (shards), tensors (of each shard), name, and form, the format
-of a file whose name says another.
+Keys: kind, path, seed, size (bytes of all weights), files (shards), tensors (of each shard), name, and form, the
+format of a file whose name says another.
 """
 
 import json
@@ -82,7 +82,8 @@ def shards(spec, seed, folder, name):
     for n, one in enumerate(names):
         write(os.path.join(folder, one), spec["size"] // many, spec.get("tensors", 24), seed + n)
     if many > 1:
-        index = {"metadata": {"total_size": spec["size"]}, "weight_map": {f"layers.{n}": one for n, one in enumerate(names)}}
+        places = {f"layers.{n}": one for n, one in enumerate(names)}
+        index = {"metadata": {"total_size": spec["size"]}, "weight_map": places}
         text(os.path.join(folder, name + ".index.json"), json.dumps(index))
     text(os.path.join(folder, "config.json"), json.dumps({"architectures": ["Some"], "hidden_size": 4096}))
     text(os.path.join(folder, "tokenizer.json"), json.dumps({str(n): n for n in range(30000)}))
