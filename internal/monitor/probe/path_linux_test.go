@@ -220,7 +220,7 @@ func TestTasksAreBounded(t *testing.T) {
 	}
 }
 
-// A file of a lower layer of a real overlay is told apart from one of the writable layer, and of no overlay.
+// A file of a lower layer of a real overlay is not the same as one of the writable layer, and of no overlay.
 func TestLayers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting an overlay needs root")
@@ -231,14 +231,14 @@ func TestLayers(t *testing.T) {
 		t.Skipf("cannot mount tmpfs: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	at := func(elements ...string) string { return filepath.Join(append([]string{dir}, elements...)...) }
+	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, folder := range []string{"low", "lower", "up", "work", "rw", "ro"} {
 		if err := os.Mkdir(at(folder), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{at("low", "image"), at("low", "changed"), at("up", "changed"), at("up", "own"), at("plain")} {
-		if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+	for _, file := range []string{"low/image", "low/changed", "up/changed", "up/own", "plain"} {
+		if err := os.WriteFile(at(file), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -252,9 +252,9 @@ func TestLayers(t *testing.T) {
 		t.Cleanup(func() { _ = unix.Unmount(at(mounted), unix.MNT_DETACH) })
 	}
 	for path, want := range map[string]bool{
-		at("rw", "image"): true, at("rw", "changed"): false, at("rw", "own"): false, at("ro", "image"): true, at("plain"): false,
+		"rw/image": true, "rw/changed": false, "rw/own": false, "ro/image": true, "plain": false,
 	} {
-		if got := p.Path(&window.Window{Kind: window.ModelLoad, Path: path}).Layer; got != want {
+		if got := p.inspect(at(path), 0, true).Layer; got != want {
 			t.Errorf("%s: got %v, want %v", path, got, want)
 		}
 	}

@@ -12,14 +12,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/test/scenarios/joblog"
 )
 
 const (
 	agentStart = 20 * time.Second // until it answers
-	agentLag   = 4 * time.Second  // from the end of a program until all of its windows have ended
+	agentLag   = 20 * time.Second // from the end of the last program until all windows have ended
+	around     = 5 * time.Second  // before and after a program, in which a window still belongs to it
 	detected   = "detected"       // stallspan.window.source
 )
 
@@ -27,7 +31,6 @@ const (
 type agent struct {
 	command *exec.Cmd
 	client  http.Client
-	offset  int64 // of the wall clock from CLOCK_MONOTONIC, in ns
 }
 
 // found is what is read of a detected window (docs/report.md).
@@ -82,7 +85,7 @@ func (o *options) startAgent(ctx context.Context, folder string) (*agent, error)
 		return nil, err
 	}
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		_, err := a.windows(ctx)
+		_, _, err := a.windows(ctx)
 		if err == nil {
 			break
 		}
@@ -90,42 +93,87 @@ func (o *options) startAgent(ctx context.Context, folder string) (*agent, error)
 			return nil, errors.Join(fmt.Errorf("the agent does not answer: %w", err), a.stop())
 		}
 	}
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
-		return nil, errors.Join(err, a.stop())
-	}
-	a.offset = time.Now().UnixNano() - now.Nano()
 	return a, nil
 }
 
 // windows returns the detected windows of the last hour.
-func (a *agent) windows(ctx context.Context) (all []found, err error) {
+func (a *agent) windows(ctx context.Context) (ended, running []found, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://agent/v1/windows", nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	response, err := a.client.Do(request)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	var list struct{ Running, Ended []found }
 	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		return nil, nil, err
+	}
+	others := func(f found) bool { return f.Source != detected }
+	return slices.DeleteFunc(list.Ended, others), slices.DeleteFunc(list.Running, others), nil
+}
+
+// kept is what is kept of an agent: the windows that it detected.
+type kept struct {
+	Offset  int64     `json:"offset_ns"` // of the wall clock from CLOCK_MONOTONIC
+	Now     time.Time `json:"now"`       // when they were read
+	Ended   []found   `json:"ended"`
+	Running []found   `json:"running"`
+}
+
+// keep writes the detected windows to a file.
+func (a *agent) keep(ctx context.Context, file string) error {
+	k := kept{Now: time.Now()}
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return err
+	}
+	k.Offset = k.Now.UnixNano() - now.Nano()
+	var err error
+	if k.Ended, k.Running, err = a.windows(ctx); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(k, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o644)
+}
+
+func readKept(file string) (*kept, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
 		return nil, err
 	}
-	for i := range list.Running {
-		list.Running[i].open = true
+	k := &kept{}
+	if err := json.Unmarshal(text, k); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	for _, f := range append(list.Ended, list.Running...) {
-		if f.Source == detected {
-			all = append(all, f)
-		}
+	for i := range k.Running {
+		k.Running[i].open = true
 	}
-	return all, nil
+	return k, nil
 }
 
 // at is a time of a window on CLOCK_MONOTONIC in ns, as the logs count.
-func (a *agent) at(t time.Time) int64 { return t.UnixNano() - a.offset }
+func (k *kept) at(t time.Time) int64 { return t.UnixNano() - k.Offset }
+
+// of returns the windows that began in the life of a case's programs, or shortly before or after. Cases run one after
+// another.
+func (k *kept) of(l *joblog.Log) (own []found) {
+	for _, f := range slices.Concat(k.Ended, k.Running) {
+		began := k.at(f.Start)
+		for _, one := range l.Labels {
+			if one.Kind == "life" && began > one.Start-int64(around) && began < one.End+int64(around) {
+				own = append(own, f)
+				break
+			}
+		}
+	}
+	return own
+}
 
 func (a *agent) stop() error {
 	_ = a.command.Process.Signal(os.Interrupt)

@@ -7,6 +7,7 @@
 //	make detect                                    the cases for development, with seed 1
 //	make detect SEED=2 DETECT='-only torch'        some of them, with other sizes and delays
 //	make detect DETECT=-short                      three short ones, as in CI
+//	make detect DETECT=-again                      compare the logs and windows of the last run again
 //	make detect DETECT=-heldout                    the cases and seeds that nothing was tuned with
 package main
 
@@ -42,6 +43,7 @@ type options struct {
 	short     bool
 	list      bool
 	remedies  bool
+	again     bool
 }
 
 // Seeds up to lastTuned are for development, and those from firstHeldout on for the cases that are held out.
@@ -63,6 +65,7 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "three short cases")
 	flag.BoolVar(&o.list, "list", false, "run nothing: print what the cases of this seed are made of")
 	flag.BoolVar(&o.remedies, "remedies", false, "follow the remedies of loads, and measure what they gain")
+	flag.BoolVar(&o.again, "again", false, "run nothing: compare the logs and windows of the last run")
 	flag.StringVar(&o.only, "only", "", "only cases whose name matches this `regexp`")
 	flag.StringVar(&o.stallspan, "stallspan", "build/stallspan", "the `program`")
 	flag.StringVar(&o.library, "library", "build/fakenvml", "`folder` of the driver's stand-in")
@@ -97,6 +100,13 @@ func (o *options) main(ctx context.Context) (int, error) {
 			fmt.Println(string(text))
 		}
 		return 0, nil
+	}
+	if o.again {
+		results, err := o.judge(chosen, nil)
+		if err != nil {
+			return 1, err
+		}
+		return 0, o.finish(results)
 	}
 	if lacks := lacks(); lacks != nil {
 		fmt.Println("skipped:", lacks)

@@ -99,19 +99,13 @@ func (o *options) followRemedies(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return 2, err
 	}
-	folder, err := os.MkdirTemp("/dev/shm", "stallspan-detect-")
+	shared, err := o.newBench(ctx)
 	if err != nil {
 		return 1, err
 	}
-	b := &remedyBench{bench: &bench{options: o, folder: folder, disks: map[slowdisk.Kind]*slowdisk.Disk{}}}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.gpus(); err != nil {
-		return 1, err
-	}
-	if b.agent, err = o.startAgent(ctx, folder); err != nil {
-		return 1, err
-	}
-	if b.slow, err = b.disk(ctx, &plan{Disk: slowdisk.Throttled, Rate: remedyRate}); err != nil {
+	defer func() { err = errors.Join(err, shared.close()) }()
+	b := &remedyBench{bench: shared}
+	if b.slow, err = b.disk(ctx, &plan{Disk: slowdisk.SATA, Rate: remedyRate}); err != nil {
 		return 1, err
 	}
 	var all []*followedRemedy
@@ -207,7 +201,7 @@ func (b *remedyBench) model(ctx context.Context, d *slowdisk.Disk, name string, 
 	if err := d.Fast(); err != nil {
 		return "", err
 	}
-	path := filepath.Join(d.Dir, name)
+	path := filepath.Join(b.place(d.Kind), name)
 	p := &plan{Models: []model{{Kind: "file", Path: path, Size: size, Form: "safetensors"}}}
 	if err := b.models(ctx, p, func(text string) string { return text }); err != nil {
 		return "", err
@@ -294,7 +288,7 @@ func (b *remedyBench) layerCase(ctx context.Context) (cold, after *loaded, err e
 			return nil, nil, err
 		}
 	}
-	layers := "lowerdir=" + empty + ":" + filepath.Join(b.slow.Dir, "layer")
+	layers := "lowerdir=" + empty + ":" + filepath.Join(b.place(b.slow.Kind), "layer")
 	if err := unix.Mount("overlay", at, "overlay", unix.MS_RDONLY, layers); err != nil {
 		return nil, nil, fmt.Errorf("mount an overlay: %w", err)
 	}

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stallspan/stallspan/internal/source/pagecache"
 	"github.com/stallspan/stallspan/test/scenarios/joblog"
 	"github.com/stallspan/stallspan/test/slowdisk"
@@ -34,36 +36,88 @@ const (
 type bench struct {
 	*options
 	folder string // in memory
+	places string // of the disks; not in memory, because no program's files would be there
 	disks  map[slowdisk.Kind]*slowdisk.Disk
 	agent  *agent
 }
 
 // run runs the cases next to one agent.
 func (o *options) run(ctx context.Context, chosen []entry) (results []*result, err error) {
+	b, err := o.newBench(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	failed := map[string]string{}
+	var ran []entry
+	for _, e := range chosen {
+		fmt.Print(e.name, " ")
+		err := b.perform(ctx, e.plan(o.seed))
+		if ctx.Err() != nil { // the cases before count
+			break
+		}
+		if err != nil {
+			failed[e.name] = err.Error()
+		}
+		ran = append(ran, e)
+	}
+	fmt.Println()
+	time.Sleep(agentLag)
+	if err := b.agent.keep(context.WithoutCancel(ctx), o.windowsFile()); err != nil {
+		return nil, err
+	}
+	return o.judge(ran, failed)
+}
+
+// windowsFile is where the detected windows of all cases are kept.
+func (o *options) windowsFile() string { return filepath.Join(o.keep, "windows.json") }
+
+// logFile is where the log of a case is kept.
+func (o *options) logFile(p *plan) string {
+	return filepath.Join(o.keep, fmt.Sprintf("%s-%d.log", p.Name, p.Seed))
+}
+
+// judge compares the kept windows with the kept logs of cases.
+func (o *options) judge(cases []entry, failed map[string]string) (results []*result, err error) {
+	kept, err := readKept(o.windowsFile())
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range cases {
+		p := e.plan(o.seed)
+		r := &result{Case: p.Name, Seed: p.Seed, Disk: string(p.Disk), Failed: failed[e.name]}
+		results = append(results, r)
+		if r.Failed != "" {
+			continue
+		}
+		l, err := joblog.ReadFile(o.logFile(p))
+		if err != nil {
+			r.Failed = err.Error()
+			continue
+		}
+		r.compare(l, kept.of(l), kept.at(kept.Now), kept.at)
+		fmt.Println(r.line())
+	}
+	return results, nil
+}
+
+// newBench starts the agent.
+func (o *options) newBench(ctx context.Context) (*bench, error) {
 	folder, err := os.MkdirTemp("/dev/shm", "stallspan-detect-")
 	if err != nil {
 		return nil, err
 	}
 	b := &bench{options: o, folder: folder, disks: map[slowdisk.Kind]*slowdisk.Disk{}}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.gpus(); err != nil {
-		return nil, err
+	if b.places, err = os.MkdirTemp("/var/tmp", "stallspan-detect-"); err == nil {
+		err = b.gpus()
 	}
-	if b.agent, err = o.startAgent(ctx, folder); err != nil {
-		return nil, err
+	if err == nil {
+		b.agent, err = o.startAgent(ctx, folder)
 	}
-	for _, e := range chosen {
-		r, err := b.perform(ctx, e.plan(o.seed))
-		if ctx.Err() != nil {
-			return results, ctx.Err()
-		}
-		if err != nil {
-			r.Failed = err.Error()
-		}
-		results = append(results, r)
-		fmt.Println(r.line())
+	if err != nil {
+		return nil, errors.Join(err, b.close())
 	}
-	return results, nil
+	return b, nil
 }
 
 func (b *bench) close() error {
@@ -71,11 +125,14 @@ func (b *bench) close() error {
 	if b.agent != nil {
 		problems = append(problems, b.agent.stop())
 	}
-	for _, d := range b.disks {
-		problems = append(problems, d.Close())
+	for kind, d := range b.disks {
+		problems = append(problems, unix.Unmount(b.place(kind), unix.MNT_DETACH), os.Remove(b.place(kind)), d.Close())
 	}
-	return errors.Join(append(problems, os.RemoveAll(b.folder))...)
+	return errors.Join(append(problems, os.Remove(b.places), os.RemoveAll(b.folder))...)
 }
+
+// place is where programs find a disk.
+func (b *bench) place(kind slowdisk.Kind) string { return filepath.Join(b.places, string(kind)) }
 
 // gpus shows two GPUs without processes.
 func (b *bench) gpus() error {
@@ -108,6 +165,12 @@ func (b *bench) disk(ctx context.Context, p *plan) (*slowdisk.Disk, error) {
 			return nil, err
 		}
 		b.disks[p.Disk] = d
+		if err := os.Mkdir(b.place(p.Disk), 0o755); err != nil {
+			return nil, err
+		}
+		if err := unix.Mount(d.Dir, b.place(p.Disk), "", unix.MS_BIND, ""); err != nil {
+			return nil, fmt.Errorf("mount: %w", err)
+		}
 	}
 	if p.Disk == slowdisk.Local {
 		return d, nil
@@ -119,69 +182,39 @@ func (b *bench) disk(ctx context.Context, p *plan) (*slowdisk.Disk, error) {
 // unlimited is more operations a second than any rate of bytes allows.
 const unlimited = 1e6
 
-// perform runs a case, and compares the windows that the agent detected in its time.
-func (b *bench) perform(ctx context.Context, p *plan) (r *result, err error) {
-	r = &result{Case: p.Name, Seed: p.Seed, Disk: string(p.Disk)}
+// perform runs a case, and keeps its log.
+func (b *bench) perform(ctx context.Context, p *plan) (err error) {
 	d, err := b.disk(ctx, p)
 	if err != nil {
-		return r, err
+		return err
 	}
-	folder := filepath.Join(d.Dir, p.Name)
+	folder := filepath.Join(b.place(p.Disk), p.Name)
 	memory := filepath.Join(b.folder, p.Name)
 	defer func() { err = errors.Join(err, os.RemoveAll(folder), os.RemoveAll(memory)) }()
 	for _, f := range []string{folder, memory} {
 		if err := os.MkdirAll(f, 0o755); err != nil {
-			return r, err
+			return err
 		}
 	}
 	expand := strings.NewReplacer("{disk}", folder, "{memory}", memory).Replace
 	if err := b.models(ctx, p, expand); err != nil {
-		return r, err
+		return err
 	}
 	if err := d.Slow(); err != nil {
-		return r, err
+		return err
 	}
-	began := time.Now()
 	logs, err := b.programsOf(ctx, p, expand)
-	if err != nil {
-		return r, errors.Join(err, d.Fast())
+	if err := errors.Join(err, d.Fast()); err != nil {
+		return err
 	}
-	ended := time.Now()
-	l, err := joblog.Read(logs...)
-	if err != nil {
-		return r, err
-	}
-	all, err := b.settled(ctx, began)
-	if err != nil {
-		return r, err
-	}
-	if err := b.keepCase(p, logs, all); err != nil {
-		return r, err
-	}
-	r.compare(l, all, b.agent.at(ended), b.agent.at)
-	return r, b.gpus()
+	return errors.Join(b.keepLog(p, logs), b.gpus())
 }
 
-// settled returns the windows that began since a moment, after the agent had time to end them.
-func (b *bench) settled(ctx context.Context, began time.Time) (own []found, err error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(agentLag):
-	}
-	all, err := b.agent.windows(ctx)
-	for _, f := range all {
-		if f.End.After(began) { // a window can be back-dated, but not to the time of the case before
-			own = append(own, f)
-		}
-	}
-	return own, err
-}
-
-// keepCase keeps what a case was judged by.
-func (b *bench) keepCase(p *plan, logs []string, all []found) error {
+// keepLog keeps the logs of a case's programs in one file. The threads of the first program are those that count, and
+// the others keep their labels only.
+func (b *bench) keepLog(p *plan, logs []string) error {
 	var text bytes.Buffer
-	for _, folder := range logs {
+	for i, folder := range logs {
 		files, err := filepath.Glob(filepath.Join(folder, "*.log"))
 		if err != nil {
 			return err
@@ -191,15 +224,14 @@ func (b *bench) keepCase(p *plan, logs []string, all []found) error {
 			if err != nil {
 				return err
 			}
-			text.Write(data)
+			for line := range bytes.Lines(data) {
+				if i == 0 || bytes.Contains(line, []byte(" label ")) {
+					text.Write(line)
+				}
+			}
 		}
 	}
-	windows, err := json.MarshalIndent(all, "", " ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(b.keep, fmt.Sprintf("%s-%d", p.Name, p.Seed))
-	return errors.Join(os.WriteFile(path+".log", text.Bytes(), 0o644), os.WriteFile(path+".json", windows, 0o644))
+	return os.WriteFile(b.logFile(p), text.Bytes(), 0o644)
 }
 
 // models writes the models and data sets of a case.

@@ -83,6 +83,12 @@ func Read(folders ...string) (*Log, error) {
 			}
 		}
 	}
+	l.complete()
+	return l, nil
+}
+
+// complete sorts what was read.
+func (l *Log) complete() {
 	byStart := func(a, b span) int { return int(a.start - b.start) }
 	for _, spans := range l.threads {
 		slices.SortFunc(spans, byStart)
@@ -95,6 +101,15 @@ func Read(folders ...string) (*Log, error) {
 	slices.SortFunc(l.States, func(a, b Machine) int { return int(a.At - b.At) })
 	slices.SortFunc(l.Labels, func(a, b Label) int { return cmp.Compare(a.Start, b.Start) })
 	l.closeMarked()
+}
+
+// ReadFile reads one log.
+func ReadFile(path string) (*Log, error) {
+	l := &Log{threads: map[string][]span{}, busy: map[int][]span{}}
+	if err := l.readLog(path, true); err != nil {
+		return nil, err
+	}
+	l.complete()
 	return l, nil
 }
 
