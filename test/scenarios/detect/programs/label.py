@@ -132,9 +132,9 @@ def driver(held):
 
 def read_whole(path, into=None):
     """Read a file with read(2), a chunk at a time. into gets each chunk."""
-    data = bytearray(os.path.getsize(path))
-    view, at = memoryview(data), 0
-    with open(path, "rb", buffering=0) as file:
+    with open(path, "rb", buffering=0) as file:  # before the memory, because a load begins with the open
+        data = bytearray(os.fstat(file.fileno()).st_size)
+        view, at = memoryview(data), 0
         while at < len(data):
             with truth.span("read") as one:
                 one.argument = size = file.readinto(view[at:at + CHUNK])
