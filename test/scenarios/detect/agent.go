@@ -66,7 +66,8 @@ type found struct {
 
 // startAgent starts an agent that sees the GPUs of a folder.
 func (o *options) startAgent(ctx context.Context, folder string) (*agent, error) {
-	a := &agent{command: exec.CommandContext(ctx, o.stallspan, "agent")}
+	// It outlives an interrupt, because its windows are read after that.
+	a := &agent{command: exec.CommandContext(context.WithoutCancel(ctx), o.stallspan, "agent")}
 	socket := filepath.Join(folder, "agent.sock")
 	a.command.Env = append(os.Environ(), "STALLSPAN_SOCKET="+socket, "LD_LIBRARY_PATH="+o.library,
 		"FAKENVML_FILE="+filepath.Join(folder, gpuFolder, "gpus.txt"), "XDG_STATE_HOME="+filepath.Join(folder, "state"))
@@ -75,8 +76,6 @@ func (o *options) startAgent(ctx context.Context, folder string) (*agent, error)
 		return nil, err
 	}
 	a.command.Stdout, a.command.Stderr = log, log
-	a.command.Cancel = func() error { return a.command.Process.Signal(os.Interrupt) }
-	a.command.WaitDelay = 10 * time.Second
 	a.client.Timeout = agentStart
 	a.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
