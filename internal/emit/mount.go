@@ -14,7 +14,8 @@ func (m *Metrics) mounts(b *builder, now *sample.Snapshot) {
 	b.at(now.Mounts.At, m.last.Mounts.At)
 	for i := range now.Mounts.MountCounters {
 		c := &now.Mounts.MountCounters[i]
-		b.mount(c, m.sets.mounts.get(mountKey{c.Source, c.Point, c.Type}, newMountSets), now.Mounts.At.Wall.Add(-now.Mounts.At.Mono))
+		sets := m.sets.mounts.get(mountKey{c.Source, c.Point, c.Type}, newMountSets)
+		b.mount(c, sets, now.Mounts.At.Wall.Add(-now.Mounts.At.Mono))
 	}
 	if d := now.Mounts.GPUDirect; d != nil {
 		b.direct(&d.Read, directRead, d.HasTransfer)

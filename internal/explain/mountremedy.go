@@ -61,8 +61,8 @@ func (x *situation) mapped() bool {
 }
 
 func (x *situation) readEagerly() string {
-	return fmt.Sprintf("Read the files with large read calls and several readers instead of mapping them, or copy them to a "+
-		"local disk first: %s came from %s by page faults, which wait for one piece after another (its read calls returned "+
+	return fmt.Sprintf("Read the files with large read calls and several readers instead of mapping them, or copy "+
+		"them to a local disk first: %s came from %s by page faults, which wait for one piece after another (its read calls returned "+
 		"%s); without waiting, %s.", Size(x.Fetch.Bytes), x.Mounts[0].Point, Size(x.Fetch.Called), x.gain)
 }
 
@@ -83,8 +83,8 @@ func largestUseful(u *window.MountUse) uint64 {
 
 func (x *situation) readLarger() string {
 	u := x.busiestMount()
-	return fmt.Sprintf("Read larger pieces, or read ahead: %s answered %s; it can answer reads of %s; without any waiting, %s.",
-		named(u), operations(u, &u.Read, "reads", "read", true), Size(max(u.ReadSize, usefulRead)), x.gain)
+	return fmt.Sprintf("Read larger pieces, or read ahead: %s answered %s; it can answer reads of %s; without any "+
+		"waiting, %s.", named(u), operations(u, &u.Read, "reads", "read", true), Size(max(u.ReadSize, usefulRead)), x.gain)
 }
 
 // oneConnection reports whether requests wait for the only connection of a mount.
@@ -100,8 +100,8 @@ func (x *situation) oneConnection() bool {
 func (x *situation) connectMore() string {
 	u := x.busiestMount()
 	all := u.All()
-	return fmt.Sprintf("Mount %s with more connections (nconnect=8): it has one, and requests waited %s of their time to be "+
-		"sent; without any waiting, %s.", named(u), percent(all.Queue.Seconds()/all.Time.Seconds()), x.gain)
+	return fmt.Sprintf("Mount %s with more connections (nconnect=8): it has one, and requests waited %s of their time "+
+		"to be sent; without any waiting, %s.", named(u), percent(all.Queue.Seconds()/all.Time.Seconds()), x.gain)
 }
 
 // manyFiles reports whether a mount spends its time on metadata.
@@ -112,8 +112,9 @@ func (x *situation) manyFiles() bool {
 
 func (x *situation) packFiles() string {
 	u := x.busiestMount()
-	return fmt.Sprintf("Pack the files into fewer and larger ones (shards), or copy them to a local disk: %s answered %s, and "+
-		"only %s; without any waiting, %s.", named(u), operations(u, &u.Other, "metadata operations", "metadata operation", false),
+	return fmt.Sprintf("Pack the files into fewer and larger ones (shards), or copy them to a local disk: %s answered %s, "+
+		"and only %s; without any waiting, %s.", named(u),
+		operations(u, &u.Other, "metadata operations", "metadata operation", false),
 		count(u.Read.Operations, "read"), x.gain)
 }
 

@@ -64,7 +64,8 @@ func (out *mount) add(r *window.Report, u *window.MountUse) {
 	out.Requests, out.Connections, out.ReadSize, out.Partial = u.Has&sample.HasMountRequests != 0, u.Connections,
 		u.ReadSize, u.Partial
 	if u.Has&sample.HasMountOperations != 0 {
-		out.Read, out.Write, out.Other = newMountDone(&u.Read, u.Has), newMountDone(&u.Write, u.Has), newMountDone(&u.Other, u.Has)
+		out.Read, out.Write = newMountDone(&u.Read, u.Has), newMountDone(&u.Write, u.Has)
+		out.Other = newMountDone(&u.Other, u.Has)
 	}
 	if u.Has&sample.HasMountTransport != 0 {
 		out.Retransmissions, out.Timeouts = &u.Retransmissions, u.Timeouts
