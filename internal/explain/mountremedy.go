@@ -62,8 +62,8 @@ func (x *situation) mapped() bool {
 
 func (x *situation) readEagerly() string {
 	return fmt.Sprintf("Read the files with large read calls and several readers instead of mapping them, or copy "+
-		"them to a local disk first: %s came from %s by page faults, which wait for one piece after another (its read calls returned "+
-		"%s); without waiting, %s.", Size(x.Fetch.Bytes), x.Mounts[0].Point, Size(x.Fetch.Called), x.gain)
+		"them to a local disk first: %s came from %s by page faults, which wait for one piece after another "+
+		"(its read calls returned %s); without waiting, %s.", Size(x.Fetch.Bytes), x.Mounts[0].Point, Size(x.Fetch.Called), x.gain)
 }
 
 // smallReads reports whether the reads of a mount are much smaller than useful.
@@ -112,8 +112,8 @@ func (x *situation) manyFiles() bool {
 
 func (x *situation) packFiles() string {
 	u := x.busiestMount()
-	return fmt.Sprintf("Pack the files into fewer and larger ones (shards), or copy them to a local disk: %s answered %s, "+
-		"and only %s; without any waiting, %s.", named(u),
+	return fmt.Sprintf("Pack the files into fewer and larger ones (shards), or copy them to a local disk: %s answered "+
+		"%s, and only %s; without any waiting, %s.", named(u),
 		operations(u, &u.Other, "metadata operations", "metadata operation", false),
 		count(u.Read.Operations, "read"), x.gain)
 }

@@ -44,13 +44,15 @@ func TestFindingNamesTheMount(t *testing.T) {
 	}
 	fuse := onServer(window.MountUse{Waiting: 38 * time.Second})
 	fuse.MountUses[0].Has = sample.HasMountWaiting
-	if got, want := Finding(fuse), "server:/export: 3.8 requests waiting on average), which"; !strings.Contains(got, want) {
+	want := "server:/export: 3.8 requests waiting on average), which"
+	if got := Finding(fuse); !strings.Contains(got, want) {
 		t.Errorf("got %q, want %q in it", got, want)
 	}
 }
 
 func TestMountsInJSON(t *testing.T) {
-	r := onServer(window.MountUse{Read: done(100, 1<<20, 50*time.Millisecond), Retransmissions: 3, Connections: 4, ReadSize: 1 << 20})
+	r := onServer(window.MountUse{Read: done(100, 1<<20, 50*time.Millisecond), Retransmissions: 3, Connections: 4,
+		ReadSize: 1 << 20})
 	r.Mounts = append(r.Mounts, sample.Mount{ID: 31, Point: "/other", Type: "nfs4", Source: "server:/other"})
 	got, err := json.Marshal(NewReport(r).Mounts)
 	if err != nil {

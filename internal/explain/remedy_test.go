@@ -133,7 +133,8 @@ func situations() []func(*window.Report) {
 
 // done are operations of a size and a time each.
 func done(n, size uint64, each time.Duration) window.MountDone {
-	return window.MountDone{Operations: n, Bytes: n * size, Time: time.Duration(n) * each, RoundTrip: time.Duration(n) * each}
+	return window.MountDone{Operations: n, Bytes: n * size, Time: time.Duration(n) * each,
+		RoundTrip: time.Duration(n) * each}
 }
 
 // onMount makes a report one of a window whose files are on NFS.

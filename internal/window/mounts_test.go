@@ -16,8 +16,9 @@ func nfsAt(at time.Duration, reads uint64) *sample.Sample {
 		ID: "server:/export /data", Source: "server:/export", Point: "/data", Type: "nfs4", Minor: 50,
 		Read: sample.MountOperations{Operations: reads, Bytes: reads << 12, Queue: each(time.Millisecond),
 			RoundTrip: each(8 * time.Millisecond), Time: each(10 * time.Millisecond)},
-		Other: sample.MountOperations{Operations: reads / 10, Time: each(100 * time.Microsecond)}, Retransmissions: reads / 100,
-		Called: reads << 11, Connections: 1, ReadSize: 1 << 20, WaitingTime: at, Waiting: 1,
+		Other:           sample.MountOperations{Operations: reads / 10, Time: each(100 * time.Microsecond)},
+		Retransmissions: reads / 100,
+		Called:          reads << 11, Connections: 1, ReadSize: 1 << 20, WaitingTime: at, Waiting: 1,
 		Has: sample.HasMountOperations | sample.HasMountRequests | sample.HasMountTime | sample.HasMountTransport |
 			sample.HasMountWaiting,
 	}}}
@@ -78,7 +79,8 @@ func TestMountUses(t *testing.T) {
 	}
 	u := &r.MountUses[0]
 	want := MountDone{10000, 10000 << 12, 10 * time.Second, 80 * time.Second, 100 * time.Second}
-	if u.Read != want || u.Other.Operations != 1000 || u.Retransmissions != 100 || u.Waiting != 10*time.Second || u.Partial ||
+	if u.Read != want || u.Other.Operations != 1000 || u.Retransmissions != 100 || u.Waiting != 10*time.Second ||
+		u.Partial ||
 		u.Point != "/in/container" || u.Connections != 1 {
 		t.Errorf("got %+v, want reads %+v", u, want)
 	}
@@ -134,7 +136,8 @@ func TestFetch(t *testing.T) {
 		}},
 		"a load of a file that was cached": {chars: 9000, change: func(w *Window, m *Machine) {
 			m.Counted[0].Has = sample.HasMountWaiting
-			w.Kind, w.Seen = ModelLoad, Seen{Size: 900 << 20, Cached: 900 << 20, HasCached: true, After: 900 << 20, HasAfter: true}
+			w.Kind, w.Seen = ModelLoad, Seen{Size: 900 << 20, Cached: 900 << 20, HasCached: true, After: 900 << 20,
+				HasAfter: true}
 		}},
 		"calls are not known": {change: func(_ *Window, m *Machine) { m.NoJobReads = true }},
 	} {

@@ -63,9 +63,10 @@ const (
 func announced(how, path, out string) error {
 	runtime.LockOSThread() // the leading thread of the window is the first one
 	debug.SetGCPercent(-1) // a page fault in Go code would hold up the collector
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", os.Getenv("STALLSPAN_SOCKET"))
-	}}}
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 	var begun struct {
 		ID string `json:"id"`
 	}

@@ -95,7 +95,7 @@ func TestRemediesFollowed(t *testing.T) {
 		tool = filepath.Join(t.TempDir(), "stallspan")
 		build := exec.Command("go", "build", "-o", tool, "../..")
 		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
+			t.Fatalf("go build: got %v, want no error: %s", err, out)
 		}
 	}
 	all := known
@@ -208,7 +208,7 @@ func window(ctx context.Context, t *testing.T, tool, how, path string) *report {
 	run.Env = append(os.Environ(), howVariable+"="+how, fileVariable+"="+path, outVariable+"="+out,
 		"XDG_STATE_HOME="+t.TempDir())
 	if text, err := run.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", how, err, text)
+		t.Fatalf("%s: got %v, want no error: %s", how, err, text)
 	}
 	text, err := os.ReadFile(out)
 	if err != nil {

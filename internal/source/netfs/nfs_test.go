@@ -150,7 +150,8 @@ func FuzzNFS(f *testing.F) {
 	for _, text := range texts(f) {
 		f.Add(text)
 	}
-	f.Add([]byte("device a mounted on /b with fstype nfs4 statvers=1.1\nper-op statistics\nREAD: 1 0 18446744073709551615 1 1 1 " +
+	f.Add([]byte("device a mounted on /b with fstype nfs4 statvers=1.1\nper-op statistics\n" +
+		"READ: 1 0 18446744073709551615 1 1 1 " +
 		"18446744073709551615 9223372036854775807\nREAD: 1 9 18446744073709551615 1 1 1 18446744073709551615 1\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for _, n := range parseAll(text) {
@@ -171,7 +172,8 @@ func FuzzOthers(f *testing.F) {
 	f.Add([]byte(lustre212))
 	f.Add([]byte(ceph517latency))
 	f.Add([]byte(nvfsStats))
-	f.Add([]byte("read_bytes 1 samples [bytes] 1 1 18446744073709551615\nread 2 samples [usecs] 1 1 18446744073709551615\n"))
+	f.Add([]byte("read_bytes 1 samples [bytes] 1 1 18446744073709551615\n" +
+		"read 2 samples [usecs] 1 1 18446744073709551615\n"))
 	f.Add([]byte("item total avg_lat(us)\nread 18446744073709551615 18446744073709551615\nread 1 1\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var c sample.MountCounters
