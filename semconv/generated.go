@@ -147,6 +147,10 @@ const (
 	JobNameKey = attribute.Key("stallspan.job.name")
 	// What the job waited for. (string, one of the values below)
 	JobStallCauseKey = attribute.Key("stallspan.job.stall.cause")
+	// A part of a load. Parts may overlap. (string, one of the values below)
+	LoadPhaseKey = attribute.Key("stallspan.load.phase")
+	// Bytes that a phase of a load moved. (int)
+	LoadSizeKey = attribute.Key("stallspan.load.size")
 	// The model that was loaded. (string)
 	ModelNameKey = attribute.Key("stallspan.model.name")
 	// Bytes of the file or folder that the load read. (int)
@@ -209,6 +213,8 @@ const (
 	URLKey = attribute.Key("stallspan.url")
 	// The label drawn from the ledger. (string, one of the values below)
 	VerdictKey = attribute.Key("stallspan.verdict")
+	// How certain it is that a detected window is what it is said to be, 0 to 1. (double)
+	WindowConfidenceKey = attribute.Key("stallspan.window.confidence")
 	// What the ledger was made from. (string, one of the values below)
 	WindowEvidenceKey = attribute.Key("stallspan.window.evidence")
 	// True if the figures cover only a part of the window. (boolean)
@@ -389,6 +395,20 @@ var (
 	JobStallCauseOther = JobStallCauseKey.String("other")
 )
 
+// Values of stallspan.load.phase.
+var (
+	// The job wrote the files that it then read.
+	LoadPhaseDownload = LoadPhaseKey.String("download")
+	// The files came into memory.
+	LoadPhaseRead = LoadPhaseKey.String("read")
+	// The memory in use on the GPUs grew.
+	LoadPhaseHostToDevice = LoadPhaseKey.String("host_to_device")
+	// The job wrote compiled kernels.
+	LoadPhaseCompile = LoadPhaseKey.String("compile")
+	// The GPU worked before the server listened.
+	LoadPhaseWarmUp = LoadPhaseKey.String("warm_up")
+)
+
 // Values of stallspan.mount.operation.class.
 var (
 	// Reads of data.
@@ -475,7 +495,7 @@ var (
 	WindowSourceAnnounced = WindowSourceKey.String("announced")
 	// A span that arrived afterwards.
 	WindowSourceSpan = WindowSourceKey.String("span")
-	// Reserved for detection from outside; not in use yet.
+	// It was found from the outside, by what the job did.
 	WindowSourceDetected = WindowSourceKey.String("detected")
 )
 
@@ -1282,10 +1302,10 @@ var EpochSpan = Span{
 		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
 		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
 		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
-		{WindowUnfinishedKey, attribute.BOOL, false},
+		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1311,9 +1331,21 @@ var LoadSpan = Span{
 		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
 		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
 		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
+		{WindowConfidenceKey, attribute.FLOAT64, false}, {WindowEvidenceKey, attribute.STRING, false},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
+		{WindowUnfinishedKey, attribute.BOOL, false},
+	},
+}
+
+// LoadPhaseSpan: A phase of a detected load; a child of the load's span. Named "{stallspan.load.phase}".
+var LoadPhaseSpan = Span{
+	Type: "stallspan.load_phase",
+	Attributes: []AttributeRef{
+		{GPUBusyTimeKey, attribute.FLOAT64, false}, {LoadPhaseKey, attribute.STRING, true},
+		{LoadSizeKey, attribute.INT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
+		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
+		{StallStorageTimeKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
 	},
 }
 
@@ -1337,10 +1369,11 @@ var RunSpan = Span{
 		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
 		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
 		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
+		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
+		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
+		{WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1373,10 +1406,11 @@ var WindowSpan = Span{
 		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
 		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
 		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
+		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
+		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
+		{WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1568,6 +1602,7 @@ var Metrics = []Metric{
 var Spans = []Span{
 	EpochSpan,
 	LoadSpan,
+	LoadPhaseSpan,
 	RunSpan,
 	StorageStallSpan,
 	WindowSpan,

@@ -44,6 +44,9 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 	l := make(list, 0, 32)
 	l.identity(r)
 	l.add(semconv.WindowSourceKey.String(string(r.Source)))
+	if r.Source == window.Detected {
+		l.add(semconv.WindowConfidenceKey.Float64(r.Confidence))
+	}
 	l.text(semconv.WindowScopeKey, string(r.Scope))
 	if r.Unfinished {
 		l.add(semconv.WindowUnfinishedKey.Bool(true))

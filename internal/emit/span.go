@@ -4,6 +4,7 @@ package emit
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -113,8 +114,33 @@ func WindowSpan(r *window.Report, show config.Spans) Span {
 	for i := range r.Storms {
 		s.Events = append(s.Events, storm(r, &r.Storms[i]))
 	}
-	s.Children = stallSpans(r)
+	s.Children = append(stallSpans(r), phaseSpans(r)...)
 	return s
+}
+
+// phaseSpans returns the phases of a detected load, each with its own ledger.
+func phaseSpans(r *window.Report) (spans []Span) {
+	for i, part := range r.PhaseReports {
+		p := &r.Phases[i]
+		var attrs list
+		attrs.add(semconv.LoadPhaseKey.String(p.Name))
+		if p.Bytes > 0 {
+			attrs.add(semconv.LoadSizeKey.Int64(int64(min(p.Bytes, math.MaxInt64))))
+		}
+		attrs.add(semconv.VerdictKey.String(string(part.Verdict)))
+		if part.Split && len(part.GPUIDs) > 0 {
+			attrs.add(semconv.GPUBusyTimeKey.Float64(part.Busy.Seconds()))
+			attrs.add(semconv.StallCPUTimeKey.Float64(part.CPU.Seconds()))
+		} else if part.Split && !part.Unattributed() {
+			attrs.add(semconv.ProcessOnCPUTimeKey.Float64(part.CPU.Seconds()))
+		}
+		if part.Split {
+			attrs.add(semconv.StallStorageTimeKey.Float64(part.Storage.Seconds()))
+			attrs.add(semconv.StallOtherTimeKey.Float64(part.Other.Seconds()))
+		}
+		spans = append(spans, Span{Name: UTF8(p.Name), Start: r.Wall(p.Start), End: r.Wall(p.End), Attributes: attrs})
+	}
+	return spans
 }
 
 // slow returns the event of a slow window, at the time when it exceeded its limit, or else began to wait.

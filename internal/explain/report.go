@@ -49,6 +49,8 @@ type Report struct {
 	StorageStalls    []stretch        `json:"storage_stalls,omitempty"`
 	UncertaintyRatio *float64         `json:"uncertainty_ratio,omitempty"`
 	Interrupted      bool             `json:"interrupted,omitempty"`
+	Confidence       float64          `json:"confidence,omitempty"` // of a detected window
+	Phases           []phase          `json:"phases,omitempty"`
 	Reporter         string           `json:"reporter,omitempty"` // who measured it, if that was not this program
 }
 
@@ -302,6 +304,10 @@ func NewReport(r *window.Report) *Report {
 	}
 	out.Peers = newPeers(r.Peers)
 	out.Mounts = newMounts(r)
+	out.Confidence = r.Confidence
+	for i := range r.PhaseReports {
+		out.Phases = append(out.Phases, newPhase(&r.Phases[i], r.PhaseReports[i]))
+	}
 	for _, s := range r.Stalls {
 		out.StorageStalls = append(out.StorageStalls, stretch{r.Wall(s.Start), (s.End - s.Start).Seconds()})
 	}

@@ -1,5 +1,5 @@
 // Package loads detects model loads and checkpoints, by the files of models that a job reads and writes. See
-// docs/internals/detection.md.
+// docs/adr/0058-find-loads-by-the-files-of-models.md.
 package loads
 
 import (
