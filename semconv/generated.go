@@ -213,7 +213,7 @@ const (
 	URLKey = attribute.Key("stallspan.url")
 	// The label drawn from the ledger. (string, one of the values below)
 	VerdictKey = attribute.Key("stallspan.verdict")
-	// How certain it is that a detected window is what it is said to be, 0 to 1. (double)
+	// How certain it is that a detected window is of its kind, 0 to 1. (double)
 	WindowConfidenceKey = attribute.Key("stallspan.window.confidence")
 	// What the ledger was made from. (string, one of the values below)
 	WindowEvidenceKey = attribute.Key("stallspan.window.evidence")

@@ -180,9 +180,26 @@ func rare() (reports []*window.Report) {
 		if kind != window.Checkpoint {
 			r.Baseline = &window.Baseline{Median: 11 * time.Second, P95: 12 * time.Second, Count: 23}
 		}
-		reports = append(reports, r)
+		reports = append(reports, r, detected(r))
 	}
 	return reports
+}
+
+// detected returns a report as if its window was found from the outside. A load has phases, with a GPU and without.
+func detected(r *window.Report) *window.Report {
+	found := *r
+	found.Source, found.Confidence = window.Detected, 0.9
+	if r.Kind != window.ModelLoad {
+		return &found
+	}
+	for i, gpus := range [][]string{{"GPU-1"}, nil} {
+		part := *r
+		part.GPUIDs, part.Job, part.Scope = gpus, "train", window.Process
+		start := r.Start.Mono + time.Duration(i)*time.Second
+		found.Phases = append(found.Phases, window.Phase{Name: "read", Start: start, End: start + time.Second, Bytes: 1})
+		found.PhaseReports = append(found.PhaseReports, &part)
+	}
+	return &found
 }
 
 // TestOracle gives the oracle what it must refuse.

@@ -190,7 +190,14 @@ func (o *oracle) span(r *window.Report, s emit.Span) {
 	if s.Name != emit.SpanName(&r.Window, config.Spans{}) {
 		o.complain("span %s: the name %q changed since it began", shape.Type, s.Name)
 	}
-	for _, child := range s.Children {
+	for i, child := range s.Children {
+		if phases := len(r.PhaseReports); i >= len(s.Children)-phases {
+			if child.Start.Before(s.Start) || child.End.After(s.End) {
+				o.complain("span %s: phase %q lies outside", shape.Type, child.Name)
+			}
+			o.oneSpan(semconv.LoadPhaseSpan, child)
+			continue
+		}
 		if !strings.HasPrefix(child.Name, "storage stall") || child.Start.Before(s.Start) || child.End.After(s.End) {
 			o.complain("span %s: child %q lies outside", shape.Type, child.Name)
 		}
