@@ -1,6 +1,6 @@
 // Package detect has what detectors of windows have in common: the facts that they get, and what they find. A detector
-// looks at a job from the outside, and finds windows that no program announced. It reads nothing itself, so that tests give
-// it the facts of any job.
+// looks at a job from the outside, and finds windows that no program announced. It reads nothing itself, so that tests
+// can give it the facts of any job.
 package detect
 
 import (
@@ -40,7 +40,7 @@ type Phase struct {
 }
 
 // precise lists the kinds of windows that detectors find with a precision of 0.95, as measured on jobs with labels that
-// nothing was tuned with. Baselines learn from detected windows of these kinds, and judge them. The list is empty so far.
+// nothing was tuned with. Baselines learn from detected windows of these kinds, and judge them. It is empty so far.
 var precise = map[window.Kind]bool{}
 
 // Precise reports whether baselines may learn from detected windows of a kind.
@@ -100,7 +100,7 @@ type File struct {
 	Mapped int64 // bytes of the mappings of the process
 }
 
-// FileKey tells files apart, whatever their names.
+// FileKey identifies files, whatever their names.
 type FileKey struct{ Device, Inode uint64 }
 
 // Event is an open or a close that the kernel reported.

@@ -22,13 +22,13 @@ const (
 	WarmUp   = "warm_up"
 )
 
-// Bounds, and what tells a load from other work.
+// Bounds, and what separates a load from other work.
 const (
 	maxFiles  = 1024 // of a job that are remembered
 	maxGroups = 64   // of files that are read or written
 
 	minSize     = 1 << 20  // bytes of a file with weights
-	minBlob     = 32 << 20 // of a file whose name does not say that it has weights: vocabularies are smaller
+	minBlob     = 32 << 20 // of a file whose name may be that of other data: vocabularies are smaller
 	minCovered  = 0.5      // share of the files that a load reads
 	whole       = 0.9      // share of the files from which on a pause is the end
 	header      = 0.05     // share of the files that is no more than a look at what they hold
@@ -38,8 +38,8 @@ const (
 	minProgress = 64 << 10 // bytes between two looks that are more than noise
 	unmoved     = 2 << 20  // bytes per second by calls that leave the position, above which they count
 
-	settle    = time.Second             // after the last file was closed, before the next one of the same model
-	settleFew = 20 * time.Second        // the same while parts are missing
+	closedFor = time.Second             // after the last file was closed, before the next one of the same model
+	closedFew = 20 * time.Second        // the same while parts are missing
 	pause     = 1500 * time.Millisecond // without progress, of files that stay open or mapped
 	abandoned = 20 * time.Second        // without progress, of files that were read in part
 	fresh     = 5 * time.Second         // after an open or progress, in which looks are frequent
@@ -392,7 +392,7 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 	}
 }
 
-// again ends a load whose file is read from its start once more.
+// again ends a load whose file is read from its start again.
 func (d *Detector) again(one *file, f *detect.Facts) {
 	key, _ := keyOf(one.path)
 	t := d.reads[key]

@@ -190,9 +190,9 @@ func sorted(all map[string]*transfer) []*transfer {
 // isRead reports whether the reading of a model is over.
 func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
 	share := t.covered() / max(1, t.size())
-	wait := settle
+	wait := closedFor
 	if t.parts > len(t.files) {
-		wait = settleFew
+		wait = closedFew
 	}
 	if !t.active() {
 		ended := time.Duration(0)
@@ -324,7 +324,7 @@ func (d *Detector) finishWrites(f *detect.Facts, grew [3]float64, all bool) {
 			delete(d.writes, t.key) // it was not completed
 			continue
 		}
-		if open || f.At-ended.end < settle && !all {
+		if open || f.At-ended.end < closedFor && !all {
 			continue
 		}
 		t.closed = ended
