@@ -85,6 +85,8 @@ type Process struct {
 	Started time.Duration // on the monotonic clock
 	Denied  bool          // its files may not be read
 	Memory  int64         // bytes of files that its address space has in memory; 0 if unknown
+	CPUTime time.Duration // of all of its threads
+	Drives  bool          // it holds memory of a GPU, as the driver listed last
 }
 
 // File is an open or mapped file of a process.

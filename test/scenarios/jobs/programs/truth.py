@@ -228,18 +228,21 @@ def begin(label):
 
 
 class window:
-    """Announces a window, and logs it."""
+    """Announces a window where there is a program to tell, and logs it."""
 
     def __init__(self, label, kind, **fields):
         self.label, self.fields = label, dict(fields, kind=kind)
 
     def __enter__(self):
-        machine()
-        self.id = _request("/v1/windows", self.fields)["id"]
+        self.id = ""
+        if "STALLSPAN_SOCKET" in os.environ:
+            machine()
+            self.id = _request("/v1/windows", self.fields)["id"]
         self.start = now()
         return self
 
     def __exit__(self, *_):
         record("window", self.start, now(), f"{self.label}:{self.id}")
-        _request(f"/v1/windows/{self.id}/end", {})
-        machine()
+        if self.id:
+            _request(f"/v1/windows/{self.id}/end", {})
+            machine()

@@ -1,0 +1,186 @@
+package rhythm
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	maxSpans = 128 // that are kept of one kind
+	// alike is how much the work of two spans of one kind may differ, as the logarithm of a ratio.
+	alike = 0.12
+	// shortest is the length below which nothing is an epoch: looks are a second apart.
+	shortest = 2 * time.Second
+	// Of an epoch, workers live for at least this share of the time, and files are read for this share.
+	leastCover = 0.5
+	leastEven  = 0.3
+
+	second = time.Second
+)
+
+// evidence is what a span was made from.
+type evidence int
+
+const (
+	byWorkers evidence = iota
+	byFiles
+)
+
+// cycle is a set of spans that repeat the same work: their begins are those of epochs.
+type cycle struct {
+	of    evidence
+	spans []*span // by begin
+	// features of score
+	unlike float64 // median of how much neighbours differ
+	cover  float64 // share of the time from the first begin to the last end
+	works  float64 // share of a core that the job works besides the spans, or 1 if it drives a GPU
+	joint  float64 // 1 if several processes are started and end together
+	same   float64 // 1 if the numbers of files are equal
+	even   float64 // how evenly the job reads within a span
+	lived  time.Duration
+	score  float64 // confidence
+}
+
+// group divides spans into sets of those that do the same work, as large as possible in order of begin.
+func group(of evidence, spans []span) (all []cycle) {
+	for i := range spans {
+		s := &spans[i]
+		if s.duration() < shortest || !s.whole || s.selfDrives {
+			continue
+		}
+		k := slices.IndexFunc(all, func(c cycle) bool {
+			last := c.spans[len(c.spans)-1]
+			return last.end-s.begin <= max(last.endOpen, second) && sameCount(of, last, s) && unlike(last, s) <= alike
+		})
+		if k < 0 {
+			all = append(all, cycle{of: of})
+			k = len(all) - 1
+		}
+		all[k].spans = append(all[k].spans, s)
+	}
+	all = slices.DeleteFunc(all, func(c cycle) bool { return len(c.spans) < 2 })
+	for i := range all {
+		all[i].measure(spans)
+	}
+	return all
+}
+
+// sameCount compares the numbers of processes, or of files. Looks miss files that are open for a short time.
+func sameCount(of evidence, a, b *span) bool {
+	if of == byWorkers {
+		return a.count == b.count
+	}
+	return math.Abs(math.Log(float64(a.count)/float64(b.count))) <= 0.25
+}
+
+// measure sets the features and the confidence.
+func (c *cycle) measure(spans []span) {
+	n := len(c.spans)
+	first, last := c.spans[0], c.spans[n-1]
+	var differ []float64
+	var total, worked time.Duration
+	lived := time.Duration(0)
+	c.same, c.joint, c.even = 1, 1, 0
+	drives, base := true, first.basePID
+	for i, s := range c.spans {
+		lived += s.duration()
+		c.even += s.evenness / float64(n)
+		worked += time.Duration(s.baseCPU * float64(time.Second))
+		drives = drives && s.drives
+		if s.basePID != base {
+			base = 0 // those that use what is read are not the same: each span is a program of its own
+		}
+		if s.count != first.count {
+			c.same = 0
+		}
+		if s.count < 2 || s.spread > s.duration()/4 || s.ending > max(2*time.Second, s.duration()/4) {
+			c.joint = 0
+		}
+		if i > 0 {
+			differ = append(differ, unlike(c.spans[i-1], s))
+		}
+	}
+	c.lived, total = lived, last.end-first.begin
+	slices.Sort(differ)
+	c.unlike = differ[len(differ)/2]
+	c.cover = covered(spans, first.begin, last.end).Seconds() / max(total.Seconds(), 1e-9)
+	c.works = min(1, worked.Seconds()/max(lived.Seconds(), 1e-9))
+	switch {
+	case base == 0:
+		c.works = 0
+	case drives:
+		c.works = 1
+	}
+	c.score = c.confidence()
+}
+
+// covered returns the time from one moment to another in which any span went on: validation may have workers, too.
+func covered(spans []span, from, to time.Duration) (sum time.Duration) {
+	for i := range spans { // by begin
+		begin, end := max(spans[i].begin, from), min(spans[i].end, to)
+		if end > begin {
+			sum += end - begin
+			from = end
+		}
+	}
+	return sum
+}
+
+// confidence is a logistic function of the features, fitted to labelled jobs: see docs/internals/detected.md.
+func (c *cycle) confidence() float64 {
+	if c.works < workShare || c.cover < leastCover || c.even < leastEven {
+		return 0
+	}
+	x := c.features()
+	z := 0.0
+	for i, w := range weights {
+		z += w * x[i]
+	}
+	return 1 / (1 + math.Exp(-z))
+}
+
+const features = 8
+
+func (c *cycle) features() [features]float64 {
+	return [features]float64{
+		1,
+		min(3, math.Log2(float64(len(c.spans)))),
+		min(1, c.unlike/alike),
+		c.cover,
+		math.Sqrt(c.works),
+		c.joint,
+		c.same,
+		c.even,
+	}
+}
+
+var weights = [features]float64{-8, 2.5, -4, 4, 2, 1, 1, 2}
+
+// tail returns how long it usually is from the end of a span to the begin of the next one, and how much that differs.
+func (c *cycle) tail() (usual, differs time.Duration) {
+	var all []time.Duration
+	for i, s := range c.spans[1:] {
+		all = append(all, s.begin-c.spans[i].end)
+	}
+	slices.Sort(all)
+	return max(0, all[len(all)/2]), all[len(all)-1] - all[0]
+}
+
+// words says what the evidence is.
+func (c *cycle) words() string {
+	last := c.spans[len(c.spans)-1]
+	difference := fmt.Sprintf("their work differs by %.1f %%", 100*(math.Exp(c.unlike)-1))
+	if c.of == byWorkers {
+		return fmt.Sprintf("%d times %s started and ended together; %s", len(c.spans), plural(last.count, "worker process", "worker processes"), difference)
+	}
+	return fmt.Sprintf("%s opened again or read from the begin %d times; %s", plural(last.count, "file was", "files were"), len(c.spans), difference)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

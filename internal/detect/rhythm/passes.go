@@ -1,0 +1,335 @@
+package rhythm
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/detect"
+)
+
+const (
+	// maxFiles bounds the files of a pass that are remembered. Of more, only those whose hash is a multiple of a power of
+	// two are, as many as fit.
+	maxFiles = 1 << 14
+	maxFDs   = 2048
+	// again is the time after which one more open of a file is not the same use: a loader opens a file for its header
+	// and then for its data, and each worker opens it once.
+	again = time.Second
+	// A new pass needs this share of the files of the last one, and this many at least.
+	wrapShare = 0.05
+	wrapMost  = 12
+	// rewound is the share of the highest position to which a file must go back.
+	rewound = 0.3
+)
+
+// passes follows which data files a job opens, and finds when it begins again with those that it has read.
+type passes struct {
+	cur   map[detect.FileKey]time.Duration // files of this pass, with their last open
+	mask  uint64                           // only keys with these bits of the hash 0 are kept
+	begun bool
+	pass  span
+	opens int // of files of this pass
+
+	// wrap may be the begin of the next pass: files of this one that were opened again.
+	wrap   map[detect.FileKey]time.Duration
+	missed int // new files since then
+	turn   time.Duration
+	open   time.Duration // length of the interval that holds turn
+
+	newest map[int]detect.FileKey // the file that each process opened last
+
+	fds  []descriptor // by process and descriptor
+	last time.Duration
+
+	// The first pass begins with the first file that the second one has, too: what is opened before is of the start-up.
+	early []earlyOpen
+	held  *span // the first pass, until the second one has ended
+}
+
+// earlyOpen is one of the first opens of the first pass.
+type earlyOpen struct {
+	opened
+	from levels
+	base []task
+}
+
+const maxEarly = 64
+
+// descriptor is an open file at the last look.
+type descriptor struct {
+	pid, fd int
+	key     detect.FileKey
+	offset  int64
+	highest int64
+	rises   int // looks in which the position rose, since it was lowest
+}
+
+// opened is an open of a data file, or a read that begins at the start again.
+type opened struct {
+	at, open time.Duration
+	pid      int
+	key      detect.FileKey
+	path     string
+	rewind   bool
+}
+
+// look takes the opens since the last look, and returns the passes that ended.
+func (p *passes) look(f *look, first bool) (ended []span) {
+	var list []opened
+	rewinds := p.scan(f, first)
+	if f.Exact {
+		for i := range f.Events {
+			e := &f.Events[i]
+			if !e.Close && isData(e.Path) {
+				list = append(list, opened{at: e.At, pid: e.PID, key: e.Key, path: e.Path})
+			}
+		}
+		for _, o := range rewinds {
+			if o.rewind {
+				list = append(list, o)
+			}
+		}
+	} else {
+		list = rewinds
+	}
+	slices.SortStableFunc(list, func(a, b opened) int { return cmp.Compare(a.at, b.at) })
+	for i := range list {
+		s, ok := p.note(&list[i], f)
+		switch {
+		case !ok:
+		case p.early != nil && p.held == nil:
+			p.held = &s
+		default:
+			if p.held != nil {
+				ended = append(ended, *p.held)
+				p.held, p.early = nil, nil
+			}
+			ended = append(ended, s)
+		}
+	}
+	return ended
+}
+
+// scan compares the open files with those of the last look.
+func (p *passes) scan(f *look, first bool) (list []opened) {
+	now := make([]descriptor, 0, min(len(f.Files), maxFDs))
+	for i := range f.Files {
+		file := &f.Files[i]
+		if len(now) == maxFDs {
+			break
+		}
+		if file.FD < 0 || file.Write || !isData(file.Path) {
+			continue
+		}
+		d := descriptor{pid: file.PID, fd: file.FD, key: file.Key, offset: file.Offset, highest: file.Offset}
+		o := opened{pid: file.PID, key: file.Key, path: file.Path}
+		if k, known := p.find(file.PID, file.FD); known && p.fds[k].key == file.Key {
+			old := &p.fds[k]
+			d.highest, d.rises = max(old.highest, d.offset), old.rises
+			switch {
+			case d.offset > old.offset:
+				d.rises++
+			case d.offset < old.offset && old.rises >= 2 && float64(d.offset) < rewound*float64(old.highest) &&
+				float64(old.offset) > (1-rewound)*float64(old.highest):
+				o.at, o.open = p.began(f, d.offset)
+				o.rewind = true
+				list = append(list, o)
+				d.highest, d.rises = d.offset, 0
+			case d.offset < old.offset:
+				d.rises = 0
+			}
+		} else if !first {
+			o.at, o.open = p.began(f, d.offset)
+			list = append(list, o)
+		}
+		now = append(now, d)
+	}
+	slices.SortFunc(now, func(a, b descriptor) int { return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.fd, b.fd)) })
+	p.fds = now
+	return list
+}
+
+func (p *passes) find(pid, fd int) (int, bool) {
+	return slices.BinarySearchFunc(p.fds, descriptor{pid: pid, fd: fd}, func(a, b descriptor) int {
+		return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.fd, b.fd))
+	})
+}
+
+// began returns when a file was opened that is read up to a position now. It was since the last look, and not later
+// than when the job had still to read so many bytes.
+func (p *passes) began(f *look, offset int64) (at, open time.Duration) {
+	low, high := f.Last, f.At
+	chars, ok := f.Past.Level(detect.ReadChars, f.At)
+	if offset > 0 && ok {
+		from, to := low, high
+		for to-from > 20*time.Millisecond {
+			middle := from + (to-from)/2
+			if v, ok := f.Past.Level(detect.ReadChars, middle); ok && v > chars-float64(offset) {
+				to = middle
+			} else {
+				from = middle
+			}
+		}
+		high = to
+	}
+	return high, f.At - f.Last
+}
+
+// isData reports whether a path may be of data: not a library, a module of Python, or a file of the system.
+func isData(name string) bool {
+	switch path.Ext(name) {
+	case ".py", ".pyc", ".so", ".pth", ".pyi", ".ld", ".cache", ".conf", ".mo":
+		return false
+	}
+	for _, prefix := range []string{"/proc/", "/sys/", "/dev/", "/etc/", "/usr/"} {
+		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, "/dev/shm/") {
+			return false
+		}
+	}
+	return name != "" && !strings.Contains(name, ".so.")
+}
+
+func hash(k detect.FileKey) uint64 {
+	h := (k.Inode ^ k.Device<<32) * 0x9E3779B97F4A7C15
+	return h ^ h>>29
+}
+
+// note takes one open. It returns the pass that has ended with it.
+func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
+	if hash(o.key)&p.mask != 0 {
+		return span{}, false
+	}
+	p.last = max(p.last, o.at)
+	if !p.begun {
+		p.start(o.at, o.open, f, o.path)
+		p.cur = map[detect.FileKey]time.Duration{o.key: o.at}
+		p.early = []earlyOpen{{*o, p.pass.from, p.pass.base}}
+		return span{}, false
+	}
+	if p.held == nil && p.early != nil && len(p.early) < maxEarly {
+		p.early = append(p.early, earlyOpen{*o, levelsAt(f.Past, o.at), others(f, startedAfter(o.at))})
+	}
+	if _, again := p.wrap[o.key]; again {
+		p.wrap[o.key] = o.at
+		return p.turned(f, o)
+	}
+	at, seen := p.cur[o.key]
+	same := p.newest[o.pid] == o.key
+	if len(p.newest) >= maxFDs || p.newest == nil {
+		p.newest = map[int]detect.FileKey{}
+	}
+	p.newest[o.pid] = o.key
+	switch {
+	case !seen:
+		if p.wrap != nil {
+			p.missed++
+			if 2*p.missed > len(p.wrap)+2 { // the files that were opened again are an exception
+				for k, t := range p.wrap {
+					p.cur[k] = t
+				}
+				p.wrap = nil
+			}
+		}
+		p.add(o)
+		return span{}, false
+	case o.at-at < again, o.rewind && at > f.Last, same && len(p.cur) > 1 && !o.rewind:
+		p.cur[o.key] = o.at // the same use of the file
+		return span{}, false
+	}
+	if p.wrap == nil {
+		p.wrap, p.missed, p.turn, p.open = map[detect.FileKey]time.Duration{}, 0, o.at, o.open
+		p.pass.path = o.path
+	}
+	p.wrap[o.key] = o.at
+	return p.turned(f, o)
+}
+
+// turned ends the pass if enough files were opened again.
+func (p *passes) turned(f *look, o *opened) (ended span, ok bool) {
+	need := max(1, min(len(p.cur), 3), min(wrapMost, int(wrapShare*float64(len(p.cur)))))
+	if len(p.wrap) < need || 4*p.missed > len(p.wrap) {
+		return span{}, false
+	}
+	s := p.pass
+	s.count = len(p.cur) * int(p.mask+1)
+	s.close(p.turn, p.open, f)
+	if p.held != nil {
+		p.correct()
+	}
+	wrap := p.wrap
+	p.start(p.turn, p.open, f, o.path)
+	p.cur, p.wrap = wrap, nil
+	return s, true
+}
+
+// close ends the last pass with the job. It returns what has ended.
+func (p *passes) close(f *look) (ended []span) {
+	if !p.begun {
+		return nil
+	}
+	for k, t := range p.wrap {
+		p.cur[k] = t
+	}
+	s := p.pass
+	s.count = len(p.cur) * int(p.mask+1)
+	from, end := f.Last, f.At // the job ended when it worked last
+	all, ok := f.Past.Level(detect.CPUTime, f.At)
+	for ok && end-from > 20*time.Millisecond {
+		middle := from + (end-from)/2
+		if v, known := f.Past.Level(detect.CPUTime, middle); known && v >= all-0.005 {
+			end = middle
+		} else {
+			from = middle
+		}
+	}
+	if p.held != nil {
+		p.correct()
+		ended = append(ended, *p.held)
+		p.held, p.early = nil, nil
+	}
+	s.close(end, f.At-f.Last, f)
+	return append(ended, s)
+}
+
+func (p *passes) start(at, open time.Duration, f *look, path string) {
+	p.begun = true
+	p.pass = span{begin: at, beginOpen: open, whole: true, path: path, from: levelsAt(f.Past, at)}
+	p.pass.whole = p.pass.from.known()
+	p.pass.base = others(f, startedAfter(at))
+}
+
+// correct sets the begin of the first pass, once the files of the second one are known.
+func (p *passes) correct() {
+	for i := range p.early {
+		e := &p.early[i]
+		if _, common := p.cur[e.key]; common && e.at < p.held.end {
+			p.held.begin, p.held.beginOpen, p.held.from = e.at, e.open, e.from
+			return
+		}
+	}
+}
+
+func startedAfter(at time.Duration) func(*detect.Process) bool {
+	return func(p *detect.Process) bool { return p.Started > at }
+}
+
+func (p *passes) add(o *opened) {
+	p.cur[o.key] = o.at
+	if len(p.cur) <= maxFiles {
+		return
+	}
+	p.mask = p.mask<<1 | 1
+	for k := range p.cur {
+		if hash(k)&p.mask != 0 {
+			delete(p.cur, k)
+		}
+	}
+	for k := range p.wrap {
+		if hash(k)&p.mask != 0 {
+			delete(p.wrap, k)
+		}
+	}
+}

@@ -1,0 +1,480 @@
+package rhythm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/detect"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// proc is a process of a job that is made up: CPU is what it works, in cores.
+type proc struct {
+	pid      int
+	from, to time.Duration
+	cpu      float64
+	drives   bool
+}
+
+// reading is a stretch of a job's time: bytes and busy GPU per second.
+type reading struct {
+	from, to    time.Duration
+	bytes, busy float64
+}
+
+// open is a file that is read from its begin.
+type open struct {
+	pid, fd  int
+	file     uint64
+	from, to time.Duration
+	rate     float64 // bytes/s
+	write    bool
+}
+
+// story is a job that is made up. It has a look a second.
+type story struct {
+	procs []proc
+	reads []reading
+	opens []open
+	exact bool
+	start time.Duration // of the first look
+	end   time.Duration
+	gaps  map[int]bool // looks that are left out
+}
+
+func overlap(from, to, at time.Duration) float64 { return max(0, min(at, to)-from).Seconds() }
+
+// Level implements detect.Past: counters exist from the first look on.
+func (s *story) Level(q detect.Quantity, at time.Duration) (sum float64, ok bool) {
+	for _, r := range s.reads {
+		switch q {
+		case detect.ReadChars:
+			sum += r.bytes * overlap(r.from, r.to, at)
+		case detect.GPUBusy:
+			sum += r.busy * overlap(r.from, r.to, at)
+		}
+	}
+	for _, p := range s.procs {
+		if q == detect.CPUTime {
+			sum += p.cpu * overlap(p.from, p.to, at)
+		}
+	}
+	return sum, at >= s.start && q != detect.ReadBytes && q != detect.WriteBytes
+}
+
+func (s *story) Reading(detect.Quantity) (time.Duration, bool) { return s.end, true }
+
+func (s *story) facts(last, at time.Duration) *detect.Facts {
+	f := &detect.Facts{Job: "job", At: at, Last: last, Past: s, Exact: s.exact}
+	for _, p := range s.procs {
+		if p.from <= at && at < p.to {
+			cpu := time.Duration(p.cpu * overlap(p.from, p.to, at) * float64(second))
+			f.Processes = append(f.Processes, detect.Process{PID: p.pid, Started: p.from, CPUTime: cpu, Drives: p.drives})
+		}
+	}
+	for _, o := range s.opens {
+		key, path := detect.FileKey{Device: 1, Inode: o.file}, fmt.Sprintf("/data/%d", o.file)
+		if o.from <= at && at < o.to {
+			f.Files = append(f.Files, detect.File{PID: o.pid, FD: o.fd, Path: path, Key: key, Size: 1 << 40, Write: o.write,
+				Offset: int64(o.rate * overlap(o.from, o.to, at))})
+		}
+		if s.exact && last < o.from && o.from <= at {
+			f.Events = append(f.Events, detect.Event{At: o.from, PID: o.pid, Path: path, Key: key})
+		}
+	}
+	slices.SortStableFunc(f.Events, func(a, b detect.Event) int { return int(a.At - b.At) })
+	return f
+}
+
+func (s *story) find() (found []detect.Found) {
+	d := New("job")
+	last := s.start
+	for n := 1; ; n++ {
+		at := s.start + time.Duration(n)*second
+		if s.gaps[n] && at < s.end {
+			continue
+		}
+		if at >= s.end {
+			return append(found, d.Close(s.facts(last, at))...)
+		}
+		found = append(found, d.Look(s.facts(last, at))...)
+		last = at
+	}
+}
+
+// training has epochs with so many workers, the main process, and a validation with its own workers.
+func training(epochs, workers, checkers int, lengths ...time.Duration) (s *story, begins []time.Duration) {
+	s = &story{end: 10 * second}
+	s.procs = []proc{{pid: 1, cpu: 0.4, to: math.MaxInt64}}
+	pid := 2
+	for e := range epochs {
+		length := lengths[min(e, len(lengths)-1)]
+		begins = append(begins, s.end)
+		s.generation(&pid, workers, length, 400e6)
+		if checkers > 0 {
+			s.generation(&pid, checkers, length/5, 70e6)
+		}
+	}
+	s.procs[0].to = s.end
+	return s, begins
+}
+
+// generation adds workers that read so many bytes.
+func (s *story) generation(pid *int, workers int, length time.Duration, bytes float64) {
+	from := s.end
+	for w := range workers {
+		s.procs = append(s.procs, proc{pid: *pid, from: from + time.Duration(w)*30*time.Millisecond, to: from + length, cpu: 0.3})
+		*pid++
+	}
+	s.reads = append(s.reads, reading{from, from + length, bytes / length.Seconds(), 0})
+	s.end = from + length + 200*time.Millisecond
+}
+
+// check compares the begins, and the end of each with the next begin.
+func check(t *testing.T, found []detect.Found, begins []time.Duration, within time.Duration) {
+	t.Helper()
+	if len(found) != len(begins) {
+		t.Fatalf("%d epochs were found, want %d: %v", len(found), len(begins), found)
+	}
+	for i, f := range found {
+		if f.Kind != window.Epoch || !f.HasEpoch || f.Epoch != i+1 || f.Confidence < Threshold || f.Job != "job" {
+			t.Errorf("epoch %d is %+v, want number %d and a confidence of %v at least", i, f, i+1, Threshold)
+		}
+		if d := f.Start - begins[i]; d < -within || d > within {
+			t.Errorf("epoch %d begins at %v, want %v", i, f.Start, begins[i])
+		}
+		if i+1 < len(found) && f.End != found[i+1].Start {
+			t.Errorf("epoch %d ends at %v, want %v: the begin of the next", i, f.End, found[i+1].Start)
+		}
+	}
+}
+
+func TestWorkers(t *testing.T) {
+	for _, c := range []struct{ workers, checkers int }{{2, 0}, {4, 0}, {4, 2}, {3, 3}, {1, 0}} {
+		t.Run(fmt.Sprintf("%d and %d", c.workers, c.checkers), func(t *testing.T) {
+			s, begins := training(5, c.workers, c.checkers, 20*second)
+			check(t, s.find(), begins, startTick)
+		})
+	}
+}
+
+func TestTheFirstEpochMayBeCold(t *testing.T) {
+	s, begins := training(4, 4, 0, 70*second, 9*second)
+	check(t, s.find(), begins, startTick)
+}
+
+// The last epoch has a validation as the others do, also if that has no workers.
+func TestTheLastEpochEndsAsOthers(t *testing.T) {
+	s, _ := training(4, 2, 0, 20*second)
+	for i := range s.procs { // 6 s after each training, in the main process
+		if e := (i - 1) / 2; i > 0 {
+			s.procs[i].from += time.Duration(e) * 6 * second
+			s.procs[i].to += time.Duration(e) * 6 * second
+		}
+	}
+	for e := range s.reads {
+		s.reads[e].from += time.Duration(e) * 6 * second
+		s.reads[e].to += time.Duration(e) * 6 * second
+	}
+	s.end += 4 * 6 * second
+	s.procs[0].to = s.end
+	found := s.find()
+	if len(found) != 4 {
+		t.Fatalf("%d epochs were found, want 4: %v", len(found), found)
+	}
+	last := found[3]
+	if d := last.End - s.end; d < -second || d > second {
+		t.Errorf("the last epoch ends at %v, want %v", last.End, s.end)
+	}
+}
+
+func TestSanityCheck(t *testing.T) {
+	s := &story{end: 10 * second}
+	s.procs = []proc{{pid: 1, cpu: 0.5, to: math.MaxInt64}}
+	pid, begins := 2, []time.Duration(nil)
+	s.generation(&pid, 2, 3*second, 10e6)
+	for range 4 {
+		begins = append(begins, s.end)
+		s.generation(&pid, 2, 15*second, 300e6)
+		s.generation(&pid, 2, 4*second, 60e6)
+	}
+	s.procs[0].to = s.end
+	check(t, s.find(), begins, startTick)
+}
+
+// Of a job that was not followed from its start, the first epoch is not known as a whole.
+func TestFollowedLater(t *testing.T) {
+	s, begins := training(5, 3, 0, 20*second)
+	s.start = begins[1] + 5*second
+	check(t, s.find(), begins[2:], startTick)
+}
+
+func TestLooksMissed(t *testing.T) {
+	s, begins := training(5, 3, 2, 20*second)
+	s.gaps = map[int]bool{}
+	for n := range 120 {
+		s.gaps[n] = n%4 != 0
+	}
+	check(t, s.find(), begins, startTick)
+}
+
+// A search for parameters starts a program for each trial, which does what the one before did.
+func TestSearchIsNoEpoch(t *testing.T) {
+	for _, each := range []int{1, 3} {
+		s, _ := training(6, each, 0, 20*second)
+		s.procs[0].cpu = 0.001
+		for _, drives := range []bool{false, true} {
+			for i := range s.procs[1:] {
+				s.procs[i+1].drives = drives
+			}
+			if found := s.find(); len(found) > 0 {
+				t.Errorf("%d at a time, on a GPU: %v: %v was found, want nothing", each, drives, found)
+			}
+		}
+	}
+}
+
+// xargs -P starts the next process whenever one ends.
+func TestPoolOfShortProcessesIsNoEpoch(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	s := &story{procs: []proc{{pid: 1, cpu: 0.001, to: math.MaxInt64}}, end: 300 * second}
+	pid := 2
+	for range 3 {
+		for at := time.Duration(0); at < s.end; {
+			length := second + time.Duration(random.Int64N(int64(4*second)))
+			s.procs = append(s.procs, proc{pid: pid, from: at, to: at + length, cpu: 1})
+			s.reads = append(s.reads, reading{at, at + length, 10e6, 0})
+			pid++
+			at += length + 10*time.Millisecond
+		}
+	}
+	slices.SortFunc(s.procs, func(a, b proc) int { return int(a.from - b.from) })
+	if found := s.find(); len(found) > 0 {
+		t.Errorf("%v was found, want nothing", found)
+	}
+}
+
+// A server that starts two helpers now and then, which read the same each time.
+func TestTimerIsNoEpoch(t *testing.T) {
+	s := &story{procs: []proc{{pid: 1, cpu: 0.3, to: math.MaxInt64, drives: true}}}
+	pid := 2
+	for range 10 {
+		s.generation(&pid, 2, 3*second, 50e6)
+		s.end += 27 * second
+	}
+	if found := s.find(); len(found) > 0 {
+		t.Errorf("%v was found, want nothing", found)
+	}
+}
+
+// shards is a program that reads files one after another, in each epoch in another order if shuffled.
+func shards(epochs, files int, each time.Duration, shuffled bool) (s *story, begins []time.Duration) {
+	s = &story{procs: []proc{{pid: 1, cpu: 0.7, to: math.MaxInt64}}, end: 5 * second}
+	random := rand.New(rand.NewPCG(2, 2))
+	for range epochs {
+		begins = append(begins, s.end)
+		order := random.Perm(files)
+		if !shuffled {
+			slices.Sort(order)
+		}
+		for _, file := range order {
+			s.opens = append(s.opens, open{pid: 1, fd: 5, file: uint64(file + 100), from: s.end, to: s.end + each, rate: 20e6})
+			s.end += each
+		}
+		s.reads = append(s.reads, reading{begins[len(begins)-1], s.end, 20e6, 0})
+	}
+	s.procs[0].to = s.end
+	return s, begins
+}
+
+func TestShards(t *testing.T) {
+	for _, exact := range []bool{false, true} {
+		for _, files := range []int{1, 6, 30} {
+			s, begins := shards(4, files, 3300*time.Millisecond, false)
+			if files == 1 {
+				s, begins = shards(4, 1, 17*second, false)
+			}
+			s.exact = exact
+			t.Run(fmt.Sprintf("%d files, exact %v", files, exact), func(t *testing.T) {
+				within := 200 * time.Millisecond
+				check(t, s.find(), begins, within)
+			})
+		}
+	}
+}
+
+// Many small files in an order that changes are seen only where the kernel reports opens.
+func TestShuffledFiles(t *testing.T) {
+	s, begins := shards(5, 400, 60*time.Millisecond, true)
+	if found := s.find(); len(found) > 0 {
+		t.Errorf("%v was found by looks alone, want nothing", found)
+	}
+	s.exact = true
+	check(t, s.find(), begins, 400*time.Millisecond)
+}
+
+// Files of the start-up are opened once, and some time before the first epoch.
+func TestStartUp(t *testing.T) {
+	s, begins := shards(4, 40, 300*time.Millisecond, false)
+	for i := range 4 {
+		s.opens = append(s.opens, open{pid: 1, fd: 9 + i, file: uint64(i + 1), from: second + time.Duration(i)*second, to: 4*second + 500*time.Millisecond})
+	}
+	s.exact = true
+	check(t, s.find(), begins, 100*time.Millisecond)
+}
+
+func TestRewind(t *testing.T) {
+	s := &story{procs: []proc{{pid: 1, cpu: 0.7, to: 85 * second}}, end: 85 * second}
+	begins := []time.Duration{5 * second, 25 * second, 45 * second, 65 * second}
+	for _, b := range begins { // the descriptor stays the same
+		s.opens = append(s.opens, open{pid: 1, fd: 5, file: 7, from: b, to: b + 20*second, rate: 10e6})
+		s.reads = append(s.reads, reading{b, b + 20*second, 10e6, 0})
+	}
+	check(t, s.find(), begins, 150*time.Millisecond)
+}
+
+// A server loads its whole model again now and then. It reads at once, and not as it works.
+func TestReloadIsNoEpoch(t *testing.T) {
+	s := &story{procs: []proc{{pid: 1, cpu: 0.7, to: math.MaxInt64, drives: true}}, end: 200 * second, exact: true}
+	for at := 5 * second; at < s.end; at += 20 * second {
+		s.opens = append(s.opens, open{pid: 1, fd: 5, file: 7, from: at, to: at + 2*second, rate: 100e6})
+		s.reads = append(s.reads, reading{at, at + 2*second, 100e6, 0})
+	}
+	if found := s.find(); len(found) > 0 {
+		t.Errorf("%v was found, want nothing", found)
+	}
+}
+
+// Items that are drawn at random, with replacement, have no epochs.
+func TestReplacementIsNoEpoch(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	s := &story{procs: []proc{{pid: 1, cpu: 0.7, to: math.MaxInt64}}, end: 200 * second, exact: true}
+	for at := second; at < s.end; at += 50 * time.Millisecond {
+		s.opens = append(s.opens, open{pid: 1, fd: 5, file: uint64(random.IntN(300)), from: at, to: at + 40*time.Millisecond, rate: 10e6})
+	}
+	s.reads = []reading{{second, s.end, 8e6, 0}}
+	if found := s.find(); len(found) > 0 {
+		t.Errorf("%v was found, want nothing", found)
+	}
+}
+
+func TestFilesThatAreWrittenDoNotCount(t *testing.T) {
+	s, _ := shards(5, 6, 3*second, false)
+	for i := range s.opens {
+		s.opens[i].write = true
+	}
+	if found := s.find(); len(found) > 0 {
+		t.Errorf("%v was found, want nothing", found)
+	}
+}
+
+func TestSameFactsGiveTheSame(t *testing.T) {
+	s, _ := training(5, 3, 2, 20*second)
+	if one, two := s.find(), s.find(); !reflect.DeepEqual(one, two) {
+		t.Errorf("got %v, then %v", one, two)
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	d, ok := New("job").(*Detector)
+	if !ok {
+		t.Fatal("New returns another type")
+	}
+	past := &story{}
+	inode := uint64(0)
+	for n := range 300 {
+		f := &detect.Facts{At: time.Duration(n+1) * second, Last: time.Duration(n) * second, Past: past, Exact: true}
+		for i := range 5000 { // each process and file is new
+			inode++
+			key := detect.FileKey{Inode: inode}
+			f.Processes = append(f.Processes, detect.Process{PID: int(inode), Started: f.Last + time.Duration(i)})
+			f.Files = append(f.Files, detect.File{PID: int(inode), FD: i, Key: key, Path: "/data/x"})
+			f.Events = append(f.Events, detect.Event{At: f.At, PID: int(inode), Key: key, Path: "/data/x"})
+		}
+		d.Look(f)
+	}
+	p := &d.passes
+	for what, n := range map[string][2]int{
+		"files": {len(p.cur), maxFiles}, "descriptors": {len(p.fds), maxFDs}, "processes": {len(d.workers.known), maxKnown},
+		"generations": {len(d.workers.open), maxOpen}, "spans": {len(d.spans[byWorkers]), maxSpans}, "newest": {len(p.newest), maxFDs},
+		"early": {len(p.early), maxEarly},
+	} {
+		if n[0] > n[1] {
+			t.Errorf("%d %s are kept, want %d at most", n[0], what, n[1])
+		}
+	}
+}
+
+// Facts can be anything: what is found is in order and has a length.
+func FuzzLook(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(seed, uint8(5), uint8(40))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, pids, files uint8) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		d := New("job")
+		at, until, number := time.Duration(0), time.Duration(0), 0
+		past := &noise{random}
+		for range 200 {
+			last := at
+			at += time.Duration(random.Int64N(int64(3 * second)))
+			l := &detect.Facts{At: at, Last: last, Past: past, Exact: random.IntN(2) == 0}
+			for range random.IntN(int(pids) + 1) {
+				l.Processes = append(l.Processes, detect.Process{PID: random.IntN(9), Started: at - time.Duration(random.Int64N(int64(90*second))),
+					CPUTime: time.Duration(random.Int64N(int64(second))), Drives: random.IntN(2) == 0})
+			}
+			for range random.IntN(int(files) + 1) {
+				key := detect.FileKey{Inode: random.Uint64N(uint64(files) + 1)}
+				l.Files = append(l.Files, detect.File{PID: random.IntN(9), FD: random.IntN(4) - 1, Key: key, Path: "/d/x", Offset: random.Int64N(1 << 30)})
+				l.Events = append(l.Events, detect.Event{At: last + time.Duration(random.Int64N(int64(second))), Key: key, Path: "/d/x", Close: random.IntN(2) == 0})
+			}
+			found := d.Look(l)
+			if random.IntN(40) == 0 {
+				found = append(found, d.Close(l)...)
+			}
+			for _, e := range found {
+				if number++; e.Start < until || e.End <= e.Start || e.Epoch != number || e.Confidence < Threshold || e.Confidence > 1 ||
+					e.StartOpen < 0 || e.EndOpen < 0 {
+					t.Fatalf("%+v was found, want number %d after %v, with a length", e, number, until)
+				}
+				until = e.End
+			}
+		}
+	})
+}
+
+type noise struct{ *rand.Rand }
+
+func (n *noise) Level(detect.Quantity, time.Duration) (float64, bool) {
+	return n.Float64() * 1e9, n.IntN(3) > 0
+}
+
+func (n *noise) Reading(detect.Quantity) (time.Duration, bool) { return 0, false }
+
+// 64 jobs with 10 processes and 20 files, at the look of a second in which nothing begins or ends.
+func BenchmarkLook64(b *testing.B) {
+	var jobs []detect.Detector
+	f := &detect.Facts{Past: &story{}}
+	for i := range 10 {
+		f.Processes = append(f.Processes, detect.Process{PID: i, Started: time.Duration(i) * second})
+	}
+	for i := range 20 {
+		f.Files = append(f.Files, detect.File{PID: i % 10, FD: i, Path: "/data/set/part.tar", Key: detect.FileKey{Inode: uint64(i)}})
+	}
+	for range 64 {
+		d := New("job")
+		d.Look(f)
+		jobs = append(jobs, d)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, d := range jobs {
+			d.Look(f)
+		}
+	}
+}
