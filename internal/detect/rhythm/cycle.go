@@ -41,13 +41,14 @@ type cycle struct {
 	even   float64 // how evenly the job reads within a span
 	lived  time.Duration
 	score  float64 // confidence
+	alone  []*span // those of no cycle
 }
 
 // group divides spans into sets of those that do the same work, as large as possible in order of begin.
 func group(of evidence, spans []span) (all []cycle) {
 	for i := range spans {
 		s := &spans[i]
-		if s.duration() < shortest || !s.whole || s.selfDrives {
+		if s.duration() < shortest/4 || !s.whole || s.selfDrives {
 			continue
 		}
 		k := slices.IndexFunc(all, func(c cycle) bool {
@@ -60,9 +61,16 @@ func group(of evidence, spans []span) (all []cycle) {
 		}
 		all[k].spans = append(all[k].spans, s)
 	}
-	all = slices.DeleteFunc(all, func(c cycle) bool { return len(c.spans) < 2 })
+	var alone []*span
+	all = slices.DeleteFunc(all, func(c cycle) bool {
+		if len(c.spans) == 1 {
+			alone = append(alone, c.spans[0])
+		}
+		return len(c.spans) < 2
+	})
 	for i := range all {
 		all[i].measure(spans)
+		all[i].alone = alone
 	}
 	return all
 }
@@ -130,7 +138,7 @@ func covered(spans []span, from, to time.Duration) (sum time.Duration) {
 
 // confidence is a logistic function of the features, fitted to labelled jobs: see docs/internals/detected.md.
 func (c *cycle) confidence() float64 {
-	if c.works < workShare || c.cover < leastCover || c.even < leastEven {
+	if !c.possible() {
 		return 0
 	}
 	x := c.features()
@@ -139,6 +147,20 @@ func (c *cycle) confidence() float64 {
 		z += w * x[i]
 	}
 	return 1 / (1 + math.Exp(-z))
+}
+
+// broken reports whether an epoch may have been missed between a span and the next: one that did nearly the same, but
+// not as exactly as the others, as when looks were late.
+func (c *cycle) broken(i int) bool {
+	s, next := c.spans[i], c.spans[i+1]
+	return slices.ContainsFunc(c.alone, func(x *span) bool {
+		return x.begin > s.begin && x.begin < next.begin && sameCount(c.of, s, x) && unlike(s, x) < math.Ln2
+	})
+}
+
+// possible reports whether a cycle has what any epochs have: something that uses what is read, most of the time.
+func (c *cycle) possible() bool {
+	return c.lived >= shortest*time.Duration(len(c.spans)) && c.works >= workShare && c.cover >= leastCover && c.even >= leastEven
 }
 
 const features = 8

@@ -116,7 +116,7 @@ func (d *Detector) find(f *detect.Facts, ended bool) (found []detect.Found) {
 			open = max(open, min(f.At-end, wide))
 			end = min(end+tail, f.At)
 		}
-		if s.begin < d.until || end-s.begin < shortest {
+		if s.begin < d.until || end-s.begin < shortest || i+1 < len(c.spans) && c.broken(i) {
 			continue
 		}
 		read, _ := s.amount(detect.ReadChars)
@@ -132,19 +132,24 @@ func (d *Detector) find(f *detect.Facts, ended bool) (found []detect.Found) {
 	return found
 }
 
-// Candidates calls f with the begins and the features of all that repeats in a job, to fit the weights of the
-// confidence.
-func Candidates(of detect.Detector, f func(starts []time.Duration, x []float64)) {
+// Candidates calls f with the begins and the features of all that repeated in a job, as it was known after each
+// repetition: to fit the weights of the confidence.
+func Candidates(of detect.Detector, f func(starts []time.Duration, features []float64)) {
 	d, ok := of.(*Detector)
 	if !ok {
 		return
 	}
-	for _, c := range d.cycles() {
+	for _, whole := range d.cycles() {
 		var starts []time.Duration
-		for _, s := range c.spans {
+		for _, s := range whole.spans {
 			starts = append(starts, s.begin)
 		}
-		x := c.features()
-		f(starts, x[:])
+		for n := 2; n <= len(starts); n++ {
+			c := cycle{of: whole.of, spans: whole.spans[:n]}
+			c.measure(d.spans[c.of])
+			if x := c.features(); c.possible() {
+				f(starts[:n], x[:])
+			}
+		}
 	}
 }

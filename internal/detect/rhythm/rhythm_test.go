@@ -223,6 +223,30 @@ func TestLooksMissed(t *testing.T) {
 	check(t, s.find(), begins, startTick)
 }
 
+// A machine that is busy takes seconds for each fork.
+func TestSlowForks(t *testing.T) {
+	s, begins := training(4, 3, 0, 60*second)
+	for i := range s.procs[1:] {
+		s.procs[i+1].from += time.Duration(i%3) * 2500 * time.Millisecond
+	}
+	check(t, s.find(), begins, startTick)
+}
+
+// An epoch that did something else is not part of its neighbours.
+func TestAnEpochThatDiffers(t *testing.T) {
+	s, begins := training(5, 3, 0, 20*second)
+	s.reads[2].bytes *= 1.4
+	found := s.find()
+	for _, f := range found {
+		if f.End-f.Start > 21*second {
+			t.Errorf("an epoch of %v was found, want 20 s at most: %v", f.End-f.Start, f)
+		}
+	}
+	if len(found) != len(begins)-2 { // the one before it has no end that is known
+		t.Errorf("%d epochs were found, want %d: %v", len(found), len(begins)-2, found)
+	}
+}
+
 // A search for parameters starts a program for each trial, which does what the one before did.
 func TestSearchIsNoEpoch(t *testing.T) {
 	for _, each := range []int{1, 3} {

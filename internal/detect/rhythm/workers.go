@@ -80,13 +80,31 @@ func (w *workers) look(f *look, first bool) (ended []span) {
 		if g.end == 0 { // a generation that was given up
 			return true
 		}
-		open := f.At - f.Last
-		g.close(g.end, open, f)
+		g.close(g.end, f.At-f.Last, f)
 		ended = append(ended, g.span)
 		return true
 	})
 	slices.SortFunc(ended, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
-	return ended
+	return merge(ended)
+}
+
+// merge joins generations that ended in one look, if they began soon after each other: a slow machine takes seconds for
+// a fork.
+func merge(ended []span) (merged []span) {
+	for i := range ended {
+		s := &ended[i]
+		if n := len(merged); n > 0 && s.ending == 0 && merged[n-1].ending == 0 {
+			before := &merged[n-1]
+			if s.begin-before.begin <= max(burstGap, before.duration()/10) {
+				before.count += s.count
+				before.spread = s.begin + s.spread - before.begin
+				before.selfDrives = before.selfDrives || s.selfDrives
+				continue
+			}
+		}
+		merged = append(merged, *s)
+	}
+	return merged
 }
 
 func less(l life, p *detect.Process) bool {

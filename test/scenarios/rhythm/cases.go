@@ -142,7 +142,9 @@ func entries() []entry {
 		{"server", false, false, func(c chance) job {
 			return other(c, "serve", true, args([]string{"--every", c.seconds(200, 2000)}, c.some("--regular"))...)
 		}},
-		{"search", false, false, func(c chance) job { return other(c, "search", false, "--workers", c.number(1, 2), "--work", c.number(100, 300)) }},
+		{"search", false, false, func(c chance) job {
+			return other(c, "search", false, "--workers", c.number(1, 2), "--work", c.number(100, 300))
+		}},
 		{"timer", false, false, func(c chance) job { return other(c, "timer", false, "--every", c.seconds(300, 1500)) }},
 		{"once", false, false, func(c chance) job {
 			return other(c, "once", true, "--workers", c.number(1, 3), "--every", c.seconds(500, 2000))

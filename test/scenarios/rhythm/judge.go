@@ -96,8 +96,10 @@ func (t *tally) add(epochs []epoch, found []detect.Found, print bool) (matched i
 }
 
 func (o *options) judge(list []entry) error {
+	var all []example
 	for _, exact := range []bool{false, true} {
 		var sum tally
+		var examples []example
 		var quiet tally // of programs without epochs
 		if !o.features {
 			fmt.Printf("\nopens reported by the kernel: %v\n%-20s %5s  %-22s\n", exact, "program", "seed", "right / found / logged")
@@ -105,7 +107,7 @@ func (o *options) judge(list []entry) error {
 		for _, e := range list {
 			for seed := o.seed; seed < o.seed+uint64(o.seeds); seed++ {
 				name := filepath.Join(o.keep, fmt.Sprintf("%s-%d", e.name, seed))
-				all, err := read(name + ".looks.gz")
+				seen, err := read(name + ".looks.gz")
 				if errors.Is(err, fs.ErrNotExist) {
 					continue
 				} else if err != nil {
@@ -119,10 +121,13 @@ func (o *options) judge(list []entry) error {
 					epochs = nil
 				}
 				d := rhythm.New("job")
-				found := looks.Replay(d, all, exact)
+				found := looks.Replay(d, seen, exact)
 				if o.features {
 					rhythm.Candidates(d, func(starts []time.Duration, x []float64) {
-						fmt.Println(label(epochs, starts), e.name, seed, exact, x)
+						examples = append(examples, example{label(epochs, starts), slices.Clone(x)})
+						if o.print {
+							fmt.Printf("%v %-20s %d %v %.2f\n", label(epochs, starts), e.name, seed, exact, x)
+						}
 					})
 					continue
 				}
@@ -131,7 +136,7 @@ func (o *options) judge(list []entry) error {
 					to = &quiet
 				}
 				if len(epochs) > 0 && epochs[len(epochs)-1].end == 0 {
-					epochs[len(epochs)-1].end = all[len(all)-1].At
+					epochs[len(epochs)-1].end = seen[len(seen)-1].At
 				}
 				before := len(found)
 				matched := to.add(epochs, found, o.print)
@@ -143,10 +148,12 @@ func (o *options) judge(list []entry) error {
 				}
 			}
 		}
+		all = append(all, examples...)
 		if !o.features {
 			sum.print(&quiet)
 		}
 	}
+	fit(all)
 	return nil
 }
 
@@ -159,18 +166,61 @@ func read(path string) ([]*looks.Look, error) {
 	return looks.Read(file)
 }
 
-// label is 1 if these are the begins of epochs.
-func label(epochs []epoch, starts []time.Duration) int {
-	right := 0
+// label is 1 if these are the begins of epochs that follow each other.
+func label(epochs []epoch, starts []time.Duration) float64 {
+	before := -1
 	for _, s := range starts {
-		if slices.ContainsFunc(epochs, func(e epoch) bool { return abs(s-e.start) <= near(e) }) {
-			right++
+		k := slices.IndexFunc(epochs, func(e epoch) bool { return abs(s-e.start) <= near(e) })
+		if k < 0 || before >= 0 && k != before+1 {
+			return 0
+		}
+		before = k
+	}
+	return 1
+}
+
+// example is what repeated in a job, and whether it was an epoch.
+type example struct {
+	label    float64
+	features []float64
+}
+
+// fit prints the weights of the confidence: a logistic regression, in which no feature counts against its meaning.
+func fit(all []example) {
+	if len(all) == 0 {
+		return
+	}
+	const rounds, rate, decay = 200000, 0.02, 0.01
+	n := len(all[0].features)
+	w := make([]float64, n)
+	for range rounds {
+		slope := make([]float64, n)
+		for _, e := range all {
+			z := 0.0
+			for i, x := range e.features {
+				z += w[i] * x
+			}
+			off := e.label - 1/(1+math.Exp(-z))
+			for i, x := range e.features {
+				slope[i] += off * x
+			}
+		}
+		for i := range w {
+			w[i] += rate * (slope[i]/float64(len(all)) - decay*w[i])
+			switch {
+			case i == 0:
+			case i == 2:
+				w[i] = min(w[i], 0)
+			default:
+				w[i] = max(w[i], 0)
+			}
 		}
 	}
-	if right == len(starts) && (right >= len(epochs)-1 || right >= 2) {
-		return 1
+	positive := 0.0
+	for _, e := range all {
+		positive += e.label
 	}
-	return 0
+	fmt.Printf("%.0f of %d examples are epochs; weights %.2f\n", positive, len(all), w)
 }
 
 func (t *tally) print(quiet *tally) {

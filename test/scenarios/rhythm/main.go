@@ -9,11 +9,11 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -58,7 +58,7 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", 2, "how many programs run at a time")
 	flag.StringVar(&o.programs, "programs", "test/scenarios/rhythm/programs", "`folder` of the programs")
 	flag.StringVar(&o.keep, "keep", "build/rhythm", "`folder` for what is kept")
-	flag.StringVar(&o.work, "work", "", "`folder` for data, on a disk; a new one below the folder for temporary files if empty")
+	flag.StringVar(&o.work, "work", "/dev/shm", "`folder` for data: in memory, because epochs are the same there, and what others write delays nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
@@ -137,7 +137,6 @@ func (o *options) run(ctx context.Context, j job, seed uint64, kept string) (err
 			return fmt.Errorf("data: %w: %s", err, out)
 		}
 	}
-	forget(filepath.Join(dir, "data"))
 	command := j.command
 	if j.program != "" {
 		command = []string{python, filepath.Join(o.programs, j.program)}
@@ -182,15 +181,11 @@ func (o *options) run(ctx context.Context, j job, seed uint64, kept string) (err
 		}
 		defer func() { _ = beside.Process.Kill(); _ = beside.Wait() }()
 	}
-	file, err := os.Create(kept + ".looks.gz")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	var file bytes.Buffer // a disk that is slow would delay looks
 	if err := c.Start(); err != nil {
 		return err
 	}
-	w.pid, w.out = c.Process.Pid, looks.NewWriter(file)
+	w.pid, w.out = c.Process.Pid, looks.NewWriter(&file)
 	done := make(chan error, 1)
 	go func() { done <- c.Wait() }()
 	err = w.watch(done)
@@ -199,7 +194,8 @@ func (o *options) run(ctx context.Context, j job, seed uint64, kept string) (err
 		_ = c.Process.Kill()
 		err = fmt.Errorf("%w: %s", err, text[max(0, len(text)-400):])
 	}
-	return errors.Join(err, w.out.Close(), keepLog(filepath.Join(dir, "log"), kept+".log"))
+	err = errors.Join(err, w.out.Close())
+	return errors.Join(err, os.WriteFile(kept+".looks.gz", file.Bytes(), 0o644), keepLog(filepath.Join(dir, "log"), kept+".log"))
 }
 
 // keepLog keeps the lines about windows.
@@ -220,19 +216,4 @@ func keepLog(dir, kept string) error {
 		_ = file.Close()
 	}
 	return os.WriteFile(kept, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
-}
-
-// forget drops files from the page cache, so that the first epoch reads from the disk.
-func forget(dir string) {
-	unix.Sync()
-	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return nil
-		}
-		if file, err := os.Open(path); err == nil {
-			_ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
-			_ = file.Close()
-		}
-		return nil
-	})
 }
