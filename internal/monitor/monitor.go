@@ -12,6 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/detect/loads"
+	"github.com/stallspan/stallspan/internal/detect/rhythm"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/locate"
@@ -145,7 +146,7 @@ func (m *Monitor) Start() {
 }
 
 // detectors make the detectors of each followed job.
-var detectors = []detect.New{loads.New}
+var detectors = []detect.New{loads.New, rhythm.New}
 
 // jobsEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver.
 const jobsEvery = time.Second

@@ -41,7 +41,7 @@ type cycle struct {
 	even   float64 // how evenly the job reads within a span
 	lived  time.Duration
 	score  float64 // confidence
-	alone  []*span // those of no cycle
+	others []*span // that lie between its spans
 }
 
 // group divides spans into sets of those that do the same work, as large as possible in order of begin.
@@ -61,16 +61,9 @@ func group(of evidence, spans []span) (all []cycle) {
 		}
 		all[k].spans = append(all[k].spans, s)
 	}
-	var alone []*span
-	all = slices.DeleteFunc(all, func(c cycle) bool {
-		if len(c.spans) == 1 {
-			alone = append(alone, c.spans[0])
-		}
-		return len(c.spans) < 2
-	})
+	all = slices.DeleteFunc(all, func(c cycle) bool { return len(c.spans) < 2 })
 	for i := range all {
 		all[i].measure(spans)
-		all[i].alone = alone
 	}
 	return all
 }
@@ -121,7 +114,30 @@ func (c *cycle) measure(spans []span) {
 	case drives:
 		c.works = 1
 	}
+	c.others = c.between(spans)
 	c.score = c.confidence()
+}
+
+// between returns the spans of the same evidence that began between those of a cycle and do not overlap them.
+func (c *cycle) between(spans []span) (others []*span) {
+	first, last := c.spans[0], c.spans[len(c.spans)-1]
+	for i := range spans {
+		x := &spans[i]
+		overlaps := func(s *span) bool { return min(s.end, x.end)-max(s.begin, x.begin) > second }
+		if x.begin > first.begin && x.begin < last.end && !slices.Contains(c.spans, x) && !slices.ContainsFunc(c.spans, overlaps) {
+			others = append(others, x)
+		}
+	}
+	return others
+}
+
+// isPart reports whether more lies between the spans of a cycle than in them: then it may be the validation of epochs.
+func (c *cycle) isPart() bool {
+	sum := time.Duration(0)
+	for _, x := range c.others {
+		sum += x.duration()
+	}
+	return sum > c.lived
 }
 
 // covered returns the time from one moment to another in which any span went on: validation may have workers, too.
@@ -136,7 +152,8 @@ func covered(spans []span, from, to time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// confidence is a logistic function of the features, fitted to labelled jobs: see docs/internals/detected.md.
+// confidence is a logistic function of the features. Its weights were chosen with seed 1 and made-up jobs: see
+// docs/internals/detected.md.
 func (c *cycle) confidence() float64 {
 	if !c.possible() {
 		return 0
@@ -153,14 +170,14 @@ func (c *cycle) confidence() float64 {
 // not as exactly as the others, as when looks were late.
 func (c *cycle) broken(i int) bool {
 	s, next := c.spans[i], c.spans[i+1]
-	return slices.ContainsFunc(c.alone, func(x *span) bool {
+	return slices.ContainsFunc(c.others, func(x *span) bool {
 		return x.begin > s.begin && x.begin < next.begin && sameCount(c.of, s, x) && unlike(s, x) < math.Ln2
 	})
 }
 
 // possible reports whether a cycle has what any epochs have: something that uses what is read, most of the time.
 func (c *cycle) possible() bool {
-	return c.lived >= shortest*time.Duration(len(c.spans)) && c.works >= workShare && c.cover >= leastCover && c.even >= leastEven
+	return !c.isPart() && c.lived >= shortest*time.Duration(len(c.spans)) && c.works >= workShare && c.cover >= leastCover && c.even >= leastEven
 }
 
 const features = 8

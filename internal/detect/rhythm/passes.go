@@ -21,20 +21,22 @@ const (
 	// A new pass needs this share of the files of the last one, and this many at least.
 	wrapShare = 0.05
 	wrapMost  = 12
+	// maxFew files are few.
+	maxFew = 32
 	// rewound is the share of the highest position to which a file must go back.
 	rewound = 0.3
 )
 
 // passes follows which data files a job opens, and finds when it begins again with those that it has read.
 type passes struct {
-	cur   map[detect.FileKey]time.Duration // files of this pass, with their last open
-	mask  uint64                           // only keys with these bits of the hash 0 are kept
+	cur   map[detect.FileKey]use // files of this pass
+	mask  uint64                 // only keys with these bits of the hash 0 are kept
 	begun bool
 	pass  span
 	opens int // of files of this pass
 
 	// wrap may be the begin of the next pass: files of this one that were opened again.
-	wrap   map[detect.FileKey]time.Duration
+	wrap   map[detect.FileKey]use
 	missed int // new files since then
 	turn   time.Duration
 	open   time.Duration // length of the interval that holds turn
@@ -58,6 +60,12 @@ type earlyOpen struct {
 
 const maxEarly = 64
 
+// use is the last open of a file.
+type use struct {
+	at   time.Duration
+	size int64 // bytes of the file
+}
+
 // descriptor is an open file at the last look.
 type descriptor struct {
 	pid, fd int
@@ -72,6 +80,7 @@ type opened struct {
 	at, open time.Duration
 	pid      int
 	key      detect.FileKey
+	size     int64
 	path     string
 	rewind   bool
 }
@@ -84,7 +93,7 @@ func (p *passes) look(f *look, first bool) (ended []span) {
 		for i := range f.Events {
 			e := &f.Events[i]
 			if !e.Close && isData(e.Path) {
-				list = append(list, opened{at: e.At, pid: e.PID, key: e.Key, path: e.Path})
+				list = append(list, opened{at: e.At, pid: e.PID, key: e.Key, size: e.Size, path: e.Path})
 			}
 		}
 		for _, o := range rewinds {
@@ -125,7 +134,7 @@ func (p *passes) scan(f *look, first bool) (list []opened) {
 			continue
 		}
 		d := descriptor{pid: file.PID, fd: file.FD, key: file.Key, offset: file.Offset, highest: file.Offset}
-		o := opened{pid: file.PID, key: file.Key, path: file.Path}
+		o := opened{pid: file.PID, key: file.Key, size: file.Size, path: file.Path}
 		if k, known := p.find(file.PID, file.FD); known && p.fds[k].key == file.Key {
 			old := &p.fds[k]
 			d.highest, d.rises = max(old.highest, d.offset), old.rises
@@ -205,7 +214,7 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 	p.last = max(p.last, o.at)
 	if !p.begun {
 		p.start(o.at, o.open, f, o.path)
-		p.cur = map[detect.FileKey]time.Duration{o.key: o.at}
+		p.cur = map[detect.FileKey]use{o.key: {o.at, o.size}}
 		p.early = []earlyOpen{{*o, p.pass.from, p.pass.base}}
 		return span{}, false
 	}
@@ -213,10 +222,11 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 		p.early = append(p.early, earlyOpen{*o, levelsAt(f.Past, o.at), others(f, startedAfter(o.at))})
 	}
 	if _, again := p.wrap[o.key]; again {
-		p.wrap[o.key] = o.at
+		p.wrap[o.key] = use{o.at, o.size}
 		return p.turned(f, o)
 	}
-	at, seen := p.cur[o.key]
+	before, seen := p.cur[o.key]
+	at := before.at
 	same := p.newest[o.pid] == o.key
 	if len(p.newest) >= maxFDs || p.newest == nil {
 		p.newest = map[int]detect.FileKey{}
@@ -236,25 +246,25 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 		p.add(o)
 		return span{}, false
 	case o.at-at < again, o.rewind && at > f.Last, same && len(p.cur) > 1 && !o.rewind:
-		p.cur[o.key] = o.at // the same use of the file
+		p.cur[o.key] = use{o.at, o.size} // the same use of the file
 		return span{}, false
 	}
 	if p.wrap == nil {
-		p.wrap, p.missed, p.turn, p.open = map[detect.FileKey]time.Duration{}, 0, o.at, o.open
+		p.wrap, p.missed, p.turn, p.open = map[detect.FileKey]use{}, 0, o.at, o.open
 		p.pass.path = o.path
 	}
-	p.wrap[o.key] = o.at
+	p.wrap[o.key] = use{o.at, o.size}
 	return p.turned(f, o)
 }
 
 // turned ends the pass if enough files were opened again.
 func (p *passes) turned(f *look, o *opened) (ended span, ok bool) {
-	need := max(1, min(len(p.cur), 3), min(wrapMost, int(wrapShare*float64(len(p.cur)))))
+	need := max(1, min(p.large(), 3), min(wrapMost, int(wrapShare*float64(len(p.cur)))))
 	if len(p.wrap) < need || 4*p.missed > len(p.wrap) {
 		return span{}, false
 	}
 	s := p.pass
-	s.count = len(p.cur) * int(p.mask+1)
+	s.count = p.large() * int(p.mask+1)
 	s.close(p.turn, p.open, f)
 	if p.held != nil {
 		p.correct()
@@ -274,17 +284,8 @@ func (p *passes) close(f *look) (ended []span) {
 		p.cur[k] = t
 	}
 	s := p.pass
-	s.count = len(p.cur) * int(p.mask+1)
-	from, end := f.Last, f.At // the job ended when it worked last
-	all, ok := f.Past.Level(detect.CPUTime, f.At)
-	for ok && end-from > 20*time.Millisecond {
-		middle := from + (end-from)/2
-		if v, known := f.Past.Level(detect.CPUTime, middle); known && v >= all-0.005 {
-			end = middle
-		} else {
-			from = middle
-		}
-	}
+	s.count = p.large() * int(p.mask+1)
+	end := f.worked(s.begin, f.At)
 	if p.held != nil {
 		p.correct()
 		ended = append(ended, *p.held)
@@ -292,6 +293,24 @@ func (p *passes) close(f *look) (ended []span) {
 	}
 	s.close(end, f.At-f.Last, f)
 	return append(ended, s)
+}
+
+// large returns the number of files of the pass, without those that are small beside the others if it has few files: a
+// log, or settings.
+func (p *passes) large() (n int) {
+	if len(p.cur) > maxFew {
+		return len(p.cur)
+	}
+	largest := int64(0)
+	for _, u := range p.cur {
+		largest = max(largest, u.size)
+	}
+	for _, u := range p.cur {
+		if u.size >= largest/1000 {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *passes) start(at, open time.Duration, f *look, path string) {
@@ -317,7 +336,7 @@ func startedAfter(at time.Duration) func(*detect.Process) bool {
 }
 
 func (p *passes) add(o *opened) {
-	p.cur[o.key] = o.at
+	p.cur[o.key] = use{o.at, o.size}
 	if len(p.cur) <= maxFiles {
 		return
 	}

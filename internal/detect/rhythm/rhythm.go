@@ -12,7 +12,7 @@ import (
 )
 
 // Threshold is the confidence below which nothing is emitted.
-const Threshold = 0.9
+const Threshold = 0.95
 
 // Detector finds the epochs of one job. It is a detect.Detector.
 type Detector struct {
@@ -114,7 +114,7 @@ func (d *Detector) find(f *detect.Facts, ended bool) (found []detect.Found) {
 			// What followed the other epochs until the next begin, as validation in the same process, follows this one, too.
 			tail, wide := c.tail()
 			open = max(open, min(f.At-end, wide))
-			end = min(end+tail, f.At)
+			end = max(end, min(end+tail, (&look{f, d.before}).worked(s.begin, f.At)))
 		}
 		if s.begin < d.until || end-s.begin < shortest || i+1 < len(c.spans) && c.broken(i) {
 			continue

@@ -29,6 +29,32 @@ func (l *look) find(t task) *detect.Process {
 	return nil
 }
 
+// worked returns when a job last worked as in an epoch: when its GPUs were busy last, or else when it read last. What
+// follows is the end of the program.
+func (l *look) worked(from, to time.Duration) time.Duration {
+	for _, m := range measures {
+		if m.of == detect.ReadChars { // the program reads at its end, too
+			continue
+		}
+		begin, ok := l.Past.Level(m.of, from)
+		all, known := l.Past.Level(m.of, to)
+		if !ok || !known || all-begin < m.notable {
+			continue
+		}
+		low, high := from, to
+		for high-low > 20*time.Millisecond {
+			middle := low + (high-low)/2
+			if v, ok := l.Past.Level(m.of, middle); ok && v < all-0.005 {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		return high
+	}
+	return to
+}
+
 // levels are the counters of a job at a moment. NaN is not known.
 type levels [quantities]float64
 

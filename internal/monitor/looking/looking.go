@@ -141,12 +141,15 @@ func (l *Looker) Look() time.Duration {
 		if j == nil {
 			j = l.begin(look)
 		}
-		gpus := j.look.GPUs
+		gpus, drivers := j.look.GPUs, j.look.Drivers
 		if !slices.Equal(gpus, look.GPUs) {
 			gpus = slices.Clone(look.GPUs)
 		}
+		if !slices.Equal(drivers, look.Drivers) {
+			drivers = slices.Clone(look.Drivers)
+		}
 		j.present, j.look = true, *look
-		j.look.GPUs = gpus
+		j.look.GPUs, j.look.Drivers = gpus, drivers
 		if (all && j.due(now)) || j.busy && busy < maxOften {
 			l.look(j, now)
 		}
@@ -216,11 +219,13 @@ func (l *Looker) look(j *job, now time.Duration) {
 	f.HasGPU, f.GPUMemory = j.hadGPU, j.look.GPUMemory
 	f.Past = past{l.config.Readings.History(), j.look.ID, j.look.GPUs}
 	for i := range j.look.Processes {
+		p := &j.look.Processes[i]
 		if l.looks >= maxLooks && !j.busy {
-			break
+			j.facts.Processes = append(j.facts.Processes, j.process(p, now)) // it lives, and that is all
+			continue
 		}
 		l.looks++
-		l.process(j, &j.look.Processes[i], now)
+		l.process(j, p, now)
 	}
 	for pid, p := range j.processes {
 		if p.seen != now {
@@ -260,13 +265,9 @@ func (l *Looker) process(j *job, of *sample.Process, now time.Duration) {
 		want.Maps = true
 	}
 	all, err := l.filesOf(of, want)
-	started := of.Started
-	if started > now {
-		started = 0 // the machine was suspended
-	}
-	j.facts.Processes = append(j.facts.Processes, detect.Process{
-		PID: of.PID, Started: started, Denied: err != nil, Memory: inMemory,
-	})
+	seen := j.process(of, now)
+	seen.Denied, seen.Memory = err != nil, inMemory
+	j.facts.Processes = append(j.facts.Processes, seen)
 	if err != nil {
 		return
 	}
@@ -291,6 +292,17 @@ func (l *Looker) process(j *job, of *sample.Process, now time.Duration) {
 		x := p.mapped[i]
 		x.FD = -1
 		j.facts.Files = append(j.facts.Files, fact(of.PID, &x))
+	}
+}
+
+// process returns the facts of a process that its reading has. Its files are not known.
+func (j *job) process(of *sample.Process, now time.Duration) detect.Process {
+	started := of.Started - sample.Origin()
+	if of.Started == 0 || started > now {
+		started = 0 // it is not known, or the machine was suspended
+	}
+	return detect.Process{
+		PID: of.PID, Started: started, Denied: true, CPUTime: of.CPUTime, Drives: slices.Contains(j.look.Drivers, of.PID),
 	}
 }
 

@@ -17,6 +17,7 @@ type JobLook struct {
 	Processes []sample.Process // alive; valid until the next call with the same list
 	GPUs      []string         // on which it has held memory
 	GPUMemory uint64           // bytes in use on these
+	Drivers   []int            // processes that hold memory of a GPU now
 }
 
 // Looks lists the followed jobs, in the memory of a list of an earlier call.
@@ -42,6 +43,7 @@ func (r *Readings) Looks(list []JobLook) []JobLook {
 			ID: j.ID, Since: j.since, ReadAt: latest.Jobs.At.Mono, CPUTime: reading.CPUTime,
 			Moved:     reading.ReadChars + reading.ReadBytes + reading.WriteBytes,
 			Processes: look.Processes[:0], GPUs: append(look.GPUs[:0], j.gpus...),
+			Drivers: look.Drivers[:0],
 		}
 		for k := range latest.GPUs.GPUs {
 			if g := &latest.GPUs.GPUs[k]; g.Has&sample.HasMemory != 0 && slices.Contains(j.gpus, g.ID) {
@@ -54,6 +56,9 @@ func (r *Readings) Looks(list []JobLook) []JobLook {
 		for k := range list {
 			if list[k].ID == p.Job {
 				list[k].Processes = append(list[k].Processes, *p)
+				if slices.ContainsFunc(latest.GPUs.GPUProcesses, func(h sample.GPUProcess) bool { return h.PID == p.PID }) {
+					list[k].Drivers = append(list[k].Drivers, p.PID)
+				}
 				break
 			}
 		}
