@@ -29,13 +29,13 @@ func (l *look) find(t task) *detect.Process {
 	return nil
 }
 
-// worked returns when a job last worked as in an epoch: when its GPUs were busy last, or else when it read last. What
+// worked returns when a job last worked as in an epoch: when its GPUs were busy last, or else when it worked. What
 // follows is the end of the program.
 func (l *look) worked(from, to time.Duration) time.Duration {
-	for _, m := range measures {
-		if m.of == detect.ReadChars { // the program reads at its end, too
-			continue
-		}
+	for _, m := range []struct {
+		of            detect.Quantity
+		notable, rest float64 // what a program does at its end, at most
+	}{{detect.GPUBusy, 0.5, 0.005}, {detect.CPUTime, 0.5, 0.005}} {
 		begin, ok := l.Past.Level(m.of, from)
 		all, known := l.Past.Level(m.of, to)
 		if !ok || !known || all-begin < m.notable {
@@ -44,7 +44,7 @@ func (l *look) worked(from, to time.Duration) time.Duration {
 		low, high := from, to
 		for high-low > 20*time.Millisecond {
 			middle := low + (high-low)/2
-			if v, ok := l.Past.Level(m.of, middle); ok && v < all-0.005 {
+			if v, ok := l.Past.Level(m.of, middle); ok && v < all-m.rest {
 				low = middle
 			} else {
 				high = middle

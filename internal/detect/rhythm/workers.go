@@ -95,7 +95,7 @@ func merge(ended []span) (merged []span) {
 		s := &ended[i]
 		if n := len(merged); n > 0 && s.ending == 0 && merged[n-1].ending == 0 {
 			before := &merged[n-1]
-			if s.begin-before.begin <= max(burstGap, before.duration()/10) {
+			if s.begin-before.begin <= max(burstGap, min(burstLength, before.duration()/4)) {
 				before.count += s.count
 				before.spread = s.begin + s.spread - before.begin
 				before.selfDrives = before.selfDrives || s.selfDrives
