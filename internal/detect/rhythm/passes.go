@@ -295,7 +295,7 @@ func (p *passes) close(f *look) (ended []span) {
 	return append(ended, s)
 }
 
-// large returns the number of files of the pass, without those that are small beside the others if it has few files: a
+// large returns the number of files of the pass, without those that are small next to the others if it has few files: a
 // log, or settings.
 func (p *passes) large() (n int) {
 	if len(p.cur) > maxFew {

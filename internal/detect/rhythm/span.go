@@ -109,7 +109,7 @@ func (s *span) amount(q detect.Quantity) (float64, bool) {
 }
 
 // measures are the counters that say what a span worked, the best first, with the amount from which on each says
-// something. What was fetched from storage is none: the page cache makes it differ.
+// something. What was fetched from storage is not one: the page cache makes it differ.
 var measures = []struct {
 	of      detect.Quantity
 	notable float64 // bytes or seconds

@@ -144,7 +144,7 @@ func (w *workers) born(p *detect.Process, f *look, first bool) *generation {
 	return g
 }
 
-// startTick is the unit in which the kernel tells when a process started.
+// startTick is the unit in which the kernel reports when a process started.
 const startTick = 10 * time.Millisecond
 
 // lose notes that a member is gone.
