@@ -127,8 +127,8 @@ func (x *situation) windowFull() bool {
 }
 
 func (x *situation) localServer() string {
-	return "Look at " + x.sender().Process + ", which serves the data on this machine: it, or what it reads from, is slow; " +
-		x.gain + " without waiting for it."
+	return "Look at " + x.sender().Process + ", which serves the data on this machine: it, or what it reads from, " +
+		"is slow; " + x.gain + " without waiting for it."
 }
 
 func (x *situation) repairLink() string {
@@ -138,15 +138,16 @@ func (x *situation) repairLink() string {
 
 func (x *situation) askForMore() string {
 	p := x.sender()
-	return fmt.Sprintf("Ask for more at a time, or for several things at once: %s brought %s each, and a round trip takes %s; "+
-		"without waiting, %s.", count(p.Messages, "request"), Size(p.Received/max(1, p.Messages)),
-		Duration(p.RTT.Seconds()), x.gain)
+	return fmt.Sprintf("Ask for more at a time, or for several things at once: %s brought %s each, "+
+		"and a round trip takes %s; "+
+		"without waiting, %s.",
+		count(p.Messages, "request"), Size(p.Received/max(1, p.Messages)), Duration(p.RTT.Seconds()), x.gain)
 }
 
 func (x *situation) moreConnections() string {
 	p := x.sender()
-	return fmt.Sprintf("Use more connections, with ranges of the same object: one carries at most %s at a time, once in a round "+
-		"trip of %s; without waiting, %s.", Size(p.Window), Duration(p.RTT.Seconds()), x.gain)
+	return fmt.Sprintf("Use more connections, with ranges of the same object: one carries at most %s at a time, "+
+		"once in a round trip of %s; without waiting, %s.", Size(p.Window), Duration(p.RTT.Seconds()), x.gain)
 }
 
 func (x *situation) fetchAhead() string {

@@ -14,7 +14,8 @@ func TestNetworkFinding(t *testing.T) {
 	r := idleFor(1, window.NetworkBound, window.Shares{Busy: 0.3, Other: 0.7, Network: 0.6}, receiving, timer)
 	serving(func(p *window.PeerUse) { p.RTT = 12 * time.Millisecond })(r)
 	r.Network = 6 * time.Second
-	want := "The GPU was busy 30 % and waited for data from the network 60 % of the time: 200 MiB came from 10.0.0.7:443 " +
+	want := "The GPU was busy 30 % and waited for data from the network 60 % of the time: " +
+		"200 MiB came from 10.0.0.7:443 " +
 		"(20 MiB/s over 1 connection; round trip 12 ms; each wait took 50 ms on average); 10 % was other waiting: " +
 		"timer (10 %)."
 	if got := Finding(r); got != want {
@@ -33,7 +34,8 @@ func TestMixedNetworkFinding(t *testing.T) {
 	r := idleFor(1, window.Mixed, window.Shares{Busy: 0.2, CPU: 0.35, Other: 0.45, Network: 0.45})
 	serving(func(*window.PeerUse) {})(r)
 	r.Network = 4500 * time.Millisecond
-	got, want := Finding(r), "The GPU waited for data from the network (45 % of the time) and for the CPU work of the input "+
+	got, want := Finding(r), "The GPU waited for data from the network (45 % of the time) "+
+		"and for the CPU work of the input "+
 		"pipeline (35 %), and it was busy 20 %: 200 MiB came from 10.0.0.7:443"
 	if !strings.HasPrefix(got, want) {
 		t.Errorf("got  %s\nwant %s...", got, want)

@@ -22,8 +22,8 @@ func divide(r *window.Report, s window.Shares) {
 // serving gives a report a peer that serves data.
 func serving(change func(*window.PeerUse)) func(*window.Report) {
 	return func(r *window.Report) {
-		p := window.PeerUse{Address: "10.0.0.7:443", Serves: true, Received: 200 << 20, Sent: 1 << 20, Messages: 50, Opened: 1,
-			Connections: 1, Waited: 6 * time.Second, Each: 50 * time.Millisecond, RTT: 200 * time.Microsecond}
+		p := window.PeerUse{Address: "10.0.0.7:443", Serves: true, Received: 200 << 20, Sent: 1 << 20, Messages: 50,
+			Opened: 1, Connections: 1, Waited: 6 * time.Second, Each: 50 * time.Millisecond, RTT: 200 * time.Microsecond}
 		change(&p)
 		r.Peers, r.Speedup, r.SpeedupLow, r.SpeedupHigh = []window.PeerUse{p}, 2.4, 2.1, 2.6
 	}

@@ -47,7 +47,9 @@ func TestPeersAreRefusedFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add(t, h, &sample.Sample{At: sample.Stamp{Mono: time.Second}, Peers: []sample.Peer{{Job: "a", Address: "10.0.0.7:443"}}})
+	add(t, h, &sample.Sample{At: sample.Stamp{Mono: time.Second}, Peers: []sample.Peer{
+		{Job: "a", Address: "10.0.0.7:443"},
+	}})
 	if ids := h.IDs(PeerReceived); len(ids) != 0 {
 		t.Errorf("got %v without room, want none", ids)
 	}

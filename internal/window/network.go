@@ -15,12 +15,12 @@ var Serving = struct {
 	Bytes  uint64  // received in the window: what is less is no data set and no model
 	Ratio  float64 // received for each byte sent: an exchange among ranks has one
 	Packet uint64  // received for each message sent: an answer that one packet has room for is no data
-	Rate   float64 // received for each second of waiting for it: less is an answer of a service that is asked again and again
+	Rate   float64 // received for each second of waiting: less is an answer of a service that is polled
 }{Bytes: 1 << 20, Ratio: 4, Packet: 1460, Rate: 32 << 10}
 
-// likewise is the ratio up to which two amounts of bytes are about the same: what comes from one neighbour of a ring of
+// similar is the ratio up to which two amounts of bytes are about the same: what comes from one neighbour of a ring of
 // ranks goes on to the other one.
-const likewise = 2
+const similar = 2
 
 // mostlyServed is the share of all waiting for peers that waiting for those that serve data has, if the replay without
 // any of it says what the window would be without theirs.
@@ -48,7 +48,7 @@ type PeerUse struct {
 	Messages       uint64 // packets of data sent: at least one for each request
 	Opened         uint64 // connections opened in the window
 	Connections    int    // open at the end
-	Closed         uint64 // connections that were closed until then, of which the last bytes are missing
+	Closed         uint64 // connections closed until then: their last bytes are missing
 
 	Waited time.Duration // of the ledger's other: waiting for its data
 	Each   time.Duration // mean length of such a wait; 0 if it is not known
@@ -168,7 +168,7 @@ func (b *builder) serves(p *PeerUse) bool {
 		return false
 	}
 	return !slices.ContainsFunc(b.Peers, func(other PeerUse) bool {
-		return other.Sent >= p.Received/likewise && other.Sent <= p.Received*likewise
+		return other.Sent >= p.Received/similar && other.Sent <= p.Received*similar
 	})
 }
 

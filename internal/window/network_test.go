@@ -8,7 +8,9 @@ import (
 
 // A peer serves data, or does not, by what it exchanged with the job.
 func TestServes(t *testing.T) {
-	object := PeerUse{Address: "10.0.0.7:443", Received: 200 << 20, Sent: 100 << 10, Messages: 400, Waited: 6 * time.Second}
+	object := PeerUse{
+		Address: "10.0.0.7:443", Received: 200 << 20, Sent: 100 << 10, Messages: 400, Waited: 6 * time.Second,
+	}
 	for name, c := range map[string]struct {
 		change func(*PeerUse)
 		others []PeerUse

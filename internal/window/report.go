@@ -27,7 +27,7 @@ type Report struct {
 	Evidence     Evidence      // "" without a ledger
 	NoSchedule   string        // why it is not FromSchedule, and what would change that, without a period; "" if unknown
 	OtherReasons []OtherReason // the largest first, at most three; only if the Evidence is Followed
-	Network      time.Duration // part of Other: waiting for data from peers that serve data; 0 unless the Evidence is Followed
+	Network      time.Duration // part of Other: waiting for peers that serve data; only if the Evidence is Followed
 	WhatIf       *WhatIf       // nil unless the Evidence is Followed
 
 	Ledgers []GPULedger // of each GPU, if there are several

@@ -10,7 +10,7 @@ type WhatIf struct {
 	TwoWorkers float64 // two of them where the leading thread reads itself, at most
 	GPU        float64 // a GPU twice as fast
 
-	NoNetwork               float64 // peers that send at once, and storage without waiting; 0 unless peers that serve data were waited for
+	NoNetwork               float64 // peers that send at once; 0 without waiting for data of them
 	NetworkLow, NetworkHigh float64 // its range, as Low and High
 }
 

@@ -52,7 +52,8 @@ func TestStolenTime(t *testing.T) {
 		pieces := timeline.Walk(1, 0, ms(100), nil)
 		for i := range pieces {
 			pieces[i].Fetch = 0 // not what this is about
-			if p := &pieces[i]; p.Kind == Other && timeline.Reason(1, p) != (Reason{Kind: ForSteal, Name: "stolen by the hypervisor"}) {
+			stolen := Reason{Kind: ForSteal, Name: "stolen by the hypervisor"}
+			if p := &pieces[i]; p.Kind == Other && timeline.Reason(1, p) != stolen {
 				t.Errorf("%s: got %v, want stolen time", name, timeline.Reason(1, p))
 			}
 		}

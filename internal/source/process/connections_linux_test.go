@@ -144,7 +144,7 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// Those that connect to the job are told from those that it connects to.
+// Those that connect to the job are not those that it connects to.
 func TestAccepted(t *testing.T) {
 	source := New("")
 	defer source.Close()

@@ -45,7 +45,7 @@ type Thread struct {
 // OpenFile is an open file of a process. Sockets have a mount of their own.
 type OpenFile struct {
 	Mount int    // its mount ID
-	Inode uint32 // the lower half; 0 where the kernel does not tell (before Linux 5.14)
+	Inode uint32 // the lower half; 0 where the kernel does not report it (before Linux 5.14)
 	Pipe  uint64 // the number of the pipe that it is an end of; 0 for any other file
 	Ends
 }

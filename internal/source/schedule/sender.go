@@ -12,7 +12,7 @@ import (
 )
 
 // senders names threads of this machine that are not followed and send to one that is, as over loopback. The kernel's
-// program tells the names of those that wake a thread by themselves only.
+// program reports the names of those that wake a thread by themselves only.
 type senders struct {
 	nameless bool // the events are for a user, who may not see other users' processes
 	known    map[int]struct{}

@@ -17,18 +17,20 @@ func TestSenders(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	nobody := func(int) bool { return false }
+	none := func(int) bool { return false }
 	in := sample.ThreadEvent{At: time.Second, Kind: sample.ThreadIn, WakerKind: sample.SoftIRQ, Waker: own, WakerPID: own}
 	var s senders
-	got, is := s.name(&in, nobody)
+	got, is := s.name(&in, none)
 	if want := strings.TrimSpace(string(comm)); !is || got.Name != want || got.TID != own || got.At != in.At {
 		t.Errorf("got %+v, %v; want the name %q", got, is, want)
 	}
 	in.At += time.Second
-	if got, is := s.name(&in, nobody); is {
+	if got, is := s.name(&in, none); is {
 		t.Errorf("got %+v again", got)
 	}
-	for what, refused := range map[string]*senders{"a job's own": {}, "for a user": {nameless: true}, "too soon": {next: time.Hour}} {
+	for what, refused := range map[string]*senders{
+		"a job's own": {}, "for a user": {nameless: true}, "too soon": {next: time.Hour},
+	} {
 		follows := func(int) bool { return what == "a job's own" }
 		if got, is := refused.name(&in, follows); is {
 			t.Errorf("%s: got %+v", what, got)

@@ -14,7 +14,7 @@ import (
 // Source asks the kernel for sockets. It is not safe for concurrent use. A library would make garbage of each socket of
 // the machine, once a second.
 type Source struct {
-	fd     int // -1 while there is none
+	fd     int // -1 if it is closed
 	buf    []byte
 	number uint32 // of the newest request
 }

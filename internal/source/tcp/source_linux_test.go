@@ -72,15 +72,15 @@ func TestConnection(t *testing.T) {
 			client, server := connect(t, network, host)
 			source := New()
 			t.Cleanup(source.Close)
-			const asked, answered, read = 100, 60_000, 20_000
+			const requested, answered, read = 100, 60_000, 20_000
 			before := find(t, source, inode(t, client))
 			if before.Received != 0 || before.Listening {
 				t.Fatalf("got %+v before any data", before)
 			}
-			if _, err := client.Write(make([]byte, asked)); err != nil {
+			if _, err := client.Write(make([]byte, requested)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.ReadFull(server, make([]byte, asked)); err != nil {
+			if _, err := io.ReadFull(server, make([]byte, requested)); err != nil {
 				t.Fatal(err)
 			}
 			written := make(chan error, 1)
@@ -104,8 +104,10 @@ func TestConnection(t *testing.T) {
 				Cookie: before.Cookie, Inode: before.Inode,
 				Local:    netip.MustParseAddrPort(client.LocalAddr().String()),
 				Remote:   netip.MustParseAddrPort(client.RemoteAddr().String()),
-				Received: answered, Sent: asked, Messages: 1, Unread: answered - read,
-				counts: true, family: got.family, id: got.id, Packets: got.Packets, RTT: got.RTT, MinRTT: got.MinRTT, ReceiveSpace: got.ReceiveSpace,
+				Received: answered, Sent: requested, Messages: 1,
+				Unread: answered - read,
+				counts: true, family: got.family, id: got.id,
+				Packets: got.Packets, RTT: got.RTT, MinRTT: got.MinRTT, ReceiveSpace: got.ReceiveSpace,
 			}
 			if *got != want {
 				t.Errorf("got  %+v\nwant %+v", *got, want)
@@ -114,7 +116,7 @@ func TestConnection(t *testing.T) {
 				t.Errorf("got %d packets, a round trip of %v and a window of %d, want more than 0",
 					got.Packets, got.RTT, got.ReceiveSpace)
 			}
-			if other := find(t, source, inode(t, server)); other.Received != asked || other.Remote != got.Local {
+			if other := find(t, source, inode(t, server)); other.Received != requested || other.Remote != got.Local {
 				t.Errorf("got %+v of the other end", other)
 			}
 		})
@@ -204,7 +206,7 @@ func BenchmarkRefresh(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if open, err := source.Refresh(socket); !open || err != nil {
-			b.Fatal(open, err)
+			b.Fatalf("got %v, %v; want an open connection", open, err)
 		}
 	}
 }

@@ -311,14 +311,14 @@ func fetchOnCPU(c chance) job {
 	return j
 }
 
-// fetchRanges asks for an object in pieces, each of which the server answers late.
+// fetchRanges requests an object in pieces. The server answers each late.
 func fetchRanges(c chance) job {
 	j := fetch(c, 0)
 	j.Args = append(j.Args, "--range", strconv.Itoa(c.between(64, 128)<<10), "--objects", c.number(20, 30))
 	return j
 }
 
-// fetchRetries connects for each request, some of which fail.
+// fetchRetries connects for each request. Some fail.
 func fetchRetries(c chance) job {
 	j := fetch(c, 0)
 	j.Args, j.Server = append(j.Args, "--keep", "0"), append(j.Server, "-fail", c.number(5, 12))

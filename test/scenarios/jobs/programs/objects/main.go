@@ -44,7 +44,7 @@ func serve(port string, size int, before, within time.Duration, fail int64) erro
 	random := rand.NewChaCha8([32]byte{})
 	_, _ = random.Read(object)
 	var fast atomic.Bool
-	var asked atomic.Int64
+	var requests atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("/fast", func(http.ResponseWriter, *http.Request) { fast.Store(true) })
 	mux.HandleFunc("/status", func(w http.ResponseWriter, _ *http.Request) {
@@ -59,7 +59,7 @@ func serve(port string, size int, before, within time.Duration, fail int64) erro
 			return
 		}
 		time.Sleep(before)
-		if fail > 0 && asked.Add(1)%fail == 0 {
+		if fail > 0 && requests.Add(1)%fail == 0 {
 			http.Error(w, "slow down", http.StatusServiceUnavailable)
 			return
 		}
