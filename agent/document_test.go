@@ -65,6 +65,7 @@ type reportWindow struct {
 		Storage float64  `json:"storage_s"`
 		CPU     *float64 `json:"cpu_s"`
 		Other   float64  `json:"other_s"`
+		Network float64  `json:"network_s"`
 		Reasons []struct {
 			Kind string  `json:"kind"`
 			Name string  `json:"name"`
@@ -96,20 +97,22 @@ type reportWindow struct {
 		Low          float64 `json:"no_storage_low"`
 		High         float64 `json:"no_storage_high"`
 		TwiceWorkers float64 `json:"twice_the_workers"`
+		TwoWorkers   float64 `json:"two_workers_at_most"`
 		TwiceGPU     float64 `json:"gpu_twice_as_fast"`
+		NoNetwork    float64 `json:"no_network"`
+		NetworkLow   float64 `json:"no_network_low"`
+		NetworkHigh  float64 `json:"no_network_high"`
 	} `json:"what_if"`
 	Load *struct {
-		Path      string   `json:"path"`
-		Size      uint64   `json:"size"`
-		Hit       *float64 `json:"page_cache_hit_ratio"`
-		Estimated bool     `json:"estimated"`
-		Readers   []struct {
-			PID   int    `json:"pid"`
-			Name  string `json:"name"`
-			Group string `json:"cgroup"`
-			Bytes uint64 `json:"read_bytes"`
-			Own   bool   `json:"own"`
-		} `json:"readers"`
+		Path      string         `json:"path"`
+		Size      uint64         `json:"size"`
+		Hit       *float64       `json:"page_cache_hit_ratio"`
+		Estimated bool           `json:"estimated"`
+		Layer     bool           `json:"image_layer"`
+		Evicted   uint64         `json:"evicted_bytes"`
+		IdleAhead float64        `json:"idle_before_s"`
+		Readers   []reportReader `json:"readers"`
+		Movers    []reportReader `json:"movers_before"`
 	} `json:"load"`
 	Own *struct {
 		Read    uint64 `json:"read_bytes"`
@@ -130,10 +133,35 @@ type reportWindow struct {
 		} `json:"limit"`
 	} `json:"slow_device"`
 	Mounts []struct {
-		Point  string `json:"point"`
-		Type   string `json:"type"`
-		Source string `json:"source"`
+		Point           string           `json:"point"`
+		Type            string           `json:"type"`
+		Source          string           `json:"source"`
+		Read            *reportMountDone `json:"read"`
+		Write           *reportMountDone `json:"write"`
+		Other           *reportMountDone `json:"other"`
+		Requests        bool             `json:"requests"`
+		Retransmissions *uint64          `json:"retransmissions"`
+		Timeouts        uint64           `json:"timeouts"`
+		Called          *uint64          `json:"read_by_calls_bytes"`
+		Waiting         *float64         `json:"requests_waiting_s"`
+		MeanWaiting     *float64         `json:"requests_waiting_mean"`
+		Connections     int              `json:"connections"`
+		ReadSize        uint64           `json:"read_size_bytes"`
+		Partial         bool             `json:"partial"`
 	} `json:"mounts"`
+	Peers []struct {
+		Address     string  `json:"address"`
+		Process     string  `json:"process"`
+		Accepted    bool    `json:"accepted"`
+		Serves      bool    `json:"serves_data"`
+		Waited      float64 `json:"waited_s"`
+		Received    uint64  `json:"received_bytes"`
+		Sent        uint64  `json:"sent_bytes"`
+		Messages    uint64  `json:"messages_sent"`
+		Connections int     `json:"connections"`
+		Opened      uint64  `json:"connections_opened"`
+		RTT         float64 `json:"min_rtt_s"`
+	} `json:"peers"`
 	Pressure *struct {
 		Some float64 `json:"io_some_s"`
 		Full float64 `json:"io_full_s"`
@@ -146,21 +174,48 @@ type reportWindow struct {
 	Interrupted      bool     `json:"interrupted"`
 }
 
+type reportReader struct {
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	Group string `json:"cgroup"`
+	Bytes uint64 `json:"read_bytes"`
+	Own   bool   `json:"own"`
+}
+
+type reportMountDone struct {
+	Operations uint64   `json:"operations"`
+	Bytes      uint64   `json:"bytes"`
+	Time       *float64 `json:"time_mean_s"`
+	RoundTrip  *float64 `json:"round_trip_mean_s"`
+	Queue      *float64 `json:"queue_mean_s"`
+}
+
+// reportLatency is how long the operations of a disk took.
+type reportLatency struct {
+	Operations uint64  `json:"operations"`
+	P50        float64 `json:"p50_s"`
+	P99        float64 `json:"p99_s"`
+	Max        float64 `json:"max_s"`
+	Estimated  bool    `json:"estimated"`
+}
+
 type reportDisk struct {
-	Name            string   `json:"name"`
-	ReadBytes       uint64   `json:"read_bytes"`
-	ReadOperations  uint64   `json:"read_operations"`
-	ReadAwait       *float64 `json:"read_await_s"`
-	WriteBytes      uint64   `json:"write_bytes"`
-	WriteOperations uint64   `json:"write_operations"`
-	WriteAwait      *float64 `json:"write_await_s"`
-	QueueDepth      float64  `json:"queue_depth"`
-	BusyRatio       float64  `json:"busy_ratio"`
-	UnderPath       bool     `json:"under_path"`
-	ReadCeiling     float64  `json:"read_ceiling"`
-	ReadRatio       float64  `json:"read_ceiling_ratio"`
-	WriteCeiling    float64  `json:"write_ceiling"`
-	WriteRatio      float64  `json:"write_ceiling_ratio"`
+	Name            string         `json:"name"`
+	ReadBytes       uint64         `json:"read_bytes"`
+	ReadOperations  uint64         `json:"read_operations"`
+	ReadAwait       *float64       `json:"read_await_s"`
+	WriteBytes      uint64         `json:"write_bytes"`
+	WriteOperations uint64         `json:"write_operations"`
+	WriteAwait      *float64       `json:"write_await_s"`
+	QueueDepth      float64        `json:"queue_depth"`
+	BusyRatio       float64        `json:"busy_ratio"`
+	UnderPath       bool           `json:"under_path"`
+	ReadLatency     *reportLatency `json:"read_latency"`
+	WriteLatency    *reportLatency `json:"write_latency"`
+	ReadCeiling     float64        `json:"read_ceiling"`
+	ReadRatio       float64        `json:"read_ceiling_ratio"`
+	WriteCeiling    float64        `json:"write_ceiling"`
+	WriteRatio      float64        `json:"write_ceiling_ratio"`
 }
 
 // apart is the maximum disorder of wall times. A window's end is its start plus a duration of another clock, which is
