@@ -161,12 +161,10 @@ func (l *line) wantFeeders(s *Source, names ...string) *sample.Sample {
 func wantNone(t testing.TB, s *Source) {
 	t.Helper()
 	var got []sample.Process
-	for range 100 {
-		got, _ = feederList(t, s)
-		if len(got) == 0 {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if got, _ = feederList(t, s); len(got) == 0 {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	for range 3 {
 		if len(got) > 0 {
