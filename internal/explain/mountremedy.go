@@ -63,7 +63,8 @@ func (x *situation) mapped() bool {
 func (x *situation) readEagerly() string {
 	return fmt.Sprintf("Read the files with large read calls and several readers instead of mapping them, or copy "+
 		"them to a local disk first: %s came from %s by page faults, which wait for one piece after another "+
-		"(its read calls returned %s); without waiting, %s.", Size(x.Fetch.Bytes), x.Mounts[0].Point, Size(x.Fetch.Called), x.gain)
+		"(its read calls returned %s); without waiting, %s.",
+		Size(x.Fetch.Bytes), x.Mounts[0].Point, Size(x.Fetch.Called), x.gain)
 }
 
 // smallReads reports whether the reads of a mount are much smaller than useful.

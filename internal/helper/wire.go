@@ -296,7 +296,7 @@ func appendModels(b []byte, all process.Files, err syscall.Errno) []byte {
 	b = binary.LittleEndian.AppendUint16(b, uint16(min(all.Listening, maxThreads)))
 	for _, f := range all.List {
 		if len(f.Path) > process.MaxFilePath || len(b)+modelFileBytes+len(f.Path) > maxAnswer || !process.OfModel(f.Path) {
-			continue // what is of no model concerns nobody
+			continue // only files of models are answered
 		}
 		b = binary.LittleEndian.AppendUint32(b, uint32(f.FD+1))
 		for _, n := range [...]uint64{f.Device, f.Inode, uint64(f.Size), uint64(f.Offset), uint64(f.Mapped)} {

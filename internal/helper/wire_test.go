@@ -176,7 +176,8 @@ func TestAnswers(t *testing.T) {
 	if err := parseCalls([]byte{200, 0}, gotCalls); err == nil {
 		t.Error("an unknown call: got no error")
 	}
-	open := []process.OpenFile{{Mount: 3, Inode: 1<<32 - 1}, {Mount: 4, Pipe: math.MaxUint64, Ends: process.Ends{Reads: true, Stays: true}},
+	open := []process.OpenFile{{Mount: 3, Inode: 1<<32 - 1},
+		{Mount: 4, Pipe: math.MaxUint64, Ends: process.Ends{Reads: true, Stays: true}},
 		{Mount: 4, Pipe: 5, Ends: process.Ends{Writes: true}}}
 	gotOpen, files, failed, err := parseFiles(appendFiles(nil, open, 9, 0))
 	if err != nil || files != 9 || failed != 0 || !slices.Equal(gotOpen, open) {

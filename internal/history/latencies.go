@@ -42,7 +42,7 @@ func latenciesOf(s *sample.Sample) (list []latency) {
 	for i := range s.Latencies {
 		l := &s.Latencies[i]
 		if l.Job == "" && (l.Operation == sample.ReadOperation || l.Operation == sample.WriteOperation) &&
-			l.LatencyHistogram.Valid() {
+			l.Valid() {
 			list = append(list, latency{l.Disk, l.Operation, l.Began.Mono, l.LatencyHistogram})
 		}
 	}

@@ -45,7 +45,7 @@ type Config struct {
 	// Jobs follows every process that holds memory of a GPU.
 	Jobs bool
 
-	// Detect looks for windows of followed jobs that nobody announces, once a client takes them: see
+	// Detect looks for windows of followed jobs that no program announces, once a client takes them: see
 	// windows.Client.TakeDetected.
 	Detect bool
 

@@ -55,8 +55,9 @@ func onNFS(t *testing.T, chars uint64, change func(*Window, *Machine)) *Report {
 	add(nfsAt(0, 1000), jobAt(0, 0))
 	w := Window{Job: "job", Start: sample.Stamp{Mono: s / 2}, End: sample.Stamp{Mono: 10*s + s/2}}
 	w.StartEdge = edge(nfsAt(s/2, 1500), jobAt(s/2, 0))
-	for at := time.Duration(1); at <= 10; at++ {
-		add(nfsAt(at*s, uint64(1000+1000*at)), jobAt(at*s, chars*uint64(at)/10))
+	for i := range uint64(10) {
+		at := s * time.Duration(i+1) //nolint:durationcheck // seconds
+		add(nfsAt(at, 2000+1000*i), jobAt(at, chars*(i+1)/10))
 	}
 	w.EndEdge = edge(nfsAt(w.End.Mono, 11500), jobAt(w.End.Mono, chars))
 	m := Machine{

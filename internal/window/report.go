@@ -38,7 +38,7 @@ type Report struct {
 	Verdict     Verdict
 	Missing     []Missing // what the report lacks
 	Uncertainty float64   // half the width of the widest part of the ledger, as a share of the window's GPU time
-	Speedup     float64   // the speed-up with instant storage, or of NetworkBound with peers that send at once; 0 if unknown
+	Speedup     float64   // with instant storage, or of NetworkBound with peers that send at once; 0 if unknown
 	SpeedupLow  float64   // its range; 0 if unknown
 	SpeedupHigh float64   // 0 if only SpeedupLow is known
 	Interrupted bool      // a counter restarted, a device was added or removed, or readings are missing

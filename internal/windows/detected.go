@@ -16,8 +16,8 @@ import (
 // maxDetected bounds the detected windows of an hour. A job gets a quarter of them.
 const maxDetected = 480
 
-// maxUnread is the share of a detected window in which its job may not have been followed yet. The window then begins when
-// that began. Otherwise the report is about the whole machine.
+// maxUnread is the share of a detected window in which its job may not have been followed yet. The window then begins
+// when that began. Otherwise the report is about the whole machine.
 const maxUnread = 0.25
 
 // overlapMargin is how much longer than another window a detected one may be, and be the same.
@@ -34,7 +34,8 @@ func newDetected() detected {
 	return detected{&atomic.Pointer[Client]{}, quota.NewRate(maxDetected, time.Hour), &atomic.Uint64{}}
 }
 
-// TakeDetected makes the spans of detected windows those of this client, until it is closed, if no other client has them.
+// TakeDetected makes the spans of detected windows those of this client, until it is closed, if no other client has
+// them.
 func (c *Client) TakeDetected() { c.registry.detected.client.CompareAndSwap(nil, c) }
 
 // TakesDetected reports whether a client takes detected windows.
@@ -71,7 +72,8 @@ func (g *Registry) detect(f *detect.Found) {
 		o.link, _ = emit.ParseTraceparent(value)
 	}
 	if o.client != nil {
-		o.span = o.client.options.Spans(emit.SpanName(&o.Window, o.client.options.Show), start.At.Wall, o.client.options.Parent)
+		options := &o.client.options
+		o.span = options.Spans(emit.SpanName(&o.Window, options.Show), start.At.Wall, options.Parent)
 	}
 	g.mu.Lock()
 	if err := g.all.add(o); err != nil {
@@ -82,7 +84,7 @@ func (g *Registry) detect(f *detect.Found) {
 	}
 	g.config.Readings.BeginWindow(&o.Window, start)
 	g.mu.Unlock()
-	_, _ = g.EndSoon(o.ID, at(f.End), false) // ErrUnknown: somebody ended it meanwhile
+	_, _ = g.EndSoon(o.ID, at(f.End), false) // ErrUnknown: it was ended meanwhile
 }
 
 // describe returns the window that was found, with its start.
@@ -129,8 +131,8 @@ func (g *Registry) clientOf(f *detect.Found) string {
 	return g.config.Owner(f.PID)
 }
 
-// announced reports whether a window of the same kind is known that overlaps with a detected one, and may be of its job:
-// announced, from the output of its program, or reported by another program of this machine.
+// announced reports whether a window of the same kind is known that overlaps with a detected one, and may be of its
+// job: announced, from the output of its program, or reported by another program of this machine.
 func (g *Registry) announced(f *detect.Found, client string, processes []int) bool {
 	same := func(w *window.Window, end time.Duration) bool {
 		if w.Kind != f.Kind || w.Source == window.Detected {

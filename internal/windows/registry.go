@@ -91,14 +91,15 @@ type table struct {
 type openWindow struct {
 	window.Window
 	client *Client           // nil for a window without a span
-	link   trace.SpanContext // of a detected window: what its job says that it belongs to, or invalid
+	link   trace.SpanContext // of a detected window: the trace that its job names, or invalid
 	span   Span
 	job    string // followed for this window; "" for none
 }
 
 // New returns a Registry without any window.
 func New(c Config) *Registry {
-	return &Registry{config: c, detected: newDetected(), all: table{open: map[string]*openWindow{}, places: quota.New(MaxOpen)}}
+	all := table{open: map[string]*openWindow{}, places: quota.New(MaxOpen)}
+	return &Registry{config: c, detected: newDetected(), all: all}
 }
 
 // Begin opens a window without a span at a moment and returns its id: w.ID, or a new one if that is "".

@@ -83,7 +83,8 @@ func (j *SlowJudge) limits(r *window.Report, key baseline.Key) window.Limits {
 // is unknown whether a load comes from memory.
 func (j *SlowJudge) key(r *window.Report, retried window.Seen, ended bool) baseline.Key {
 	whole := ended && !r.Unfinished
-	if j.store == nil || r.ApproximateBounds || r.Source == window.Detected && !detect.Precise(r.Kind) || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
+	uncertain := r.ApproximateBounds || r.Source == window.Detected && !detect.Precise(r.Kind)
+	if j.store == nil || uncertain || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
 		return ""
 	}
 	judged, kind := *r, ""

@@ -90,7 +90,7 @@ func (w *Writer) Write(l *Look) error {
 	past := l.Past
 	l.Past = nil
 	defer func() { l.Past = past }()
-	for i := range l.Rows { // JSON has no other way to say that a value is missing
+	for i := range l.Rows { // JSON has no other form for a missing value
 		for q, v := range l.Rows[i].Levels {
 			if math.IsNaN(v) {
 				l.Rows[i].Levels[q] = -1

@@ -44,8 +44,8 @@ const (
 	abandoned = 20 * time.Second        // without progress, of files that were read in part
 	fresh     = 5 * time.Second         // after an open or progress, in which looks are frequent
 	late      = 2 * time.Second         // between open and first progress; from there on the load begins with the progress
-	asked     = 4 * time.Second         // after the last byte, for a server to listen or GPU memory to grow
-	flat      = 2500 * time.Millisecond // without growth of GPU memory: the driver is asked once a second
+	serving   = 4 * time.Second         // after the last byte, for a server to listen or GPU memory to grow
+	flat      = 2500 * time.Millisecond // without growth of GPU memory: the driver is serving once a second
 	warmUp    = 2 * time.Minute         // after the last byte, for a server with a GPU to listen
 	compiling = 30 * time.Minute        // the same while it compiles
 	quiet     = 15 * time.Second        // without a compiled file, after which it compiles no longer
@@ -115,7 +115,6 @@ type transfer struct {
 	points    []point       // the first ones, for the rate
 	newest    point
 	processes map[int]int // looks by process
-	download  interval
 	saidAt    time.Duration
 	bytes     float64
 }
@@ -129,7 +128,6 @@ type point struct {
 type pending struct {
 	found   detect.Found
 	readEnd time.Duration
-	open    time.Duration // uncertainty of readEnd
 	until   time.Duration
 	listens int
 	device  interval
@@ -152,7 +150,7 @@ func (d *Detector) Look(f *detect.Facts) []detect.Found {
 	d.devices(f)
 	d.progress(f, grew, mapped)
 	d.finishReads(f, false)
-	d.finishWrites(f, grew, false)
+	d.finishWrites(f, false)
 	d.resolve(f, false)
 	d.forget(f.At)
 	if f.Listening >= 0 {
@@ -169,7 +167,7 @@ func (d *Detector) Close(f *detect.Facts) []detect.Found {
 		d.endHandles(one, f)
 	}
 	d.finishReads(f, true)
-	d.finishWrites(f, [3]float64{}, true)
+	d.finishWrites(f, true)
 	d.resolve(f, true)
 	return d.out
 }
@@ -193,7 +191,7 @@ func (d *Detector) Busy() bool {
 			return true
 		}
 	}
-	return len(d.pending) > 0 && slices.ContainsFunc(d.pending, func(p *pending) bool { return p.until-p.readEnd <= 2*asked })
+	return slices.ContainsFunc(d.pending, func(p *pending) bool { return p.until-p.readEnd <= 2*serving })
 }
 
 // counters returns the growth of the quantities since the look before.
@@ -228,7 +226,8 @@ func (d *Detector) growth(f *detect.Facts) map[int]float64 {
 
 // devices follows the memory of GPUs, and compilations.
 func (d *Detector) devices(f *detect.Facts) {
-	if grown := f.GPUMemory > d.gpu.used+d.gpu.used/256+(1<<20); grown && d.gpu.used > 0 || d.gpu.used == 0 && f.GPUMemory > 0 {
+	grown := f.GPUMemory > d.gpu.used+d.gpu.used/256+(1<<20)
+	if grown && d.gpu.used > 0 || d.gpu.used == 0 && f.GPUMemory > 0 {
 		if f.At-d.gpu.grew > flat {
 			d.gpu.since = f.Last
 		}
@@ -265,7 +264,7 @@ func (d *Detector) learn(f *detect.Facts) {
 			continue
 		}
 		partial := modelfile.IsPartial(x.Path)
-		if !partial && !isWeights(x.Path, x.Size) && !(x.Write && (modelfile.Is(x.Path) || modelfile.IsBlob(x.Path))) {
+		if !partial && !isWeights(x.Path, x.Size) && (!x.Write || !modelfile.Is(x.Path) && !modelfile.IsBlob(x.Path)) {
 			continue
 		}
 		one := d.file(x.Path)
@@ -282,7 +281,7 @@ func (d *Detector) learn(f *detect.Facts) {
 
 // event takes over an exact time. The file itself is learned from the look, or from its size if it is closed already.
 func (d *Detector) event(e *detect.Event) {
-	if !isWeights(e.Path, e.Size) && !(e.Write && modelfile.Is(e.Path)) {
+	if !isWeights(e.Path, e.Size) && (!e.Write || !modelfile.Is(e.Path)) {
 		return
 	}
 	one := d.file(e.Path)

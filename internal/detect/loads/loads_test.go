@@ -31,7 +31,9 @@ func (s steady) Level(q detect.Quantity, at time.Duration) (float64, bool) {
 func (s steady) Reading(detect.Quantity) (time.Duration, bool) { return time.Hour, true }
 
 // play looks at a job once a second, and ten times while the detector is busy. It returns what was found.
-func play(t *testing.T, s steady, until time.Duration, files func(at time.Duration) []detect.File) (all []detect.Found) {
+func play(
+	t *testing.T, s steady, until time.Duration, files func(at time.Duration) []detect.File,
+) (all []detect.Found) {
 	t.Helper()
 	d := New("job")
 	last := time.Second

@@ -16,15 +16,16 @@ var (
 	total   = regexp.MustCompile(`[-_]of[-_](\d+)$`)
 )
 
-// general are names that files of many models have: the folder tells the models apart. What belongs to the state of a
+// general are names that files of many models have: the folder distinguishes the models. What belongs to the state of a
 // training is loaded and saved with its weights.
 var general = []string{
 	"", "model", "pytorch_model", "diffusion_pytorch_model", "tf_model", "flax_model", "adapter_model", "weights",
-	"consolidated", "checkpoint", "optimizer", "optim", "scheduler", "scaler", "rng_state", "training_args", "trainer_state",
+	"consolidated", "checkpoint", "optimizer", "optim", "scheduler", "scaler", "rng_state", "training_args",
+	"trainer_state",
 	"rank", "shard", "part", "tp", "pp", "mp_rank", "layer", "stage", "__", "model_states", "optim_states",
 }
 
-// ambiguous extensions are also those of data sets. A file counts only if its name, or that of its folder, says that it
+// ambiguous extensions are also those of data sets. A file counts only if its name, or that of its folder, names it
 // holds a model.
 var ambiguous = []string{".bin", ".npz", ".h5", ".pb", ".msgpack", ".mar"}
 

@@ -103,7 +103,7 @@ func (t *transfer) note(f *detect.Facts) {
 	t.newest = point{f.At, now}
 }
 
-// maxPoints is how many points tell the rate with which a transfer began.
+// maxPoints is how many points give the rate with which a transfer began.
 const maxPoints = 8
 
 // rate returns the mean rate of a transfer until now, in bytes per second; 0 if unknown.
@@ -130,8 +130,8 @@ func (t *transfer) firstRate() float64 {
 	return 0
 }
 
-// begin returns when a transfer began, and how much that leaves open. What was seen at first has taken as long as the rate
-// after it tells. A file that is touched long after it was opened begins then.
+// begin returns when a transfer began, and how much that leaves open. What was seen at first has taken as long as the
+// rate after it. A file that is touched long after it was opened begins then.
 func (t *transfer) begin(hint func(within interval) (time.Duration, bool)) (at, open time.Duration) {
 	within := t.open
 	if t.moved && t.began.start-t.open.end >= late {
@@ -244,11 +244,13 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again bool) {
 	found.Confidence = certain
 	if loaded := t.downloaded(begin); loaded.end > loaded.start {
 		found.Start = loaded.start
-		found.Phases = append(found.Phases, detect.Phase{Name: Download, Start: loaded.start, End: loaded.end, Bytes: uint64(t.size())})
+		found.Phases = append(found.Phases, detect.Phase{
+			Name: Download, Start: loaded.start, End: loaded.end, Bytes: uint64(t.size()),
+		})
 	}
 	found.Phases = append(found.Phases, detect.Phase{Name: Read, Start: begin, End: end, Bytes: found.Bytes})
 	d.dropSaved(t)
-	p := &pending{found: found, readEnd: end, until: f.At + asked, listens: d.listens}
+	p := &pending{found: found, readEnd: end, until: f.At + serving, listens: d.listens}
 	if again {
 		p.until = f.At
 	}
@@ -301,7 +303,7 @@ func (t *transfer) confidence(share float64) float64 {
 }
 
 // finishWrites ends checkpoints that are over.
-func (d *Detector) finishWrites(f *detect.Facts, grew [3]float64, all bool) {
+func (d *Detector) finishWrites(f *detect.Facts, all bool) {
 	for _, t := range sorted(d.writes) {
 		open, ended := false, interval{}
 		for _, one := range t.files {
@@ -389,13 +391,13 @@ func (d *Detector) resolve(f *detect.Facts, all bool) {
 
 // extend adds to a load what followed its last byte. It reports whether the load is over for sure.
 func (d *Detector) extend(p *pending, f *detect.Facts) (over bool) {
-	if f.HasGPU && d.gpu.grew > p.found.Start && d.gpu.since <= p.readEnd+asked && d.gpu.grew > p.device.end {
+	if f.HasGPU && d.gpu.grew > p.found.Start && d.gpu.since <= p.readEnd+serving && d.gpu.grew > p.device.end {
 		p.device = interval{max(d.gpu.since, p.found.Start), d.gpu.grew}
 		p.found.End = max(p.found.End, d.gpu.grew)
 		p.until = max(p.until, f.At+flat)
 	}
 	if f.HasGPU && p.listens == 0 {
-		p.until = max(p.until, min(p.readEnd+warmUp, f.At+asked))
+		p.until = max(p.until, min(p.readEnd+warmUp, f.At+serving))
 	}
 	compile := d.compile.end > p.readEnd && d.compile.start >= p.found.Start && d.compile.start <= p.readEnd+warmUp
 	if compile && f.At-d.compile.end < quiet && p.listens <= 0 {
@@ -425,11 +427,15 @@ func (d *Detector) extend(p *pending, f *detect.Facts) (over bool) {
 func (p *pending) phases(listens time.Duration, compiled interval, f *detect.Facts) {
 	after := p.readEnd
 	if p.device.end > p.device.start {
-		p.found.Phases = append(p.found.Phases, detect.Phase{Name: ToDevice, Start: p.device.start, End: min(p.device.end, p.found.End)})
+		p.found.Phases = append(p.found.Phases, detect.Phase{
+			Name: ToDevice, Start: p.device.start, End: min(p.device.end, p.found.End),
+		})
 		after = max(after, p.device.end)
 	}
 	if compiled.end > compiled.start {
-		p.found.Phases = append(p.found.Phases, detect.Phase{Name: Compile, Start: compiled.start, End: min(compiled.end, p.found.End)})
+		p.found.Phases = append(p.found.Phases, detect.Phase{
+			Name: Compile, Start: compiled.start, End: min(compiled.end, p.found.End),
+		})
 		after = max(after, compiled.end)
 	}
 	if listens <= after || !f.HasGPU {

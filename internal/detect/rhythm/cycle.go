@@ -1,7 +1,6 @@
 package rhythm
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -14,8 +13,8 @@ const (
 	// shortest is the length below which nothing is an epoch: looks are a second apart.
 	shortest = 2 * time.Second
 	// Of an epoch, workers live for at least this share of the time, and files are read for this share.
-	leastCover = 0.5
-	leastEven  = 0.3
+	minCover = 0.5
+	minEven  = 0.3
 
 	second = time.Second
 )
@@ -124,7 +123,8 @@ func (c *cycle) between(spans []span) (others []*span) {
 	for i := range spans {
 		x := &spans[i]
 		overlaps := func(s *span) bool { return min(s.end, x.end)-max(s.begin, x.begin) > second }
-		if x.begin > first.begin && x.begin < last.end && !slices.Contains(c.spans, x) && !slices.ContainsFunc(c.spans, overlaps) {
+		between := x.begin > first.begin && x.begin < last.end
+		if between && !slices.Contains(c.spans, x) && !slices.ContainsFunc(c.spans, overlaps) {
 			others = append(others, x)
 		}
 	}
@@ -177,7 +177,8 @@ func (c *cycle) broken(i int) bool {
 
 // possible reports whether a cycle has what any epochs have: something that uses what is read, most of the time.
 func (c *cycle) possible() bool {
-	return !c.isPart() && c.lived >= shortest*time.Duration(len(c.spans)) && c.works >= workShare && c.cover >= leastCover && c.even >= leastEven
+	return !c.isPart() && c.lived >= shortest*time.Duration(len(c.spans)) && c.works >= workShare &&
+		c.cover >= minCover && c.even >= minEven
 }
 
 const features = 8
@@ -205,21 +206,4 @@ func (c *cycle) tail() (usual, differs time.Duration) {
 	}
 	slices.Sort(all)
 	return max(0, all[len(all)/2]), all[len(all)-1] - all[0]
-}
-
-// words says what the evidence is.
-func (c *cycle) words() string {
-	last := c.spans[len(c.spans)-1]
-	difference := fmt.Sprintf("their work differs by %.1f %%", 100*(math.Exp(c.unlike)-1))
-	if c.of == byWorkers {
-		return fmt.Sprintf("%d times %s started and ended together; %s", len(c.spans), plural(last.count, "worker process", "worker processes"), difference)
-	}
-	return fmt.Sprintf("%s opened again or read from the begin %d times; %s", plural(last.count, "file was", "files were"), len(c.spans), difference)
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

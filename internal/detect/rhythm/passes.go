@@ -33,7 +33,6 @@ type passes struct {
 	mask  uint64                 // only keys with these bits of the hash 0 are kept
 	begun bool
 	pass  span
-	opens int // of files of this pass
 
 	// wrap may be the begin of the next pass: files of this one that were opened again.
 	wrap   map[detect.FileKey]use

@@ -28,7 +28,6 @@ type Detector struct {
 	locked bool
 	number int           // of epochs that were found
 	until  time.Duration // end of the last one
-	best   *cycle        // of the last search
 }
 
 // New returns a detector. It is a detect.New.
@@ -64,7 +63,7 @@ func (d *Detector) keep(of evidence, ended []span) {
 	if len(ended) == 0 {
 		return
 	}
-	kept := append(d.spans[of], ended...)
+	kept := slices.Concat(d.spans[of], ended)
 	if over := len(kept) - maxSpans; over > 0 {
 		kept = slices.Delete(kept, 0, over)
 	}
@@ -106,11 +105,14 @@ func (d *Detector) find(f *detect.Facts, ended bool) (found []detect.Found) {
 	}
 	for i, s := range c.spans {
 		end, open := s.end, s.endOpen
-		if i+1 < len(c.spans) { // validation belongs to the epoch before
-			end, open = c.spans[i+1].begin, c.spans[i+1].beginOpen
-		} else if !ended {
+		last := i+1 == len(c.spans)
+		if last && !ended {
 			break
-		} else if c.of == byWorkers {
+		}
+		switch {
+		case !last: // validation belongs to the epoch before
+			end, open = c.spans[i+1].begin, c.spans[i+1].beginOpen
+		case c.of == byWorkers:
 			// What followed the other epochs until the next begin, as validation in the same process, follows this one, too.
 			tail, wide := c.tail()
 			open = max(open, min(f.At-end, wide))

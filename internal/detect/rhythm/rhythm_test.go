@@ -128,7 +128,8 @@ func training(epochs, workers, checkers int, lengths ...time.Duration) (s *story
 func (s *story) generation(pid *int, workers int, length time.Duration, bytes float64) {
 	from := s.end
 	for w := range workers {
-		s.procs = append(s.procs, proc{pid: *pid, from: from + time.Duration(w)*30*time.Millisecond, to: from + length, cpu: 0.3})
+		born := from + time.Duration(w)*30*time.Millisecond
+		s.procs = append(s.procs, proc{pid: *pid, from: born, to: from + length, cpu: 0.3})
 		*pid++
 	}
 	s.reads = append(s.reads, reading{from, from + length, bytes / length.Seconds(), 0})
@@ -346,7 +347,10 @@ func TestShuffledFiles(t *testing.T) {
 func TestStartUp(t *testing.T) {
 	s, begins := shards(4, 40, 300*time.Millisecond, false)
 	for i := range 4 {
-		s.opens = append(s.opens, open{pid: 1, fd: 9 + i, file: uint64(i + 1), from: second + time.Duration(i)*second, to: 4*second + 500*time.Millisecond})
+		s.opens = append(s.opens, open{
+			pid: 1, fd: 9 + i, file: uint64(i + 1),
+			from: second + time.Duration(i)*second, to: 4*second + 500*time.Millisecond,
+		})
 	}
 	s.exact = true
 	check(t, s.find(), begins, 100*time.Millisecond)
@@ -379,7 +383,9 @@ func TestReplacementIsNoEpoch(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	s := &story{procs: []proc{{pid: 1, cpu: 0.7, to: math.MaxInt64}}, end: 200 * second, exact: true}
 	for at := second; at < s.end; at += 50 * time.Millisecond {
-		s.opens = append(s.opens, open{pid: 1, fd: 5, file: uint64(random.IntN(300)), from: at, to: at + 40*time.Millisecond, rate: 10e6})
+		s.opens = append(s.opens, open{
+			pid: 1, fd: 5, file: uint64(random.IntN(300)), from: at, to: at + 40*time.Millisecond, rate: 10e6,
+		})
 	}
 	s.reads = []reading{{second, s.end, 8e6, 0}}
 	if found := s.find(); len(found) > 0 {
@@ -449,20 +455,25 @@ func FuzzLook(f *testing.F) {
 			at += time.Duration(random.Int64N(int64(3 * second)))
 			l := &detect.Facts{At: at, Last: last, Past: past, Exact: random.IntN(2) == 0}
 			for range random.IntN(int(pids) + 1) {
-				l.Processes = append(l.Processes, detect.Process{PID: random.IntN(9), Started: at - time.Duration(random.Int64N(int64(90*second))),
+				started := at - time.Duration(random.Int64N(int64(90*second)))
+				l.Processes = append(l.Processes, detect.Process{PID: random.IntN(9), Started: started,
 					CPUTime: time.Duration(random.Int64N(int64(second))), Drives: random.IntN(2) == 0})
 			}
 			for range random.IntN(int(files) + 1) {
 				key := detect.FileKey{Inode: random.Uint64N(uint64(files) + 1)}
-				l.Files = append(l.Files, detect.File{PID: random.IntN(9), FD: random.IntN(4) - 1, Key: key, Path: "/d/x", Offset: random.Int64N(1 << 30)})
-				l.Events = append(l.Events, detect.Event{At: last + time.Duration(random.Int64N(int64(second))), Key: key, Path: "/d/x", Close: random.IntN(2) == 0})
+				l.Files = append(l.Files, detect.File{
+					PID: random.IntN(9), FD: random.IntN(4) - 1, Key: key, Path: "/d/x", Offset: random.Int64N(1 << 30),
+				})
+				when := last + time.Duration(random.Int64N(int64(second)))
+				l.Events = append(l.Events, detect.Event{At: when, Key: key, Path: "/d/x", Close: random.IntN(2) == 0})
 			}
 			found := d.Look(l)
 			if random.IntN(40) == 0 {
 				found = append(found, d.Close(l)...)
 			}
 			for _, e := range found {
-				if number++; e.Start < until || e.End <= e.Start || e.Epoch != number || e.Confidence < Threshold || e.Confidence > 1 ||
+				if number++; e.Start < until || e.End <= e.Start || e.Epoch != number ||
+					e.Confidence < Threshold || e.Confidence > 1 ||
 					e.StartOpen < 0 || e.EndOpen < 0 {
 					t.Fatalf("%+v was found, want number %d after %v, with a length", e, number, until)
 				}
@@ -488,7 +499,8 @@ func BenchmarkLook64(b *testing.B) {
 		f.Processes = append(f.Processes, detect.Process{PID: i, Started: time.Duration(i) * second})
 	}
 	for i := range 20 {
-		f.Files = append(f.Files, detect.File{PID: i % 10, FD: i, Path: "/data/set/part.tar", Key: detect.FileKey{Inode: uint64(i)}})
+		key := detect.FileKey{Inode: uint64(i)}
+		f.Files = append(f.Files, detect.File{PID: i % 10, FD: i, Path: "/data/set/part.tar", Key: key})
 	}
 	for range 64 {
 		d := New("job")

@@ -139,7 +139,7 @@ func (w *workers) born(p *detect.Process, f *look, first bool) *generation {
 	g.whole = !first
 	g.from = levelsAt(f.Past, p.Started)
 	g.whole = g.whole && g.from.known()
-	g.base = others(f, func(o *detect.Process) bool { return !(o.Started < p.Started) })
+	g.base = others(f, func(o *detect.Process) bool { return o.Started >= p.Started })
 	w.open = append(w.open, g)
 	return g
 }

@@ -153,7 +153,8 @@ func (j *Jobs) Environment(pid int, key string) (value string, known bool) {
 	return j.environment(pid)(key)
 }
 
-// Watch has a job read at every interval, or ends that, while a window of it may be going on that nobody announced.
+// Watch has a job read at every interval, or ends that, while a window may be going on that it did not
+// announce.
 func (j *Jobs) Watch(id string, on bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

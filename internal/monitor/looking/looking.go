@@ -1,5 +1,5 @@
-// Package looking looks at followed jobs from the outside, once a second, and gives what it sees to detectors of windows:
-// see package detect.
+// Package looking looks at followed jobs from the outside, once a second, and gives what it sees to detectors of
+// windows: see package detect.
 package looking
 
 import (
@@ -44,7 +44,7 @@ type Config struct {
 	Watch func(job string, on bool)
 	// Found receives windows, in the order in which they ended; on the goroutine of Run.
 	Found func([]detect.Found)
-	// Wanted reports whether anybody takes windows; nil for yes.
+	// Wanted reports whether a client takes windows; nil for yes.
 	Wanted func() bool
 	Now    func() time.Duration // the present monotonic time; nil for that of the system
 }
@@ -336,8 +336,9 @@ type past struct {
 
 // series of quantities; GPUs have a column each.
 var series = [...]history.Series{
-	detect.ReadBytes: history.JobReadBytes, detect.ReadChars: history.JobReadChars, detect.WriteBytes: history.JobWriteBytes,
-	detect.CPUTime: history.JobCPUTime, detect.GPUBusy: history.GPUBusyTime,
+	detect.ReadBytes: history.JobReadBytes, detect.ReadChars: history.JobReadChars,
+	detect.WriteBytes: history.JobWriteBytes,
+	detect.CPUTime:    history.JobCPUTime, detect.GPUBusy: history.GPUBusyTime,
 }
 
 // Level implements detect.Past.

@@ -39,8 +39,8 @@ func Is(name string) bool {
 	return slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
 }
 
-// IsBlob reports whether a path is of a large file in a cache of Hugging Face, where links of a snapshot lead to. Such a
-// file is named after the SHA-256 of its content, as vocabularies of over 10 MB are, too.
+// IsBlob reports whether a path is of a large file in a cache of Hugging Face, where links of a snapshot lead to.
+// Such a file is named after the SHA-256 of its content, as vocabularies of over 10 MB are, too.
 func IsBlob(name string) bool {
 	dir, base := filepath.Split(name)
 	return len(base) == 64 && isHex(base) && strings.HasSuffix(dir, "/blobs/") && Repository(name) != ""

@@ -13,8 +13,8 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// ModelFiles implements Reader. It reads links, positions and the attributes that the kernel has in memory: a file on a server
-// that does not respond blocks nothing.
+// ModelFiles implements Reader. It reads links, positions and the attributes that the kernel has in memory: a file on
+// a server that does not respond blocks nothing.
 func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
 	dir := d.dir(of.PID)
 	fds, err := kernfile.Names(dir+"/fd", maxProcessFDs)
@@ -39,7 +39,8 @@ func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
 		}
 		to = strings.TrimSuffix(to, " (deleted)")
 		ofModel := OfModel(to)
-		if len(all.List) == MaxFiles || len(to) > MaxFilePath || !ofModel && (!want.Others || others == maxOthers || system(to)) {
+		wanted := ofModel || want.Others && others < maxOthers && !system(to)
+		if len(all.List) == MaxFiles || len(to) > MaxFilePath || !wanted {
 			continue
 		}
 		if f, ok := d.file(dir, name); ok {
@@ -72,7 +73,8 @@ func system(name string) bool {
 // file reads an open regular file, without its path.
 func (d *Direct) file(dir, name string) (f File, ok bool) {
 	var at unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, dir+"/fd/"+name, unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_SIZE|unix.STATX_INO, &at)
+	const wanted = unix.STATX_TYPE | unix.STATX_SIZE | unix.STATX_INO
+	err := unix.Statx(unix.AT_FDCWD, dir+"/fd/"+name, unix.AT_STATX_DONT_SYNC, wanted, &at)
 	if err != nil || at.Mode&unix.S_IFMT != unix.S_IFREG {
 		return f, false
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 )
 
@@ -24,7 +25,7 @@ type job struct {
 	args    []string
 	data    []data
 	gpu     bool
-	beside  []string // a program that runs next to it and does not belong to it
+	next    []string // a program that runs next to it and does not belong to it
 }
 
 type chance struct{ *rand.Rand }
@@ -102,13 +103,15 @@ var validates = []string{"--validation", "{data}/check"}
 
 // other is a job of programs/others.py.
 func other(c chance, kind string, gpu bool, more ...string) job {
-	return job{program: "others.py", gpu: gpu, data: []data{{"files", "{data}/files", c.between(300, 600), c.between(40, 110) << 10}},
-		args: append(append([]string{kind}, more...), "--seed", c.number(1, 1000), "--seconds", c.number(25, 40), "{data}/files")}
+	files := data{"files", "{data}/files", c.between(300, 600), c.between(40, 110) << 10}
+	tail := []string{"--seed", c.number(1, 1000), "--seconds", c.number(25, 40), "{data}/files"}
+	return job{program: "others.py", gpu: gpu, data: []data{files}, args: slices.Concat([]string{kind}, more, tail)}
 }
 
 // old is a job of the programs of make jobs, from memory.
-func old(c chance, program string, gpu bool, d data, more ...string) job {
-	return job{program: "../../jobs/programs/" + program, gpu: gpu, data: []data{d}, args: append([]string{d.path}, more...)}
+func old(program string, gpu bool, d data, more ...string) job {
+	return job{program: "../../jobs/programs/" + program, gpu: gpu, data: []data{d},
+		args: append([]string{d.path}, more...)}
 }
 
 func entries() []entry {
@@ -137,7 +140,9 @@ func entries() []entry {
 		{"mapped", false, true, func(c chance) job {
 			return loop(c, "mapped", true, args(with(c, 0, 2), c.some("--save", "{data}/model.pt"))...)
 		}},
-		{"memory-2", false, true, func(c chance) job { return loop(c, "memory", true, args(with(c, 1, 3), []string{"--shuffle"})...) }},
+		{"memory-2", false, true, func(c chance) job {
+			return loop(c, "memory", true, args(with(c, 1, 3), []string{"--shuffle"})...)
+		}},
 		{"memory-0", false, true, func(c chance) job { return loop(c, "memory", true, "--shuffle") }},
 		{"server", false, false, func(c chance) job {
 			return other(c, "serve", true, args([]string{"--every", c.seconds(200, 2000)}, c.some("--regular"))...)
@@ -151,7 +156,8 @@ func entries() []entry {
 		}},
 		{"xargs", false, false, func(c chance) job {
 			return job{data: []data{{"files", "{data}/files", c.between(1500, 2500), 60 << 10}},
-				command: []string{"sh", "-c", fmt.Sprintf("find {data}/files -type f | xargs -P %d -n %d sh -c 'for f; do sha256sum $f $f > {data}/out; done; sleep 0.3' _",
+				command: []string{"sh", "-c", fmt.Sprintf("find {data}/files -type f | xargs -P %d -n %d "+
+					"sh -c 'for f; do sha256sum $f $f > {data}/out; done; sleep 0.3' _",
 					c.between(1, 3), c.between(30, 80))}}
 		}},
 
@@ -159,37 +165,43 @@ func entries() []entry {
 		{"database", true, true, func(c chance) job {
 			return loop(c, "database", true, args(with(c, 0, 3), []string{"--shuffle"}, c.some(validates...))...)
 		}},
-		{"files-validation", true, true, func(c chance) job { return loop(c, "files", true, args([]string{"--shuffle"}, validates)...) }},
-		{"shards-cpu", true, true, func(c chance) job { return loop(c, "shards", false, args(with(c, 0, 2), c.some("--shuffle"))...) }},
+		{"files-validation", true, true, func(c chance) job {
+			return loop(c, "files", true, args([]string{"--shuffle"}, validates)...)
+		}},
+		{"shards-cpu", true, true, func(c chance) job {
+			return loop(c, "shards", false, args(with(c, 0, 2), c.some("--shuffle"))...)
+		}},
 		{"images", true, true, func(c chance) job {
-			return old(c, "images.py", true, data{"images", "{data}/images", c.between(480, 640), c.between(192, 288)},
+			return old("images.py", true, data{"images", "{data}/images", c.between(480, 640), c.between(192, 288)},
 				"--workers", c.number(0, 4), "--batch", c.number(8, 16), "--step", c.seconds(60, 120), "--epochs", "4")
 		}},
 		{"imagenet", true, true, func(c chance) job {
-			return old(c, "imagenet.py", false, data{"classes", "{data}/classes", c.between(300, 400), c.between(160, 240)},
+			return old("imagenet.py", false, data{"classes", "{data}/classes", c.between(300, 400), c.between(160, 240)},
 				"-j", c.number(1, 3), "-b", c.number(8, 16), "--size", "48", "--epochs", "4")
 		}},
 		{"hdf5", true, true, func(c chance) job {
-			return old(c, "arrays.py", true, data{"h5", "{data}/rows.h5", c.between(1500, 2500), 8 * 4096},
+			return old("arrays.py", true, data{"h5", "{data}/rows.h5", c.between(1500, 2500), 8 * 4096},
 				"--batch", c.number(12, 24), "--step", c.seconds(30, 50), "--epochs", "4")
 		}},
 		{"shard-threads", true, true, func(c chance) job {
-			return old(c, "shards.py", true, data{"shards", "{data}/shards", c.between(480, 640), c.between(192, 256)},
+			return old("shards.py", true, data{"shards", "{data}/shards", c.between(480, 640), c.between(192, 256)},
 				"--threads", c.number(1, 2), "--batch", c.number(8, 16), "--step", c.seconds(60, 120), "--epochs", "4")
 		}},
 		{"pickles", true, true, func(c chance) job {
-			return old(c, "pickles.py", true, data{"pickles", "{data}/pickles", c.between(24, 32) * 256, c.between(6, 10) * 1024},
+			return old("pickles.py", true,
+				data{"pickles", "{data}/pickles", c.between(24, 32) * 256, c.between(6, 10) * 1024},
 				"--ahead", c.number(1, 4), "--kernels", c.number(4, 12), "--step", c.seconds(30, 60), "--epochs", "4")
 		}},
 		{"tables", true, true, func(c chance) job {
-			return old(c, "tables.py", false, data{"csv", "{data}/table.csv", c.between(15000, 20000), 8 * c.between(80, 120)},
+			return old("tables.py", false, data{"csv", "{data}/table.csv", c.between(15000, 20000), 8 * c.between(80, 120)},
 				"--rows", c.number(200, 800), "--epochs", "4")
 		}},
 		{"small", true, true, func(c chance) job {
-			return old(c, "small.py", false, data{"small", "{data}/small", c.between(2500, 3500), c.between(6, 12) * 4096}, "--epochs", "4")
+			return old("small.py", false,
+				data{"small", "{data}/small", c.between(2500, 3500), c.between(6, 12) * 4096}, "--epochs", "4")
 		}},
 		{"video", true, true, func(c chance) job {
-			return old(c, "video.py", true, data{"video", "{data}/video", c.between(500, 700), 256 * 256 * 3},
+			return old("video.py", true, data{"video", "{data}/video", c.between(500, 700), 256 * 256 * 3},
 				"--clip", c.number(8, 16), "--step", c.seconds(60, 120), "--passes", "4")
 		}},
 		{"reload", true, false, func(c chance) job { return other(c, "reload", true, "--every", c.seconds(300, 1000)) }},
@@ -199,16 +211,17 @@ func entries() []entry {
 		{"web", true, false, func(c chance) job { return other(c, "web", false, "--every", c.seconds(100, 1000)) }},
 		{"replaced", true, false, func(c chance) job { return other(c, "replaced", true, "--work", c.number(10, 60)) }},
 		{"prepare", true, false, func(c chance) job {
-			return old(c, "prepare.py", false, data{"images", "{data}/images", c.between(480, 640), c.between(192, 288)},
+			return old("prepare.py", false, data{"images", "{data}/images", c.between(480, 640), c.between(192, 288)},
 				"--processes", c.number(1, 3), "--each", c.number(40, 120))
 		}},
 		{"fio", true, false, func(c chance) job {
-			return job{command: []string{"fio", "--name=loops", "--directory={data}", "--size=96m", "--rw=" + []string{"read", "randread"}[c.IntN(2)],
+			return job{command: []string{"fio", "--name=loops", "--directory={data}", "--size=96m",
+				"--rw=" + []string{"read", "randread"}[c.IntN(2)],
 				"--bs=64k", "--ioengine=" + []string{"sync", "psync"}[c.IntN(2)], "--loops=5", "--rate=" + c.number(16, 30) + "m"}}
 		}},
-		{"beside-fio", true, true, func(c chance) job {
+		{"next-fio", true, true, func(c chance) job {
 			j := loop(c, "files", true, args(with(c, 0, 2), []string{"--shuffle"})...)
-			j.beside = []string{"fio", "--name=beside", "--directory={data}", "--size=64m", "--rw=read", "--bs=64k",
+			j.next = []string{"fio", "--name=next", "--directory={data}", "--size=64m", "--rw=read", "--bs=64k",
 				"--ioengine=sync", "--time_based", "--runtime=200", "--rate=20m"}
 			return j
 		}},

@@ -33,10 +33,10 @@ func truth(path string) (all []epoch, err error) {
 		if n, _ := fmt.Sscan(line, &thread, &kind, &start, &end, &argument); n != 5 {
 			continue
 		}
-		switch {
-		case kind == "window":
+		switch kind {
+		case "window":
 			all = append(all, epoch{start, end})
-		case kind == "begin": // the one before ends there
+		case "begin": // the one before ends there
 			if n := len(all); n > 0 && all[n-1].end == 0 {
 				all[n-1].end = start
 			}
@@ -61,14 +61,14 @@ func near(e epoch) time.Duration { return max(time.Second, (e.end-e.start)/10) }
 
 func abs(d time.Duration) time.Duration { return max(d, -d) }
 
-func (t *tally) add(epochs []epoch, found []detect.Found, print bool) (matched int) {
+func (t *tally) add(epochs []epoch, found []detect.Found, list bool) (matched int) {
 	t.epochs += len(epochs)
 	t.found += len(found)
 	for _, f := range found {
 		k := slices.IndexFunc(epochs, func(e epoch) bool {
 			return abs(f.Start-e.start) <= near(e) && abs(f.End-e.end) <= near(e)
 		})
-		if print {
+		if list {
 			fmt.Printf("    found %d: %.2f to %.2f, %.3f", f.Epoch, f.Start.Seconds(), f.End.Seconds(), f.Confidence)
 			if k >= 0 {
 				fmt.Printf("; off by %+.2f and %+.2f s", (f.Start - epochs[k].start).Seconds(), (f.End - epochs[k].end).Seconds())
@@ -102,7 +102,8 @@ func (o *options) judge(list []entry) error {
 		var examples []example
 		var quiet tally // of programs without epochs
 		if !o.features {
-			fmt.Printf("\nopens reported by the kernel: %v\n%-20s %5s  %-22s\n", exact, "program", "seed", "right / found / logged")
+			fmt.Printf("\nopens reported by the kernel: %v\n%-20s %5s  %-22s\n",
+				exact, "program", "seed", "right / found / logged")
 		}
 		for _, e := range list {
 			for seed := o.seed; seed < o.seed+uint64(o.seeds); seed++ {
@@ -207,9 +208,9 @@ func fit(all []example) {
 		}
 		for i := range w {
 			w[i] += rate * (slope[i]/float64(len(all)) - decay*w[i])
-			switch {
-			case i == 0:
-			case i == 2:
+			switch i {
+			case 0:
+			case 2:
 				w[i] = min(w[i], 0)
 			default:
 				w[i] = max(w[i], 0)
@@ -227,7 +228,8 @@ func (t *tally) print(quiet *tally) {
 	found := t.found + quiet.found
 	fmt.Printf("precision %d of %d, recall %d of %d epochs in %d runs; %d of %d runs without epochs gave nothing\n",
 		t.matched, found, t.matched, t.epochs, t.runs, quiet.silent, quiet.runs)
-	fmt.Printf("errors in s, median and 90 of 100: begins %s, ends %s, ends of last epochs %s\n", errors2(t.starts), errors2(t.ends), errors2(t.last))
+	fmt.Printf("errors in s, median and 90 of 100: begins %s, ends %s, ends of last epochs %s\n",
+		errors2(t.starts), errors2(t.ends), errors2(t.last))
 }
 
 func errors2(all []float64) string {
@@ -243,5 +245,6 @@ func errors2(all []float64) string {
 		}
 	}
 	slices.Sort(sorted)
-	return fmt.Sprintf("%.2f %.2f (%d of %d within 0.5)", sorted[len(sorted)/2], sorted[min(len(sorted)-1, len(sorted)*9/10)], within, len(sorted))
+	return fmt.Sprintf("%.2f %.2f (%d of %d within 0.5)",
+		sorted[len(sorted)/2], sorted[min(len(sorted)-1, len(sorted)*9/10)], within, len(sorted))
 }

@@ -54,7 +54,8 @@ func main() {
 	flag.StringVar(&o.which, "which", "all", "tuned, held (nothing was tuned with these programs) or all")
 	flag.BoolVar(&o.again, "again", false, "run nothing: judge what was kept")
 	flag.BoolVar(&o.print, "print", false, "also print each epoch")
-	flag.BoolVar(&o.features, "features", false, "print the features of what repeats, with 1 for epochs, to fit the weights")
+	flag.BoolVar(&o.features, "features", false,
+		"print the features of what repeats, with 1 for epochs, to fit the weights")
 	flag.IntVar(&o.parallel, "parallel", 2, "how many programs run at a time")
 	flag.StringVar(&o.programs, "programs", "test/scenarios/rhythm/programs", "`folder` of the programs")
 	flag.StringVar(&o.keep, "keep", "build/rhythm", "`folder` for what is kept")
@@ -79,7 +80,6 @@ func (o *options) main(ctx context.Context) error {
 	if err := os.MkdirAll(o.keep, 0o755); err != nil {
 		return err
 	}
-	var names []string
 	var list []entry
 	for _, e := range entries() {
 		if wanted.MatchString(e.name) && (o.which == "all" || (o.which == "held") == e.held) {
@@ -91,7 +91,6 @@ func (o *options) main(ctx context.Context) error {
 	for seed := o.seed; seed < o.seed+uint64(o.seeds); seed++ {
 		for _, e := range list {
 			name := fmt.Sprintf("%s-%d", e.name, seed)
-			names = append(names, name)
 			if o.again || ctx.Err() != nil {
 				continue
 			}
@@ -131,7 +130,8 @@ func (o *options) run(ctx context.Context, j job, seed uint64, kept string) (err
 		if strings.Contains(j.program, "jobs/programs") {
 			maker = filepath.Join(o.programs, "../../jobs/programs/data.py")
 		}
-		out, err := exec.CommandContext(ctx, python, maker, d.kind, expand(d.path), strconv.Itoa(d.count), strconv.Itoa(d.size),
+		out, err := exec.CommandContext(ctx, python, maker, d.kind, expand(d.path),
+			strconv.Itoa(d.count), strconv.Itoa(d.size),
 			strconv.FormatUint(seed, 10)).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("data: %w: %s", err, out)
@@ -141,9 +141,7 @@ func (o *options) run(ctx context.Context, j job, seed uint64, kept string) (err
 	if j.program != "" {
 		command = []string{python, filepath.Join(o.programs, j.program)}
 	}
-	for _, a := range j.args {
-		command = append(command, a)
-	}
+	command = append(command, j.args...)
 	for i, a := range command {
 		command[i] = expand(a)
 	}
@@ -171,15 +169,15 @@ func (o *options) run(ctx context.Context, j job, seed uint64, kept string) (err
 		return fmt.Errorf("fanotify: %w", err)
 	}
 	defer func() { _ = unix.Close(w.opens) }()
-	if len(j.beside) > 0 {
-		beside := exec.CommandContext(ctx, j.beside[0])
-		for _, a := range j.beside[1:] {
-			beside.Args = append(beside.Args, expand(a))
+	if len(j.next) > 0 {
+		next := exec.CommandContext(ctx, j.next[0])
+		for _, a := range j.next[1:] {
+			next.Args = append(next.Args, expand(a))
 		}
-		if err := beside.Start(); err != nil {
+		if err := next.Start(); err != nil {
 			return err
 		}
-		defer func() { _ = beside.Process.Kill(); _ = beside.Wait() }()
+		defer func() { _ = next.Process.Kill(); _ = next.Wait() }()
 	}
 	var file bytes.Buffer // a disk that is slow would delay looks
 	if err := c.Start(); err != nil {
@@ -195,7 +193,8 @@ func (o *options) run(ctx context.Context, j job, seed uint64, kept string) (err
 		err = fmt.Errorf("%w: %s", err, text[max(0, len(text)-400):])
 	}
 	err = errors.Join(err, w.out.Close())
-	return errors.Join(err, os.WriteFile(kept+".looks.gz", file.Bytes(), 0o644), keepLog(filepath.Join(dir, "log"), kept+".log"))
+	return errors.Join(err, os.WriteFile(kept+".looks.gz", file.Bytes(), 0o644),
+		keepLog(filepath.Join(dir, "log"), kept+".log"))
 }
 
 // keepLog keeps the lines about windows.

@@ -132,7 +132,8 @@ func files(pid int) (all []detect.File) {
 	}
 	for _, e := range entries {
 		path, err := os.Readlink(dir + "/fd/" + e.Name())
-		if err != nil || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/") {
+		device := strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/")
+		if err != nil || !strings.HasPrefix(path, "/") || device {
 			continue
 		}
 		var st unix.Stat_t
@@ -169,7 +170,8 @@ func (w *watcher) listen() error {
 		return err
 	}
 	for _, dir := range w.data {
-		if err := unix.FanotifyMark(fd, unix.FAN_MARK_ADD|unix.FAN_MARK_FILESYSTEM, unix.FAN_OPEN, unix.AT_FDCWD, dir); err != nil {
+		const how = unix.FAN_MARK_ADD | unix.FAN_MARK_FILESYSTEM
+		if err := unix.FanotifyMark(fd, how, unix.FAN_OPEN, unix.AT_FDCWD, dir); err != nil {
 			return err
 		}
 	}
@@ -177,8 +179,8 @@ func (w *watcher) listen() error {
 	return nil
 }
 
-// readOpens takes the opens of the job's processes. Their time is that of this reading at the latest: a tenth of a second
-// late at most.
+// readOpens takes the opens of the job's processes. Their time is that of this reading at the latest: a tenth of a
+// second late at most.
 func (w *watcher) readOpens(members []sample.Process) {
 	if w.opens == 0 {
 		return
