@@ -18,10 +18,10 @@ import (
 )
 
 var (
-	program = flag.String("stallspan", "", "the built `program`; without it, it is built")
-	follow  = flag.Bool("followed", false, "follow the remedies, on a machine without other work: takes four minutes")
-	heldOut = flag.Bool("held-out", false, "use the file systems that nothing was tuned with")
-	rounds  = flag.Int("rounds", 1, "how often each is measured; the medians are not printed, but every round")
+	program  = flag.String("stallspan", "", "the built `program`; without it, it is built")
+	followed = flag.Bool("followed", false, "follow the remedies, on a machine without other work: takes four minutes")
+	heldOut  = flag.Bool("held-out", false, "use the file systems that nothing was tuned with")
+	rounds   = flag.Int("rounds", 1, "how often each is measured; the medians are not printed, but every round")
 )
 
 // storage is a file system that answers each request late.
@@ -85,7 +85,7 @@ const attempts = 5
 
 // TestRemediesFollowed loads a file in a slow way, and then as the remedy says.
 func TestRemediesFollowed(t *testing.T) {
-	if !*follow {
+	if !*followed {
 		t.Skip("takes four minutes, and a machine without other work: -followed")
 	}
 	if os.Getuid() != 0 {
