@@ -56,7 +56,7 @@ func onNFS(t *testing.T, chars uint64, change func(*Window, *Machine)) *Report {
 	w := Window{Job: "job", Start: sample.Stamp{Mono: s / 2}, End: sample.Stamp{Mono: 10*s + s/2}}
 	w.StartEdge = edge(nfsAt(s/2, 1500), jobAt(s/2, 0))
 	for i := range uint64(10) {
-		at := s * time.Duration(i+1) //nolint:durationcheck // seconds
+		at := s * time.Duration(i+1)
 		add(nfsAt(at, 2000+1000*i), jobAt(at, chars*(i+1)/10))
 	}
 	w.EndEdge = edge(nfsAt(w.End.Mono, 11500), jobAt(w.End.Mono, chars))
