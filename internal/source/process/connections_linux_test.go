@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bufio"
 	"io"
 	"net"
 	"os"
@@ -98,15 +99,15 @@ func TestPeers(t *testing.T) {
 				_ = in.Close()
 				_ = command.Wait()
 			}()
-			answer := make([]byte, 64)
+			answers := bufio.NewReader(out) // Python may write a line in two pieces
 			ask := func(n int) {
 				t.Helper()
 				_, _ = io.WriteString(in, strconv.Itoa(n)+"\n")
-				if _, err := out.Read(answer); err != nil {
+				if _, err := answers.ReadString('\n'); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := out.Read(answer); err != nil {
+			if _, err := answers.ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
 			ask(50_000) // before the job is followed
