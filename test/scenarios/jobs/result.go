@@ -94,6 +94,8 @@ type reported struct {
 		WhatIf      *struct {
 			Low         float64 `json:"no_storage_low"`
 			High        float64 `json:"no_storage_high"`
+			NetworkLow  float64 `json:"no_network_low"`
+			NetworkHigh float64 `json:"no_network_high"`
 			MoreWorkers float64 `json:"twice_the_workers"`
 			FasterGPU   float64 `json:"gpu_twice_as_fast"`
 		} `json:"what_if"`
@@ -171,6 +173,9 @@ func (r *running) compare(l *joblog.Log, report reported) ([]*result, error) {
 		}
 		if w := f.WhatIf; w != nil {
 			one.Low, one.High, one.MoreWorkers, one.FasterGPU = w.Low, w.High, w.MoreWorkers, w.FasterGPU
+		}
+		if w := f.WhatIf; w != nil && f.Verdict == window.NetworkBound {
+			one.Low, one.High = w.NetworkLow, w.NetworkHigh
 		}
 		if one.Cold {
 			one.Predicted = max(f.Speedup, 1)
