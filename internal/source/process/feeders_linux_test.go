@@ -121,18 +121,6 @@ func (l *line) follow(pid int) *Source {
 	return s
 }
 
-// feederList takes a reading after a search.
-func feederList(t testing.TB, s *Source) (list []sample.Process, all *sample.Sample) {
-	t.Helper()
-	s.lookNow()
-	s.searched, s.jobs[0].feeding.due = 0, 0
-	all = read(t, s)
-	list = slices.DeleteFunc(slices.Clone(all.Processes), func(p sample.Process) bool {
-		return !p.Feeder || p.Job != s.jobs[0].id
-	})
-	return list, all
-}
-
 // wantFeeders waits until the feeders of a job are some programs.
 func (l *line) wantFeeders(s *Source, names ...string) *sample.Sample {
 	l.Helper()

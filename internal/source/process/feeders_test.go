@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
@@ -70,6 +71,18 @@ func (t tree) trained() *Source {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// feederList takes a reading after a search.
+func feederList(t testing.TB, s *Source) (list []sample.Process, all *sample.Sample) {
+	t.Helper()
+	s.lookNow()
+	s.searched, s.jobs[0].feeding.due = 0, 0
+	all = read(t, s)
+	list = slices.DeleteFunc(slices.Clone(all.Processes), func(p sample.Process) bool {
+		return !p.Feeder || p.Job != s.jobs[0].id
+	})
+	return list, all
 }
 
 // feeders returns those that a search finds.
