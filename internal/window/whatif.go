@@ -143,8 +143,9 @@ type unsure struct {
 	shared        float64 // share of the time of all cores in which they worked
 }
 
-// durations returns the range. What is not certain is the window's work, which runs slower between reads, and where
-// others use the cores; what no evidence covers; the kernel's work; and CPU stall that the replay hides behind the GPU.
+// durations returns the range; neither end is 0. What is not certain is the window's work, which runs slower between
+// reads, and where others use the cores; what no evidence covers; the kernel's work; and CPU stall that the replay hides
+// behind the GPU.
 func (u *unsure) durations() (short, long float64) {
 	work := max(0, u.likely-u.busy)
 	long = max(u.likely, min(u.pending, u.total))
@@ -152,6 +153,7 @@ func (u *unsure) durations() (short, long float64) {
 		work, long = max(work, u.cpu), max(long, u.busy+u.cpu)
 	}
 	doubt := (u.work+sharedDoubt*u.shared)*work + otherDoubt*u.likely
-	short = max(u.likely-doubt-u.dark-u.unseen, edgeDoubt*u.shortest, u.total/1000)
-	return max(min(short, u.likely), u.total/1000), long + doubt/2 + u.dark
+	short = max(u.likely-doubt-u.dark-u.unseen, edgeDoubt*u.shortest)
+	least := u.total / 1000 // no speed-up is larger than 1000
+	return max(min(short, u.likely), least), max(long+doubt/2+u.dark, least)
 }

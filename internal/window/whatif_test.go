@@ -16,7 +16,7 @@ func TestDurations(t *testing.T) {
 		"in parallel with others":        {unsure{total: 10, likely: 4, cpu: 4, shared: 1}, 2.32, 4.84},
 		"the replay hides all CPU stall": {unsure{total: 10, likely: 4, shortest: 4, busy: 4, cpu: 1}, 3.92, 5.14},
 		"the kernel works for a second":  {unsure{total: 10, likely: 4, pending: 5, shortest: 4, busy: 4}, 3.92, 5.04},
-		"all of it was waiting":          {unsure{total: 10}, 0.01, 0},
+		"all of it was waiting":          {unsure{total: 10}, 0.01, 0.01},
 		"a second without evidence":      {unsure{total: 10, likely: 4, shortest: 2, busy: 4, dark: 1}, 2.92, 5.04},
 	} {
 		test.work = workDoubt
