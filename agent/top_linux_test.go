@@ -257,7 +257,8 @@ for epoch in range(1, 100):
 	}
 	m := inTmux(t, 120, 40, "LD_LIBRARY_PATH="+filepath.Dir(library), "FAKENVML_FILE="+folder+"/gpus")
 	m.line(fmt.Sprintf("%s run --quiet -- %s %s > /dev/null 2>&1 & pid=$!", os.Args[0], python(t), job))
-	m.line(fmt.Sprintf("child=; until [ -n \"$child\" ]; do sleep 0.2; child=$(pgrep -f 'job.py$' -P $pid | head -1); done; "+
+	m.line(fmt.Sprintf("child=; until [ -n \"$child\" ]; do "+
+		"sleep 0.2; child=$(pgrep -f 'job.py$' -P $pid | head -1); done; "+
 		"echo gpu 0 utilization=37 memory_used=21474836480 processes=$child:1073741824 > %s/gpus.new", folder))
 	m.line(fmt.Sprintf("echo gpu 1 utilization=98 >> %s/gpus.new; mv %[1]s/gpus.new %[1]s/gpus; clear; "+
 		"%s top job.py --interval 0.5", folder, os.Args[0]))

@@ -144,8 +144,8 @@ type unsure struct {
 }
 
 // durations returns the range; neither end is 0. What is not certain is the window's work, which runs slower between
-// reads, and where others use the cores; what no evidence covers; the kernel's work; and CPU stall that the replay hides
-// behind the GPU.
+// reads, and where others use the cores; what no evidence covers; the kernel's work; and CPU stall that the replay
+// hides behind the GPU.
 func (u *unsure) durations() (short, long float64) {
 	work := max(0, u.likely-u.busy)
 	long = max(u.likely, min(u.pending, u.total))

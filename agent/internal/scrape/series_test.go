@@ -30,7 +30,9 @@ func node(after time.Duration, cores, gpus, disks, jobs int) sample.Snapshot {
 	boot := time.Unix(1_795_000_000, 0)
 	stamp := sample.Stamp{Mono: after, Wall: boot.Add(after)}
 	s := sample.Snapshot{Boot: boot}
-	for _, r := range []*sample.Sample{&s.Disks, &s.Pressures, &s.Cores, &s.Jobs, &s.GPUs, &s.Drives} {
+	for _, r := range []*sample.Sample{
+		&s.Disks, &s.Pressures, &s.Cores, &s.Jobs, &s.GPUs, &s.Drives, &s.Latencies, &s.Mounts, &s.Peers,
+	} {
 		r.At = stamp
 	}
 	addDisks(&s, stamp, disks)
@@ -41,6 +43,8 @@ func node(after time.Duration, cores, gpus, disks, jobs int) sample.Snapshot {
 		s.Cores.Cores = append(s.Cores.Cores, sample.Core{Name: "cpu" + strconv.Itoa(i), User: after})
 	}
 	addGPUs(&s, stamp, gpus)
+	addMounts(&s)
+	addLatencies(&s, stamp, disks, jobs)
 	for i := range jobs {
 		id := "job " + strconv.Itoa(i)
 		s.GPUTimes = append(s.GPUTimes, sample.GPUTime{GPU: "GPU-" + strconv.Itoa(i%gpus), Job: id, Held: true, Until: stamp})
@@ -48,6 +52,7 @@ func node(after time.Duration, cores, gpus, disks, jobs int) sample.Snapshot {
 		for worker := range 8 {
 			s.Jobs.Processes = append(s.Jobs.Processes, sample.Process{PID: 10*i + worker, Job: id, HasIO: true})
 		}
+		s.Peers.Peers = append(s.Peers.Peers, sample.Peer{Job: id, Address: "10.0.0.1:443"})
 	}
 	return s
 }
@@ -69,6 +74,38 @@ func addDisks(s *sample.Snapshot, now sample.Stamp, disks int) {
 			ID: "eui." + strconv.Itoa(i), Device: name, Protocol: "NVMe", Size: 2 << 40, Status: sample.DriveOK, At: now.Wall,
 			Values: values,
 		})
+	}
+}
+
+// addMounts adds four mounts of NFS, which has the most counters, and GPUDirect Storage.
+func addMounts(s *sample.Snapshot) {
+	for i := range 4 {
+		point := "/data" + strconv.Itoa(i)
+		s.Mounts.MountCounters = append(s.Mounts.MountCounters, sample.MountCounters{
+			ID: point, Source: "server:" + point, Point: point, Type: "nfs4", Connections: 1,
+			Has: sample.HasMountOperations | sample.HasMountRequests | sample.HasMountTime | sample.HasMountTransport |
+				sample.HasMountCalled | sample.HasMountWaiting,
+		})
+	}
+	s.Mounts.GPUDirect = &sample.GPUDirect{HasTransfer: true}
+}
+
+// addLatencies adds the histograms of each disk, and of each job on two disks.
+func addLatencies(s *sample.Snapshot, now sample.Stamp, disks, jobs int) {
+	one := &sample.LatencyHistogram{Sum: time.Second, First: sample.LatencyBucket(time.Second), Counts: []uint64{1}}
+	add := func(disk int, job string, operations ...sample.Operation) {
+		for _, o := range operations {
+			s.Latencies.Latencies = append(s.Latencies.Latencies, sample.Latency{
+				Disk: "nvme" + strconv.Itoa(disk) + "n1", Operation: o, Job: job, Began: now, LatencyHistogram: one,
+			})
+		}
+	}
+	for i := range disks {
+		add(i, "", sample.ReadOperation, sample.WriteOperation, sample.FlushOperation)
+	}
+	for i := range jobs {
+		add(i%disks, "job "+strconv.Itoa(i), sample.ReadOperation)
+		add((i+1)%disks, "job "+strconv.Itoa(i), sample.WriteOperation)
 	}
 }
 
@@ -100,7 +137,8 @@ func addGPUs(s *sample.Snapshot, now sample.Stamp, gpus int) {
 }
 
 // With the default configuration, a node with 16 GPUs, 64 jobs on them, 12 disks and as many as 256 cores has at most
-// 5,000 series: from the agent, from the receiver, and on /metrics for those who see jobs and those who do not.
+// 5,000 series, mounts of NFS and the latencies of disks included: from the agent, from the receiver, and on /metrics
+// for those who see jobs and those who do not.
 func TestSeriesOfANode(t *testing.T) {
 	const gpus, disks, jobs = 16, 12, 64
 	for _, cores := range []int{64, 256} {
@@ -159,6 +197,8 @@ func perMetric(t *testing.T, scopes []metricdata.ScopeMetrics) map[string]int {
 			case metricdata.Gauge[int64]:
 				counts[m.Name] += len(data.DataPoints)
 			case metricdata.Gauge[float64]:
+				counts[m.Name] += len(data.DataPoints)
+			case metricdata.ExponentialHistogram[float64]:
 				counts[m.Name] += len(data.DataPoints)
 			default:
 				t.Errorf("%s: got %T, which is not counted", m.Name, data)
