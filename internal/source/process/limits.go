@@ -6,7 +6,8 @@ import "time"
 const (
 	limitsInterval = 5 * time.Second
 	limitsRarely   = time.Minute // of a job that no window needs
-	limitsAtEdge   = time.Second // a window needs what holds now
+	limitsSoon     = time.Second // a window needs what holds now, and a job may enter its cgroup after its start
+	limitsYoung    = 5 * time.Second
 )
 
 // readLimits reads the limits that the first running process of the job is under. All of a job are usually under the
@@ -16,8 +17,8 @@ func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
 	switch {
 	case j.rarely:
 		wait = limitsRarely
-	case edge:
-		wait = limitsAtEdge
+	case edge, now-j.begun < limitsYoung:
+		wait = limitsSoon
 	}
 	if j.limitsAt != 0 && now-j.limitsAt < wait {
 		return

@@ -43,11 +43,12 @@ func TestLimits(t *testing.T) {
 	got(0)
 	tree.write(100, "cgroup", "0::/a\n")
 	got(0)
-	again()
+	s.jobs[0].limitsAt -= limitsSoon // of a young job
 	got(1000)
+	s.jobs[0].begun -= limitsYoung
 	limit("8:0 rbps=2000 wbps=max riops=max wiops=max\n")
 	got(1000)
-	s.jobs[0].limitsAt -= limitsAtEdge
+	s.jobs[0].limitsAt -= limitsSoon
 	edge := &sample.Sample{Edge: true}
 	if err := s.Read(edge); err != nil || edge.Jobs[0].Limits[0].ReadBytes != 2000 {
 		t.Errorf("at an edge: got %+v, %v; want 2000 bytes/s", edge.Jobs[0].Limits, err)
