@@ -4,13 +4,20 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // interpreters maps programs that run code on their command line to that flag.
 var interpreters = map[string]byte{
 	"bash": 'c', "dash": 'c', "ksh": 'c', "sh": 'c', "zsh": 'c', "python": 'c',
-	"node": 'e', "perl": 'e', "ruby": 'e', "Rscript": 'e',
+	"node": 'e', "perl": 'e', "ruby": 'e', "Rscript": 'e', "julia": 'e',
+}
+
+// endings are those of scripts of other interpreters than Python and shells. Launchers such as torchrun and srun take
+// only the latter two, so the others count after their interpreter alone.
+var endings = map[string][]string{
+	"node": {".js", ".mjs", ".cjs", ".ts"}, "perl": {".pl"}, "ruby": {".rb"}, "Rscript": {".R", ".r"}, "julia": {".jl"},
 }
 
 // NameOf names a command line after its script, Python module, or program. Code on the command line is named by a
@@ -25,7 +32,7 @@ func NameOf(argv []string) string {
 		if program != "" && i+1 < len(argv) && isCodeFlag(arg, interpreters[program]) {
 			return nameOfCode(program, arg, argv[i+1])
 		}
-		if i > 0 && isScript(arg) {
+		if i > 0 && (isScript(arg) || slices.Contains(endings[program], filepath.Ext(arg))) {
 			return filepath.Base(arg)
 		}
 		if program == "python" && arg == "-m" && i+1 < len(argv) && name == "" {
