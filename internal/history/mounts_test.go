@@ -31,10 +31,10 @@ func TestRoomOfMounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := len(h.Known(MountReads)); got != maxMounts {
-		t.Errorf("got %d mounts, want %d", got, maxMounts)
+	if got := len(h.Known(MountReads)); got != sample.MaxMounts {
+		t.Errorf("got %d mounts, want %d", got, sample.MaxMounts)
 	}
-	perMount := (h.Bytes() - before - 8*DefaultTiers()[0].Rows) / maxMounts
+	perMount := (h.Bytes() - before - 8*DefaultTiers()[0].Rows) / sample.MaxMounts
 	if want := 18 * 600 * 8; perMount != want {
 		t.Errorf("got %d bytes a mount, want %d", perMount, want)
 	}

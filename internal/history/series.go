@@ -331,7 +331,7 @@ func (h *History) each(
 			yield(groupKey{kindGPU, s.GPUs[i].ID}, v, 0)
 		}
 	case mountAxis:
-		for i := range s.MountCounters[:min(len(s.MountCounters), maxMounts)] {
+		for i := range s.MountCounters[:min(len(s.MountCounters), sample.MaxMounts)] {
 			eachOfMount(&s.MountCounters[i], func(k kind, values [maxColumns]float64) {
 				yield(groupKey{k, s.MountCounters[i].ID}, values, 0)
 			})
@@ -344,9 +344,6 @@ func (h *History) each(
 		}
 	}
 }
-
-// maxMounts bounds the mounts with columns. Each takes up to 85 KiB with the default tiers.
-const maxMounts = 16
 
 // eachOfMount yields the columns of one mount, also those of operations that it has not done yet.
 func eachOfMount(m *sample.MountCounters, yield func(kind, [maxColumns]float64)) {

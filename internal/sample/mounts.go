@@ -2,6 +2,10 @@ package sample
 
 import "time"
 
+// MaxMounts bounds the file systems without a disk that are read, and whose history is kept: up to 85 KiB for each with
+// the default tiers.
+const MaxMounts = 16
+
 // MountCounters are what the kernel counts for one mounted file system that is on no disk of this machine: a network's,
 // or one of FUSE. Several mount points of one file system share them.
 type MountCounters struct {

@@ -31,6 +31,16 @@ func (e *Entry) HasOption(name string) bool {
 	return false
 }
 
+// Option returns the value of an option of the file system, such as user_id of FUSE; "" without it.
+func (e *Entry) Option(name string) string {
+	for option := range strings.SplitSeq(e.options, ",") {
+		if key, value, _ := strings.Cut(option, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}
+
 // Parse parses /proc/PID/mountinfo (Documentation/filesystems/proc.rst, section 3.5) in the order of the kernel: of two
 // mounts with the same Point, the later covers the earlier. The error counts lines that cannot be parsed and quotes the
 // first. All other lines are returned.

@@ -20,7 +20,7 @@ const period = time.Second
 
 // Bounds.
 const (
-	maxMounts   = 32 // file systems that are read: those of networks first
+	maxOfUser   = 4 // file systems that one user has mounted by FUSE: root is bounded by sample.MaxMounts alone
 	firstBuffer = 16 << 10
 	maxBuffer   = 8 << 20 // bytes of /proc/PID/mountstats: about a thousand mounts of NFS
 	maxSmall    = 64 << 10
@@ -161,18 +161,7 @@ func (s *Source) find() {
 		return
 	}
 	s.entries = entries
-	var found []*mounted
-	for _, ordinary := range []bool{true, false} { // those of networks first: there may be many of FUSE
-		for i := range entries {
-			e := &entries[i]
-			from := familyOf(&e.Mount)
-			if from == ofNothing || (from != ofFUSE) != ordinary || len(found) == maxMounts ||
-				slices.ContainsFunc(found, func(m *mounted) bool { return m.Minor == e.Minor }) {
-				continue // mounted a second time
-			}
-			found = append(found, s.known(&e.Mount, from))
-		}
-	}
+	found := s.choose(entries)
 	s.mounts = found
 	s.findFolders()
 	for _, m := range found {
@@ -180,6 +169,36 @@ func (s *Source) find() {
 			s.openFUSE(m)
 		}
 	}
+}
+
+// choose returns the file systems that are read: those of networks first, because any user may mount FUSE. Of several
+// on one point only the last one can be seen.
+func (s *Source) choose(entries []mount.Entry) (found []*mounted) {
+	ofUser := map[string]int{}
+	for _, fuse := range []bool{false, true} {
+		for i := range entries {
+			e := &entries[i]
+			from := familyOf(&e.Mount)
+			if from == ofNothing || (from == ofFUSE) != fuse {
+				continue
+			}
+			again := slices.ContainsFunc(found, func(m *mounted) bool { return m.Minor == e.Minor })
+			covered := slices.ContainsFunc(entries[i+1:], func(x mount.Entry) bool { return x.Point == e.Point })
+			if again || covered {
+				continue
+			}
+			if user := e.Option("user_id"); user != "" && user != "0" {
+				if ofUser[user]++; ofUser[user] > maxOfUser {
+					continue
+				}
+			}
+			if len(found) == sample.MaxMounts {
+				return found
+			}
+			found = append(found, s.known(&e.Mount, from))
+		}
+	}
+	return found
 }
 
 // known returns what is known of a mount, with its sums.
