@@ -14,7 +14,7 @@ type Peer struct {
 	Messages uint64 `json:"messages"` // packets of data sent: at least one for each request
 	Opened   uint64 `json:"opened"`   // connections that were seen
 
-	Closed      uint64        `json:"closed,omitempty"`       // connections that are closed; what they moved last is missing
+	Closed      uint64        `json:"closed,omitempty"`       // connections that are closed, and whose last bytes are missing
 	Packets     uint64        `json:"packets,omitempty"`      // of data that were received
 	OutOfOrder  uint64        `json:"out_of_order,omitempty"` // part of Packets: others before them were lost, or late
 	Connections int           `json:"connections,omitempty"`  // open now

@@ -10,11 +10,21 @@ import (
 	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
-// connections are the TCP connections of jobs. Which sockets are a job's is known from the open files of its processes.
-// Those in another network namespace are not seen.
+// Opener says which connections were opened and closed. It is implemented by schedule.Source.
+type Opener interface {
+	// EachConnection calls visit for each connection that was established or closed since the last call, among those that
+	// followed threads opened, in any network namespace. It reports whether these are all.
+	EachConnection(visit func(*tcp.Change)) (all bool)
+}
+
+// connections are the TCP connections of jobs. Which sockets are a job's is known from an Opener, and from the open
+// files of its processes: these may be older than the job, or accepted. Those in another network namespace are only
+// known from an Opener, with what they moved until they were closed.
 type connections struct {
 	source  *tcp.Source
-	mount   int // of all sockets; 0 if it is not known
+	opener  Opener // nil for none
+	mount   int    // of all sockets; 0 if it is not known
+	space   uint32 // network namespace of this program; 0 if it is not known
 	open    []*connection
 	inodes  map[uint32]bool   // of open, and of sockets that are no connections that can be seen
 	wanted  map[uint32]wanted // sockets of jobs that are not known yet
@@ -23,6 +33,7 @@ type connections struct {
 	readAt  time.Duration
 	listAt  time.Duration // no list is made before
 	edgesAt time.Duration // no reading for an edge before
+	changed bool          // by an Opener, since the last reading
 }
 
 // wanted is a socket of a job.
@@ -34,8 +45,11 @@ type wanted struct {
 // connection is an open connection of a job.
 type connection struct {
 	tcp.Socket
-	job  *job
-	peer *peer
+	job     *job
+	peer    *peer
+	told    bool          // by an Opener, which also tells when it is closed
+	foreign bool          // in another network namespace
+	gone    time.Duration // Stamp.Mono at which it was closed, if its Opener has not told yet; else 0
 }
 
 // peer is a peer of a job, with its connections' shortest round trips.
@@ -54,10 +68,78 @@ const (
 	// edges, 2 %.
 	listPause = 200
 	edgePause = 50
+
+	// tellWithin is the longest time until an Opener tells that a connection is closed.
+	tellWithin = 2 * time.Second
 )
 
 func newConnections() *connections {
-	return &connections{source: tcp.New(), mount: tcp.MountID(), inodes: map[uint32]bool{}, wanted: map[uint32]wanted{}}
+	return &connections{
+		source: tcp.New(), mount: tcp.MountID(), space: tcp.Namespace(),
+		inodes: map[uint32]bool{}, wanted: map[uint32]wanted{},
+	}
+}
+
+// WatchConnections makes the source learn of connections that open and close between two readings. Call it before the
+// first reading.
+func (s *Source) WatchConnections(o Opener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.connections != nil {
+		s.connections.opener = o
+	}
+}
+
+// hear takes note of the connections that were opened and closed since the last reading.
+func (c *connections) hear(jobs []*job) {
+	if c == nil || c.opener == nil {
+		return
+	}
+	all := c.opener.EachConnection(func(change *tcp.Change) {
+		i := slices.IndexFunc(jobs, func(j *job) bool { return j.id == change.Job })
+		if i >= 0 && c.learn(jobs[i], change) {
+			c.changed = true
+		}
+	})
+	if all {
+		return
+	}
+	c.open = slices.DeleteFunc(c.open, func(one *connection) bool {
+		if one.foreign { // nobody may ever tell that it is closed
+			one.peer.Closed++
+		}
+		return one.foreign
+	})
+}
+
+// learn reports whether a change is of a connection that counts.
+func (c *connections) learn(j *job, change *tcp.Change) bool {
+	if i := slices.IndexFunc(c.open, func(one *connection) bool { return one.Cookie == change.Socket.Cookie }); i >= 0 {
+		one := c.open[i]
+		one.peer.add(&change.Socket, &one.Socket)
+		change.Socket.Inode = one.Inode
+		one.Socket, one.told = change.Socket, true
+		if change.Closed {
+			delete(c.inodes, one.Inode)
+			c.open = slices.Delete(c.open, i, i+1)
+		}
+		return true
+	}
+	if !change.Closed && len(c.open) >= maxConnections {
+		return false // it counts when it is closed
+	}
+	p := c.peerOf(j, &change.Socket, false)
+	if p == nil {
+		return false
+	}
+	p.Opened++
+	p.add(&change.Socket, &tcp.Socket{})
+	if !change.Closed {
+		c.open = append(c.open, &connection{
+			Socket: change.Socket, job: j, peer: p, told: true, foreign: c.space == 0 || change.Space != c.space,
+		})
+	}
+	return true
 }
 
 // isSocket reports whether an open file is a socket.
@@ -103,14 +185,17 @@ func (c *connections) read(out *sample.Sample, now time.Duration) error {
 	due := now-c.readAt >= scanInterval || out.Edge && now >= c.edgesAt
 	lists := len(c.wanted) > 0 && now >= c.listAt
 	if !due && !lists {
+		if out.Edge && c.changed {
+			c.emit(out)
+		}
 		return nil
 	}
 	began := sample.Now().Mono
 	c.readAt = now
-	c.open = slices.DeleteFunc(c.open, func(one *connection) bool { return !c.refresh(one) })
+	c.open = slices.DeleteFunc(c.open, func(one *connection) bool { return !c.refresh(one, now) })
 	c.edgesAt = now + edgePause*(sample.Now().Mono-began)
 	var err error
-	if lists {
+	if lists && len(c.wanted) > 0 {
 		began := sample.Now().Mono
 		err = c.list(now)
 		c.listAt = now + listPause*(sample.Now().Mono-began)
@@ -119,20 +204,31 @@ func (c *connections) read(out *sample.Sample, now time.Duration) error {
 	return err
 }
 
-// refresh reads a connection, and reports whether it is open.
-func (c *connections) refresh(one *connection) bool {
+// refresh reads a connection, and reports whether it is open, or closed and its Opener will tell.
+func (c *connections) refresh(one *connection, now time.Duration) bool {
+	if one.foreign || one.gone > 0 && now-one.gone < tellWithin {
+		return true
+	}
 	was := one.Socket
 	open, err := c.source.Refresh(&one.Socket)
 	if err != nil {
 		return true // try again
 	}
-	if !open {
-		delete(c.inodes, was.Inode)
-		one.peer.Closed++
-		return false
+	if open {
+		one.peer.add(&one.Socket, &was)
+		if one.Inode != was.Inode { // told, and read for the first time
+			c.inodes[one.Inode] = true
+			delete(c.wanted, one.Inode)
+		}
+		return true
 	}
-	one.peer.add(&one.Socket, &was)
-	return true
+	if one.told && one.gone == 0 {
+		one.gone = now
+		return true
+	}
+	delete(c.inodes, was.Inode)
+	one.peer.Closed++
+	return false
 }
 
 // list finds the wanted sockets.
@@ -159,6 +255,9 @@ func (c *connections) list(now time.Duration) error {
 		if len(c.open) >= maxConnections {
 			break
 		}
+		if slices.ContainsFunc(c.open, func(one *connection) bool { return one.Cookie == s.Cookie }) {
+			continue // by an Opener
+		}
 		p := c.peerOf(w.job, s, ports[s.Local.Port()])
 		if p == nil {
 			continue
@@ -169,7 +268,7 @@ func (c *connections) list(now time.Duration) error {
 		}
 		p.Opened++
 		p.add(s, &before)
-		c.open = append(c.open, &connection{*s, w.job, p})
+		c.open = append(c.open, &connection{Socket: *s, job: w.job, peer: p})
 	}
 	for inode := range c.wanted {
 		c.inodes[inode] = true
@@ -219,11 +318,14 @@ func (p *peer) add(s, was *tcp.Socket) {
 
 // emit appends the peers of all jobs, in a fixed order.
 func (c *connections) emit(out *sample.Sample) {
+	c.changed = false
 	for _, p := range c.peers {
 		p.Connections = 0
 	}
 	for _, one := range c.open {
-		one.peer.Connections++
+		if one.gone == 0 {
+			one.peer.Connections++
+		}
 	}
 	for _, p := range c.peers {
 		out.Peers = append(out.Peers, p.Peer)

@@ -207,6 +207,7 @@ func (s *Source) Read(out *sample.Sample) error {
 	var problems sample.Problems
 	s.round++
 	s.noteRan(now.Mono)
+	s.connections.hear(s.jobs)
 	s.pace(now.Mono)
 	for _, j := range s.jobs {
 		if j.due(s.round, s.rareRound, out.Edge, now.Mono) {

@@ -180,5 +180,5 @@ func memberOffset(t btf.Type, name string) (int64, bool) {
 
 // traced are the programs that run at the kernel's tracepoints.
 func (o *bpfObjects) traced() []*ebpf.Program {
-	return []*ebpf.Program{o.OnSwitch, o.OnWaking, o.OnFork, o.OnRename, o.OnPage, o.OnBio}
+	return []*ebpf.Program{o.OnSwitch, o.OnWaking, o.OnFork, o.OnRename, o.OnPage, o.OnBio, o.OnState}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
 // The sizes of the records in sched.bpf.c.
@@ -21,11 +22,16 @@ const (
 	outSize   = headSize + 48
 	sumSize   = outSize + 40 + 32 + 16
 	namedSize = headSize + nameSize
-	nameSize  = 16
+
+	connectionSize = headSize + 96
+	nameSize       = 16
 
 	recordSumOut = 4 // kind of a record that stands for a ThreadSum, a ThreadIn and a ThreadOut
 	recordNamed  = 5
 	recordFound  = 6
+
+	recordConnection = 7
+	closed           = 7 // TCP_CLOSE
 )
 
 // decoder turns records into events.
@@ -93,6 +99,30 @@ func (d *decoder) decode(r []byte, events []sample.ThreadEvent) []sample.ThreadE
 		events[len(events)-1].Name = d.name([nameSize]byte(r[headSize:]))
 	}
 	return events
+}
+
+// connection reads struct connection. It reports whether the record is one, of a job that is followed.
+func (d *decoder) connection(r []byte) (tcp.Change, bool) {
+	if len(r) < connectionSize || r[16] != recordConnection {
+		return tcp.Change{}, false
+	}
+	name, followed := d.job(order.Uint32(r[24:]), order.Uint32(r[28:]))
+	if !followed {
+		return tcp.Change{}, false
+	}
+	id := tcp.ID{
+		Family: uint8(order.Uint16(r[22:])), Cookie: order.Uint64(r[32:]), Device: order.Uint32(r[76:]),
+		LocalPort: order.Uint16(r[84:]), RemotePort: order.Uint16(r[86:]),
+		Local: [16]byte(r[88:104]), Remote: [16]byte(r[104:120]),
+	}
+	s := id.Socket()
+	s.Received, s.Sent = order.Uint64(r[40:]), order.Uint64(r[48:])
+	s.Messages, s.Packets, s.OutOfOrder = order.Uint32(r[56:]), order.Uint32(r[60:]), order.Uint32(r[64:])
+	if rtt := order.Uint32(r[68:]); rtt != ^uint32(0) { // the kernel's unknown
+		s.MinRTT = time.Duration(rtt) * time.Microsecond
+	}
+	s.ReceiveSpace = order.Uint32(r[72:])
+	return tcp.Change{Job: name, Socket: s, Closed: r[17] == closed, Space: order.Uint32(r[80:])}, true
 }
 
 // add adds an event with what all records begin with.

@@ -89,11 +89,28 @@ struct in6_addr {
 	u8 bytes[16];
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
 	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
+	u16 skc_num;
 	unsigned short skc_family;
+	int skc_bound_dev_if;
+	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct sk_buff_head {
@@ -109,6 +126,26 @@ struct sock {
 
 struct socket {
 	struct sock *sk;
+};
+
+struct minmax_sample {
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_sock {
+	u64 bytes_received;
+	u64 bytes_sent;
+	u64 bytes_retrans;
+	u32 data_segs_in;
+	u32 data_segs_out;
+	u32 rcv_ooopack;
+	u32 rcv_ssthresh;
+	u32 rcv_wnd;
+	struct minmax rtt_min; // us
 };
 
 struct task_io_accounting {
@@ -220,7 +257,7 @@ volatile const u64 all_budget = 20000;
 #define JOBS 80 /* MaxJobs of the Go package */
 
 // As in package sample.
-enum { BEGAN = 1, OUT, IN, SUM_OUT /* ThreadSum, ThreadIn and ThreadOut at one moment */, NAMED, FOUND };
+enum { BEGAN = 1, OUT, IN, SUM_OUT /* ThreadSum, ThreadIn and ThreadOut at one moment */, NAMED, FOUND, CONNECTION };
 enum { READY, ASLEEP, BLOCKED, DEAD, STOPPED };
 enum { NO_FILE, REGULAR, DIRECTORY, PIPE, SOCKET, CHAR_DEVICE, BLOCK_DEVICE, OTHER_FILE };
 enum { NO_WAKER, USER_THREAD, KERNEL_THREAD, INTERRUPT, SOFTIRQ };
@@ -229,6 +266,8 @@ enum { NO_WAKER, USER_THREAD, KERNEL_THREAD, INTERRUPT, SOFTIRQ };
 
 #define AF_INET 2
 #define AF_INET6 10
+#define IPPROTO_TCP 6
+enum { TCP_ESTABLISHED = 1, TCP_SYN_SENT = 2, TCP_CLOSE = 7 };
 
 #define ANON_INODE_FS 0x09041934
 
@@ -351,6 +390,36 @@ struct sum {
 	struct waker waker; // of the longest
 	u32 unused;
 };
+
+// A TCP connection that a followed thread has opened.
+struct opened {
+	u32 slot;
+	u32 generation;
+	u64 told; // when it was last told; 0 before it is established
+};
+
+// What a connection has moved. The head's state is that of the connection, and its pid 0.
+struct connection {
+	struct head head;
+	u32 slot;
+	u32 generation;
+	u64 cookie;
+	u64 received, sent; // bytes
+	u32 messages, packets, out_of_order;
+	u32 min_rtt; // us
+	u32 window;  // bytes
+	u32 device;  // that the socket is bound to
+	u32 space;   // inode of its network namespace
+	u16 local_port, remote_port;
+	u8 local[16], remote[16];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64); // address of the socket
+	__type(value, struct opened);
+} connections SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -1312,6 +1381,97 @@ int on_bio(u64 *ctx)
 
 	if (th && !(bio->bi_opf & REQ_OP_MASK)) // REQ_OP_READ
 		take_step(th);
+	return 0;
+}
+
+static __always_inline u32 space_of(const struct sock *sk)
+{
+	struct net *net;
+
+	if (!bpf_core_field_exists(struct ns_common, inum))
+		return 0;
+	net = FIELD(sock, sk, __sk_common.skc_net.net);
+	return FIELD(net, net, ns.inum);
+}
+
+// Tells what a connection has moved.
+static __always_inline void tell_connection(const struct opened *of, struct sock *sk, u64 cookie, u8 state, u64 now)
+{
+	struct connection *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	u16 family = sk->__sk_common.skc_family;
+
+	if (!e) {
+		lose();
+		return;
+	}
+	__builtin_memset(e, 0, sizeof(*e));
+	set_head(&e->head, CONNECTION, now, 0, 0);
+	e->head.state = state;
+	e->head.family = family;
+	e->slot = of->slot;
+	e->generation = of->generation;
+	e->cookie = cookie;
+	e->received = FIELD(tcp_sock, sk, bytes_received);
+	e->sent = FIELD(tcp_sock, sk, bytes_sent) - FIELD(tcp_sock, sk, bytes_retrans);
+	e->messages = FIELD(tcp_sock, sk, data_segs_out);
+	e->packets = FIELD(tcp_sock, sk, data_segs_in);
+	e->out_of_order = FIELD(tcp_sock, sk, rcv_ooopack);
+	e->min_rtt = FIELD(tcp_sock, sk, rtt_min.s[0].v);
+	e->window = FIELD(tcp_sock, sk, rcv_wnd);
+	if (e->window < FIELD(tcp_sock, sk, rcv_ssthresh))
+		e->window = FIELD(tcp_sock, sk, rcv_ssthresh);
+	e->device = sk->__sk_common.skc_bound_dev_if;
+	e->space = space_of(sk);
+	e->local_port = sk->__sk_common.skc_num;
+	e->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	if (family == AF_INET) {
+		BPF_CORE_READ_INTO((u32 *)e->local, sk, __sk_common.skc_rcv_saddr);
+		BPF_CORE_READ_INTO((u32 *)e->remote, sk, __sk_common.skc_daddr);
+	} else {
+		BPF_CORE_READ_INTO((struct in6_addr *)e->local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO((struct in6_addr *)e->remote, sk, __sk_common.skc_v6_daddr);
+	}
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+// Tells when a connection that a followed thread has opened is established, and when it is closed. The thread calls
+// connect itself; what follows comes in interrupts.
+SEC("tp_btf/inet_sock_set_state")
+int on_state(u64 *ctx)
+{
+	struct sock *sk = (struct sock *)ctx[0];
+	int state = ctx[2];
+	struct opened *of, new = {};
+	u64 key = (u64)sk, now;
+	struct task_struct *p;
+	struct thread *th;
+	struct job *job;
+
+	if (state == TCP_SYN_SENT) {
+		p = (struct task_struct *)bpf_get_current_task_btf();
+		th = thread_of(p);
+		if (!th || !job_of(th) || !may_follow(p) || sk->sk_protocol != IPPROTO_TCP)
+			return 0;
+		new.slot = th->slot;
+		new.generation = th->generation;
+		bpf_map_update_elem(&connections, &key, &new, 0);
+		return 0;
+	}
+	if (state != TCP_ESTABLISHED && state != TCP_CLOSE)
+		return 0;
+	of = bpf_map_lookup_elem(&connections, &key);
+	if (!of)
+		return 0;
+	new = *of;
+	job = bpf_map_lookup_elem(&jobs, &new.slot);
+	now = bpf_ktime_get_ns();
+	if (job && job->generation == new.generation && (state == TCP_ESTABLISHED || new.told)) {
+		count_event(job, now / BUDGET_WINDOW, job_budget);
+		tell_connection(&new, sk, bpf_get_socket_cookie(sk), state, now);
+		of->told = now;
+	}
+	if (state == TCP_CLOSE)
+		bpf_map_delete_elem(&connections, &key);
 	return 0;
 }
 

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	bpfMapConnections    = "connections"
 	bpfMapCounters       = "counters"
 	bpfMapEvents         = "events"
 	bpfMapJobs           = "jobs"
@@ -27,6 +28,7 @@ const (
 	bpfProgOnFork        = "on_fork"
 	bpfProgOnPage        = "on_page"
 	bpfProgOnRename      = "on_rename"
+	bpfProgOnState       = "on_state"
 	bpfProgOnSwitch      = "on_switch"
 	bpfProgOnWaking      = "on_waking"
 	bpfVarAllBudget      = "all_budget"
@@ -88,6 +90,7 @@ type bpfProgramSpecs struct {
 	OnFork   *ebpf.ProgramSpec `ebpf:"on_fork"`
 	OnPage   *ebpf.ProgramSpec `ebpf:"on_page"`
 	OnRename *ebpf.ProgramSpec `ebpf:"on_rename"`
+	OnState  *ebpf.ProgramSpec `ebpf:"on_state"`
 	OnSwitch *ebpf.ProgramSpec `ebpf:"on_switch"`
 	OnWaking *ebpf.ProgramSpec `ebpf:"on_waking"`
 }
@@ -96,11 +99,12 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	Counters *ebpf.MapSpec `ebpf:"counters"`
-	Events   *ebpf.MapSpec `ebpf:"events"`
-	Jobs     *ebpf.MapSpec `ebpf:"jobs"`
-	Joining  *ebpf.MapSpec `ebpf:"joining"`
-	Threads  *ebpf.MapSpec `ebpf:"threads"`
+	Connections *ebpf.MapSpec `ebpf:"connections"`
+	Counters    *ebpf.MapSpec `ebpf:"counters"`
+	Events      *ebpf.MapSpec `ebpf:"events"`
+	Jobs        *ebpf.MapSpec `ebpf:"jobs"`
+	Joining     *ebpf.MapSpec `ebpf:"joining"`
+	Threads     *ebpf.MapSpec `ebpf:"threads"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -138,15 +142,17 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	Counters *ebpf.Map `ebpf:"counters"`
-	Events   *ebpf.Map `ebpf:"events"`
-	Jobs     *ebpf.Map `ebpf:"jobs"`
-	Joining  *ebpf.Map `ebpf:"joining"`
-	Threads  *ebpf.Map `ebpf:"threads"`
+	Connections *ebpf.Map `ebpf:"connections"`
+	Counters    *ebpf.Map `ebpf:"counters"`
+	Events      *ebpf.Map `ebpf:"events"`
+	Jobs        *ebpf.Map `ebpf:"jobs"`
+	Joining     *ebpf.Map `ebpf:"joining"`
+	Threads     *ebpf.Map `ebpf:"threads"`
 }
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
+		m.Connections,
 		m.Counters,
 		m.Events,
 		m.Jobs,
@@ -180,6 +186,7 @@ type bpfPrograms struct {
 	OnFork   *ebpf.Program `ebpf:"on_fork"`
 	OnPage   *ebpf.Program `ebpf:"on_page"`
 	OnRename *ebpf.Program `ebpf:"on_rename"`
+	OnState  *ebpf.Program `ebpf:"on_state"`
 	OnSwitch *ebpf.Program `ebpf:"on_switch"`
 	OnWaking *ebpf.Program `ebpf:"on_waking"`
 }
@@ -192,6 +199,7 @@ func (p *bpfPrograms) Close() error {
 		p.OnFork,
 		p.OnPage,
 		p.OnRename,
+		p.OnState,
 		p.OnSwitch,
 		p.OnWaking,
 	)

@@ -33,8 +33,9 @@ type Source struct {
 	jobs       [MaxJobs + 1]*job // from 1
 	generation uint32            // of the newest job: a thread of an older one in the same place is not followed
 
-	active   activity
-	lostThen uint64 // at the last call of EachRan
+	active      activity
+	connections changes
+	lostThen    uint64 // at the last call of EachRan
 
 	decoder  decoder
 	senders  senders
@@ -174,6 +175,7 @@ func (s *Source) revive() (again bool, err error) {
 		return false, errAway
 	}
 	s.ended, s.held, s.active.unsure = false, s.held[:0], true
+	s.connections.missing = true
 	for slot, j := range s.jobs {
 		if j != nil {
 			err = errors.Join(err, s.tracing.SetJob(uint32(slot), j.generation),
@@ -378,6 +380,10 @@ func (s *Source) drain() { s.drainInto(&s.held) }
 // drainInto adds at most maxEvents and reports whether the kernel has no more.
 func (s *Source) drainInto(events *[]sample.ThreadEvent) bool {
 	return s.ring.drain(max(0, maxEvents-len(*events)), func(record []byte) {
+		if change, is := s.decoder.connection(record); is {
+			s.connections.add(&change)
+			return
+		}
 		before := len(*events)
 		*events = s.decoder.decode(record, *events)
 		for i := before; i < len(*events); i++ {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
 // Source cannot be made here.
@@ -38,6 +39,9 @@ func (*Source) Unfollow(string) {}
 
 // EachRan knows nothing.
 func (*Source) EachRan(func(int, bool)) bool { return false }
+
+// EachConnection knows nothing.
+func (*Source) EachConnection(func(*tcp.Change)) bool { return false }
 
 // Read does nothing.
 func (*Source) Read(*sample.Sample) error { return nil }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,4 +28,14 @@ func MountID() int {
 		}
 	}
 	return 0
+}
+
+// Namespace returns the inode of this program's network namespace; 0 if it is not known.
+func Namespace() uint32 {
+	name, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return 0
+	}
+	number, _ := strconv.ParseUint(strings.Trim(name, "net:[]"), 10, 32)
+	return uint32(number)
 }

@@ -232,6 +232,20 @@ func (s *Socket) parse(body []byte) bool {
 	return true
 }
 
+// Socket returns a connection without counters, which Refresh can read.
+func (id *ID) Socket() Socket {
+	s := Socket{Cookie: id.Cookie, family: id.Family}
+	binary.BigEndian.PutUint16(s.id[0:], id.LocalPort)
+	binary.BigEndian.PutUint16(s.id[2:], id.RemotePort)
+	copy(s.id[4:], id.Local[:])
+	copy(s.id[20:], id.Remote[:])
+	order.PutUint32(s.id[36:], id.Device)
+	order.PutUint32(s.id[40:], uint32(id.Cookie))
+	order.PutUint32(s.id[44:], uint32(id.Cookie>>32))
+	s.Local, s.Remote = address(id.Family, s.id[4:20], s.id[0:2]), address(id.Family, s.id[20:36], s.id[2:4])
+	return s
+}
+
 // info reads struct tcp_info, which grows from kernel to kernel.
 func (s *Socket) info(value []byte) {
 	var info unix.TCPInfo

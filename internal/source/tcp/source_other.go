@@ -23,3 +23,6 @@ func (*Source) Close() {}
 
 // MountID returns 0.
 func MountID() int { return 0 }
+
+// Namespace returns 0.
+func Namespace() uint32 { return 0 }

@@ -29,3 +29,20 @@ type Socket struct {
 	family uint8    // of the kernel
 	id     [48]byte // struct inet_diag_sockid
 }
+
+// Change is what the kernel told of a connection that a thread of a job has opened.
+type Change struct {
+	Job    string
+	Socket Socket // without its Inode
+	Closed bool   // else it is established
+	Space  uint32 // inode of its network namespace; 0 if it is not known
+}
+
+// ID identifies a connection to the kernel.
+type ID struct {
+	Family                uint8 // AF_INET or AF_INET6
+	Local, Remote         [16]byte
+	LocalPort, RemotePort uint16
+	Device                uint32 // that it is bound to; 0 for none
+	Cookie                uint64
+}
