@@ -97,6 +97,9 @@ func (th *thread) lengths(s *segment) (of [scenarios]time.Duration) {
 	if s.kind != asleep {
 		of[network] = of[memory]
 	}
+	if s.kind == running {
+		of[network] -= part(float64(s.slowNetwork) - float64(s.slow))
+	}
 	return of
 }
 

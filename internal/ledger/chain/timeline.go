@@ -61,8 +61,8 @@ type thread struct {
 	unproved time.Duration // its work since it last woke another thread or slept, which may be spinning
 	fetching float64       // share of its last running time that was work of the kernel to fetch data, a moving mean
 	clocks   clocks
-	cold     time.Duration // so much more running until it is as fast as without its last pause
-	summing  bool          // its events are sums
+	cold     coldness
+	summing  bool // its events are sums
 }
 
 type openState uint8
@@ -96,15 +96,16 @@ const (
 
 // segment is a stretch of a thread's time.
 type segment struct {
-	from, to time.Duration
-	waker    int32
-	kind     kind
-	serves   bool // of ready: what took the CPU may have served storage
-	receives bool // asleep until a peer sent something over TCP
-	spins    bool // running until it yielded its CPU: it looks for work again and again
-	reason   reasonID
-	slow     float32 // share of running that a pause before it took, which would not be there without storage
-	fetch    float32 // share of running, or of ready after running, for work of the kernel to fetch data from storage
+	from, to    time.Duration
+	waker       int32
+	kind        kind
+	serves      bool // of ready: what took the CPU may have served storage
+	receives    bool // asleep until a peer sent something over TCP
+	spins       bool // running until it yielded its CPU: it looks for work again and again
+	reason      reasonID
+	slow        float32 // share of running that a pause before it took, which would not be there without storage
+	slowNetwork float32 // the same, without waiting for peers, too
+	fetch       float32 // share of running, or of ready after running, for work of the kernel to fetch data from storage
 }
 
 // habit is what ended the last pause in a kind of call.
@@ -314,9 +315,9 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	s.from, s.to = th.since, at
 	s.receives = s.kind == asleep && s.waker == 0 && t.reasons.get(s.reason).From != ""
 	th.warm(&s)
-	was := th.clocks.at[memory]
+	was := th.clocks.at
 	th.clocks.add(t, th, &s)
-	th.cool(&s, th.clocks.at[memory]-was)
+	th.cool(&s, th.clocks.at[memory]-was[memory], th.clocks.at[network]-was[network])
 	if s.kind == running && !s.spins {
 		th.worked(time.Duration(float64(s.to-s.from) * (1 - float64(s.fetch) - float64(s.slow))))
 	}
@@ -335,7 +336,7 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 
 func (s *segment) joins(next *segment) bool {
 	return s.kind == next.kind && s.waker == next.waker && s.reason == next.reason && s.waker == 0 &&
-		s.fetch == next.fetch && s.slow == next.slow && s.serves == next.serves
+		s.fetch == next.fetch && s.slow == next.slow && s.slowNetwork == next.slowNetwork && s.serves == next.serves
 }
 
 // minKept is how much is kept when there is no room.
