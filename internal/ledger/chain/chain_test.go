@@ -370,6 +370,23 @@ func TestSumThatEndsInWork(t *testing.T) {
 	}
 }
 
+// TestWorkAfterPeer: work after a wait for a peer is slower, which only the replay without such waits leaves out.
+func TestWorkAfterPeer(t *testing.T) {
+	s := &script{}
+	s.began(0, 1, 0)
+	s.on(0, 1)
+	s.out(20, 1, receive)
+	s.in(50, 50, 1, 0)
+	s.out(100, 1, receive)
+	times := s.timeline(100).TimesAt(1)
+	if want := ms(100); times.Memory != want {
+		t.Errorf("got %v without storage, want %v", times.Memory, want)
+	}
+	if want := ms(100 - 30 - 1); (times.Network - want).Abs() > ms(0.01) { // float32
+		t.Errorf("got %v without waiting for peers, want %v: a tenth of 10 ms less", times.Network, want)
+	}
+}
+
 // TestWorkToFetchData: the kernel needs 4 ms of a stretch of 20 ms, and of two stretches around a preemption.
 func TestWorkToFetchData(t *testing.T) {
 	s := &script{}

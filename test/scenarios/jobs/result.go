@@ -95,6 +95,7 @@ type reported struct {
 			Low         float64 `json:"no_storage_low"`
 			High        float64 `json:"no_storage_high"`
 			NetworkLow  float64 `json:"no_network_low"`
+			NoNetwork   float64 `json:"no_network"`
 			NetworkHigh float64 `json:"no_network_high"`
 			MoreWorkers float64 `json:"twice_the_workers"`
 			FasterGPU   float64 `json:"gpu_twice_as_fast"`
@@ -174,11 +175,16 @@ func (r *running) compare(l *joblog.Log, report reported) ([]*result, error) {
 		if w := f.WhatIf; w != nil {
 			one.Low, one.High, one.MoreWorkers, one.FasterGPU = w.Low, w.High, w.MoreWorkers, w.FasterGPU
 		}
-		if w := f.WhatIf; w != nil && f.Verdict == window.NetworkBound {
-			one.Low, one.High = w.NetworkLow, w.NetworkHigh
-		}
 		if one.Cold {
 			one.Predicted = max(f.Speedup, 1)
+		}
+		// The reruns are with a fast server. Of a mixed window, the remedies have this prediction, and Speedup has not.
+		w := f.WhatIf
+		if w != nil && w.NoNetwork > 0 && (f.Verdict == window.NetworkBound || r.job.Server != nil) {
+			one.Low, one.High = w.NetworkLow, w.NetworkHigh
+			if one.Cold {
+				one.Predicted = w.NoNetwork
+			}
 		}
 		results = append(results, one)
 	}
