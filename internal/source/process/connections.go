@@ -47,9 +47,9 @@ type connection struct {
 	tcp.Socket
 	job     *job
 	peer    *peer
-	told    bool          // by an Opener, which also tells when it is closed
+	known   bool          // by an Opener, which also reports when it is closed
 	foreign bool          // in another network namespace
-	gone    time.Duration // Stamp.Mono at which it was closed, if its Opener has not told yet; else 0
+	gone    time.Duration // Stamp.Mono at which it was closed, if its Opener has not reported it yet; else 0
 }
 
 // peer is a peer of a job, with its connections' shortest round trips.
@@ -69,8 +69,8 @@ const (
 	listPause = 200
 	edgePause = 50
 
-	// tellWithin is the longest time until an Opener tells that a connection is closed.
-	tellWithin = 2 * time.Second
+	// reportedWithin is the longest time until an Opener reports that a connection is closed.
+	reportedWithin = 2 * time.Second
 )
 
 func newConnections() *connections {
@@ -105,7 +105,7 @@ func (c *connections) hear(jobs []*job) {
 		return
 	}
 	c.open = slices.DeleteFunc(c.open, func(one *connection) bool {
-		if one.foreign { // nobody may ever tell that it is closed
+		if one.foreign { // its end may not be reported
 			one.peer.Closed++
 		}
 		return one.foreign
@@ -118,7 +118,7 @@ func (c *connections) learn(j *job, change *tcp.Change) bool {
 		one := c.open[i]
 		one.peer.add(&change.Socket, &one.Socket)
 		change.Socket.Inode = one.Inode
-		one.Socket, one.told = change.Socket, true
+		one.Socket, one.known = change.Socket, true
 		if change.Closed {
 			delete(c.inodes, one.Inode)
 			c.open = slices.Delete(c.open, i, i+1)
@@ -136,7 +136,7 @@ func (c *connections) learn(j *job, change *tcp.Change) bool {
 	p.add(&change.Socket, &tcp.Socket{})
 	if !change.Closed {
 		c.open = append(c.open, &connection{
-			Socket: change.Socket, job: j, peer: p, told: true, foreign: c.space == 0 || change.Space != c.space,
+			Socket: change.Socket, job: j, peer: p, known: true, foreign: c.space == 0 || change.Space != c.space,
 		})
 	}
 	return true
@@ -204,9 +204,9 @@ func (c *connections) read(out *sample.Sample, now time.Duration) error {
 	return err
 }
 
-// refresh reads a connection, and reports whether it is open, or closed and its Opener will tell.
+// refresh reads a connection, and reports whether it is open, or closed and its Opener will report that.
 func (c *connections) refresh(one *connection, now time.Duration) bool {
-	if one.foreign || one.gone > 0 && now-one.gone < tellWithin {
+	if one.foreign || one.gone > 0 && now-one.gone < reportedWithin {
 		return true
 	}
 	was := one.Socket
@@ -216,13 +216,13 @@ func (c *connections) refresh(one *connection, now time.Duration) bool {
 	}
 	if open {
 		one.peer.add(&one.Socket, &was)
-		if one.Inode != was.Inode { // told, and read for the first time
+		if one.Inode != was.Inode { // reported, and read for the first time
 			c.inodes[one.Inode] = true
 			delete(c.wanted, one.Inode)
 		}
 		return true
 	}
-	if one.told && one.gone == 0 {
+	if one.known && one.gone == 0 {
 		one.gone = now
 		return true
 	}

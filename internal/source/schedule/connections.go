@@ -6,7 +6,7 @@ import "github.com/stallspan/stallspan/internal/source/tcp"
 
 // changes are those of the connections of jobs since they were asked for last.
 type changes struct {
-	wanted   bool // somebody asks
+	wanted   bool // a process source asks for them
 	list     []tcp.Change
 	missing  bool
 	lostThen uint64 // at the last call of EachConnection
@@ -26,7 +26,7 @@ func (c *changes) add(change *tcp.Change) {
 }
 
 // EachConnection calls visit for each change of a connection that a followed thread has opened since the last call, in
-// any network namespace. There are none from before the first call. It reports whether these are all, as EachRan does.
+// any network namespace. Those from before the first call are missing. It reports whether these are all, as EachRan does.
 func (s *Source) EachConnection(visit func(*tcp.Change)) (all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

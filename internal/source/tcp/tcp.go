@@ -30,7 +30,7 @@ type Socket struct {
 	id     [48]byte // struct inet_diag_sockid
 }
 
-// Change is what the kernel told of a connection that a thread of a job has opened.
+// Change is what the kernel reported of a connection that a thread of a job has opened.
 type Change struct {
 	Job    string
 	Socket Socket // without its Inode

@@ -196,7 +196,7 @@ func entries() []entry {
 		{"direct", false, func(c chance) job { return blocks(c, c.between(2, 6), true) }},
 		{"uring", false, func(c chance) job { return blocks(c, 0, false) }},
 		{"digest", false, digest},
-		{"fetch-0", true, func(c chance) job { return fetch(c, 0) }},
+		{"fetch-0", false, func(c chance) job { return fetch(c, 0) }},
 		{"fetch-2", false, func(c chance) job { return fetch(c, 2) }},
 		{"fetch-cpu", false, fetchOnCPU},
 		{"fetch-ranges", false, fetchRanges},

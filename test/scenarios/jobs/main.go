@@ -8,7 +8,7 @@
 //
 //	make jobs                                  all jobs with seed 101
 //	make jobs SEED=1 JOBS='-only images'       some of them, with a seed for tuning
-//	make jobs JOBS=-short                      six of them, as in CI
+//	make jobs JOBS=-short                      five of them, as in CI
 //	make jobs JOBS='-evidence both'            each with and without the scheduler's evidence
 package main
 
@@ -64,7 +64,7 @@ func main() {
 	flag.IntVar(&o.seeds, "seeds", 1, "how many seeds, from -seed on")
 	flag.IntVar(&o.repeat, "repeat", 1, "how often each job runs")
 	flag.StringVar(&o.only, "only", "", "only jobs whose name matches this `regexp`")
-	flag.BoolVar(&o.short, "short", false, "six short jobs")
+	flag.BoolVar(&o.short, "short", false, "five short jobs")
 	flag.BoolVar(&o.known, "known", false, "check the truth itself, with programs that sleep where others read")
 	flag.BoolVar(&o.whatIf, "what-if", false, "try what the replay predicts: a faster GPU, and more workers")
 	flag.BoolVar(&o.agent, "agent", false,
