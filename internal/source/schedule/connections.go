@@ -26,7 +26,8 @@ func (c *changes) add(change *tcp.Change) {
 }
 
 // EachConnection calls visit for each change of a connection that a followed thread has opened since the last call, in
-// any network namespace. Those from before the first call are missing. It reports whether these are all, as EachRan does.
+// any network namespace. Those from before the first call are missing. It reports whether these are all, as EachRan
+// does.
 func (s *Source) EachConnection(visit func(*tcp.Change)) (all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
