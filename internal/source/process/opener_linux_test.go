@@ -20,9 +20,9 @@ import (
 const downloader = `
 import socket, sys
 print("ready", flush=True)
-s = None
+s = False
 for line in sys.stdin:
-    if s is None:
+    if not s:
         s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
     s.sendall(b"%8d" % int(line))
     got = 0
@@ -30,7 +30,7 @@ for line in sys.stdin:
         got += len(s.recv(1 << 16))
     if len(sys.argv) == 3:
         s.close()
-        s = None
+        s = False
     print(got, flush=True)
 `
 
