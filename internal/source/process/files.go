@@ -52,16 +52,16 @@ func OfModel(name string) bool {
 // Memory returns the size of a process's address space and the memory of files in it, in bytes, from /proc/PID/statm,
 // which everybody may read. Both are 0 for a process that has ended.
 func Memory(root string, pid int) (size, files int64) {
-	text, err := readSmall(path.Join("/", root, "proc", strconv.Itoa(pid), "statm"))
+	var buf [128]byte
+	text, err := kernfile.ReadPieceBrief(path.Join("/", root, "proc", strconv.Itoa(pid), "statm"), buf[:])
 	if err != nil {
 		return 0, 0
 	}
-	fields := bytes.Fields(text)
-	if len(fields) < 3 {
-		return 0, 0
-	}
-	total, ok1 := kernfile.ParseUint(fields[0])
-	shared, ok2 := kernfile.ParseUint(fields[2])
+	first, rest, _ := bytes.Cut(text, []byte{' '})
+	_, rest, _ = bytes.Cut(rest, []byte{' '})
+	third, _, _ := bytes.Cut(rest, []byte{' '})
+	total, ok1 := kernfile.ParseUint(first)
+	shared, ok2 := kernfile.ParseUint(third)
 	if !ok1 || !ok2 || total > 1<<48 || shared > 1<<48 {
 		return 0, 0
 	}

@@ -17,47 +17,72 @@ import (
 // a server that does not respond blocks nothing.
 func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
 	dir := d.dir(of.PID)
-	fds, err := kernfile.Names(dir+"/fd", maxProcessFDs)
+	folder, err := kernfile.OpenFolderBrief(dir + "/fd")
 	if err != nil {
 		return all, errno(err)
 	}
-	var sockets map[string]bool
-	others := 0
-	for _, name := range fds {
-		to, err := os.Readlink(dir + "/fd/" + name)
-		if err != nil || to == "" {
-			continue // closed meanwhile
-		}
-		if to[0] != '/' {
-			if inode, ok := strings.CutPrefix(to, "socket:["); ok && want.Sockets {
-				if sockets == nil {
-					sockets = map[string]bool{}
-				}
-				sockets[strings.TrimSuffix(inode, "]")] = true
-			}
-			continue
-		}
-		to = strings.TrimSuffix(to, " (deleted)")
-		ofModel := OfModel(to)
-		wanted := ofModel || want.Others && others < maxOthers && !system(to)
-		if len(all.List) == MaxFiles || len(to) > MaxFilePath || !wanted {
-			continue
-		}
-		if f, ok := d.file(dir, name); ok {
-			f.Path = to
-			all.List = append(all.List, f)
-			if !ofModel {
-				others++
-			}
-		}
+	defer folder.Close()
+	l := lister{folder: folder, want: want, all: &all}
+	if err := folder.EachName(maxProcessFDs, l.add); err != nil {
+		return Files{}, errno(err)
 	}
 	if want.Maps {
 		all.List = addMapped(dir, all.List)
 	}
-	if len(sockets) > 0 {
-		all.Listening = listening(dir+"/net/tcp", sockets) + listening(dir+"/net/tcp6", sockets)
+	if len(l.sockets) > 0 {
+		all.Listening = listening(dir+"/net/tcp", l.sockets) + listening(dir+"/net/tcp6", l.sockets)
+	}
+	if of.Start == 0 && !l.missed {
+		return all, nil // the folder was the process's to the last link
 	}
 	return all, d.check(of)
+}
+
+// lister lists the open files of a process.
+type lister struct {
+	folder  kernfile.Brief
+	want    FilesWanted
+	all     *Files
+	sockets map[string]bool
+	others  int
+	missed  bool // a link was not there any more: of a file that was closed, or of a process that ended
+	buf     [MaxFilePath + len(deleted) + 1]byte
+}
+
+// deleted follows the path of a file that has no name any more.
+const deleted = " (deleted)"
+
+// add adds an open file by its number.
+func (l *lister) add(name []byte) {
+	to, err := l.folder.Link(name, l.buf[:])
+	if err != nil || len(to) == 0 {
+		l.missed = true
+		return
+	}
+	if to[0] != '/' {
+		if inode, ok := bytes.CutPrefix(to, []byte("socket:[")); ok && l.want.Sockets {
+			if l.sockets == nil {
+				l.sockets = map[string]bool{}
+			}
+			l.sockets[string(bytes.TrimSuffix(inode, []byte{']'}))] = true
+		}
+		return
+	}
+	if to = bytes.TrimSuffix(to, []byte(deleted)); len(to) > MaxFilePath || len(l.all.List) == MaxFiles {
+		return
+	}
+	path := string(to)
+	ofModel := OfModel(path)
+	if !ofModel && (!l.want.Others || l.others >= maxOthers || system(path)) {
+		return
+	}
+	if f, ok := fileIn(l.folder, string(name)); ok {
+		f.Path = path
+		l.all.List = append(l.all.List, f)
+		if !ofModel {
+			l.others++
+		}
+	}
 }
 
 // system reports whether a path is of a file system without data, or of programs.
@@ -70,15 +95,16 @@ func system(name string) bool {
 	return false
 }
 
-// file reads an open regular file, without its path.
-func (d *Direct) file(dir, name string) (f File, ok bool) {
+// fileIn reads an open regular file, without its path.
+func fileIn(folder kernfile.Brief, name string) (f File, ok bool) {
 	var at unix.Statx_t
 	const wanted = unix.STATX_TYPE | unix.STATX_SIZE | unix.STATX_INO
-	err := unix.Statx(unix.AT_FDCWD, dir+"/fd/"+name, unix.AT_STATX_DONT_SYNC, wanted, &at)
+	err := unix.Statx(folder.FD(), name, unix.AT_STATX_DONT_SYNC, wanted, &at) // a file system may have to wait
 	if err != nil || at.Mode&unix.S_IFMT != unix.S_IFREG {
 		return f, false
 	}
-	text, err := readSmall(dir + "/fdinfo/" + name)
+	var buf [1024]byte
+	text, err := folder.ReadPiece("../fdinfo/"+name, buf[:])
 	if err != nil {
 		return f, false
 	}
