@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
@@ -20,11 +19,12 @@ type division struct {
 
 // add adds so many seconds of idle time, or takes them away.
 func (d *division) add(idle float64, order [][]class) {
-	if idle < 0 {
-		order = slices.Clone(order)
-		slices.Reverse(order)
-	}
-	for _, level := range order {
+	back := idle < 0
+	for i := range order {
+		level := order[i]
+		if back {
+			level = order[len(order)-1-i]
+		}
 		room := 0.0
 		for _, c := range level {
 			room += d.room(c, idle < 0)

@@ -24,9 +24,14 @@ type Pressure struct {
 	accounts []*account
 	gpus     []string               // of the accounts
 	totals   []history.LedgerTotals // of all accounts at the end of the last cell
-	at       time.Duration          // end of the last cell
-	appended time.Duration          // newest row in the history
-	forgot   time.Duration          // end of the timeline when it forgot what is old
+	ends     []history.Point        // of the cells that are closed now, with
+	hosts    []hostLevels           // the levels, and
+	rows     [][]history.LedgerTotals
+	opened   bool          // an account began at the last end
+	memory   blocks        // of all accounts
+	at       time.Duration // end of the last cell
+	appended time.Duration // newest row in the history
+	forgot   time.Duration // end of the timeline when it forgot what is old
 }
 
 // NewPressure returns a Pressure without targets.
@@ -47,7 +52,7 @@ func (e *Pressure) SetTargets(targets []Target) {
 			continue
 		}
 		a := newAccount(t)
-		a.schedule.timeline, a.schedule.names = e.timeline, &names{}
+		a.schedule.timeline, a.schedule.names, a.schedule.memory = e.timeline, &names{}, &e.memory
 		a.schedule.lead(t.Leader)
 		accounts = append(accounts, a)
 	}
@@ -163,17 +168,20 @@ func (e *Pressure) divide(p history.Point) (opened bool, err error) {
 			next = min(next, a.at+length)
 		}
 	}
-	for _, a := range e.accounts {
-		a.schedule.cells(p)
-	}
+	e.ends = e.ends[:0]
 	for ; next < p.At-length/2; next += length {
-		e.close(history.Point{At: next})
-		err = cmp.Or(e.append(), err)
+		if e.ends = append(e.ends, history.Point{At: next}); len(e.ends) == maxEnds {
+			err = cmp.Or(e.closeAll(p), e.append(), err)
+			e.ends = e.ends[:0]
+		}
 	}
-	opened = e.hasUnopened()
-	e.close(p)
-	return opened, err
+	e.ends = append(e.ends, p)
+	err = cmp.Or(e.closeAll(p), err)
+	return e.opened, err
 }
+
+// maxEnds is how many cells are closed at once: more than come at a time while every source is read.
+const maxEnds = 64
 
 func (e *Pressure) hasUnopened() bool {
 	return slices.ContainsFunc(e.accounts, func(a *account) bool { return !a.opened })
@@ -181,15 +189,41 @@ func (e *Pressure) hasUnopened() bool {
 
 // close ends a cell of every account at p.
 func (e *Pressure) close(p history.Point) {
-	e.totals, e.at = e.totals[:0], p.At
-	host := readHost(e.history, p)
-	for _, a := range e.accounts {
-		if !a.opened && p.At <= e.appended {
-			continue // a new GPU with readings older than the newest row: none could be added for it
-		}
-		a.closeCell(e.history, p, &host)
-		e.totals = append(e.totals, a.totals)
+	e.ends = append(e.ends[:0], p)
+	_ = e.closeAll(p) // it appends none
+}
+
+// closeAll ends cells of every account at ends, and appends a row for each but the last. Accounts take turns: what one
+// needs is in the cache of the processor then, and the memory of its blocks serves the next one. No account changes
+// before horizon what its cells are divided by. opened says whether an account began at the last end.
+func (e *Pressure) closeAll(horizon history.Point) (err error) {
+	e.hosts, e.opened = e.hosts[:0], false
+	for len(e.rows) < len(e.ends) {
+		e.rows = append(e.rows, nil)
 	}
+	for i, p := range e.ends {
+		e.hosts = append(e.hosts, readHost(e.history, p))
+		e.rows[i] = e.rows[i][:0]
+	}
+	for _, a := range e.accounts {
+		a.schedule.cells(horizon)
+		for i, p := range e.ends {
+			if !a.opened && p.At <= e.appended {
+				continue // a new GPU with readings older than the newest row: none could be added for it
+			}
+			e.opened = e.opened || !a.opened && i == len(e.ends)-1
+			a.closeCell(e.history, p, &e.hosts[i])
+			e.rows[i] = append(e.rows[i], a.totals)
+		}
+		a.schedule.last = nil // its memory is the next account's
+	}
+	for i, p := range e.ends {
+		e.totals, e.at = e.rows[i], p.At
+		if i < len(e.ends)-1 {
+			err = cmp.Or(e.append(), err)
+		}
+	}
+	return err
 }
 
 // Estimate adds the present estimate of the totals at an edge to the edge. The accounts stay as they are.

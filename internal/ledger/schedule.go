@@ -26,6 +26,7 @@ type schedule struct {
 	clock  []checkpoint     // in the order of time
 	ahead  [5]time.Duration // by which each clock was faster than the time; see saved
 	names  *names           // nil for a copy that looks ahead
+	memory *blocks          // that accounts share, one after another; nil for none
 
 	horizon history.Point // what is divided in cells now ends here; zero if there is one cell
 	last    *lastBlock    // the newest one up to the horizon
@@ -37,6 +38,9 @@ type stretch struct {
 	leader   int
 	settled  bool // it ends with a reading of the GPU, and cannot change any more
 }
+
+// blocks is memory for the blocks of one account at a time.
+type blocks struct{ kept, passing block }
 
 // lastBlock is a block with the stretch that it is of.
 type lastBlock struct {
@@ -193,7 +197,7 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 	settled := min(s.timeline.Settled(s.leader, patience), s.timeline.Until())
 	if gpu == "" {
 		if end := min(settled, p.At); end > s.done {
-			s.resolve(s.block(s.done, end, nil), s.done, end)
+			s.resolve(s.block(s.done, end, nil, false), s.done, end)
 		}
 		return s.beyond(p.At, nil)
 	}
@@ -256,14 +260,14 @@ func (s *schedule) foresee(steps []history.Step) bool {
 	if steps[len(steps)-1].End-steps[0].Start < minKnown {
 		if n := blockOf(steps); s.names != nil { // the clocks need something now
 			learned := s.waits
-			s.block(steps[0].Start, steps[n-1].End, steps[:n])
+			s.block(steps[0].Start, steps[n-1].End, steps[:n], false)
 			s.timeline.Lead(s.leader, s.waits.spinning.share(), s.waits.sleeping.share())
 			s.waits = learned
 		}
 		return false
 	}
 	for n := blockOf(steps); n > 0; n = blockOf(steps) {
-		s.block(steps[0].Start, steps[n-1].End, steps[:n])
+		s.block(steps[0].Start, steps[n-1].End, steps[:n], false)
 		steps = steps[n:]
 	}
 	s.known = true
@@ -305,7 +309,7 @@ func (s *schedule) beyond(at time.Duration, steps []history.Step) sums {
 func (s *schedule) within(of stretch, at time.Duration, steps []history.Step) sums {
 	learned, now := s.waits, s.sums
 	if l := s.last; l == nil || l.stretch != of {
-		s.last = &lastBlock{stretch: of, block: s.block(of.from, of.to, steps), before: learned}
+		s.last = &lastBlock{stretch: of, block: s.block(of.from, of.to, steps, true), before: learned}
 		s.last.learned = s.waits
 	}
 	now.add(s.last.block, of.from, at)
@@ -323,12 +327,22 @@ func (s *schedule) again(of stretch, steps []history.Step) *block {
 		s.waits = l.learned
 		return l.block
 	}
-	return s.block(of.from, of.to, steps)
+	return s.block(of.from, of.to, steps, false)
 }
 
-// block divides a stretch of time. steps say how long the GPU was busy in its parts; nil without a GPU.
-func (s *schedule) block(from, to time.Duration, steps []history.Step) *block {
-	b := &block{timeline: s.timeline, pieces: s.timeline.Walk(s.leader, from, to, nil)}
+// block divides a stretch of time. steps say how long the GPU was busy in its parts; nil without a GPU. The block is
+// valid until the next one, or until the next one that is kept.
+func (s *schedule) block(from, to time.Duration, steps []history.Step, kept bool) *block {
+	b := &block{}
+	switch {
+	case s.memory != nil && kept:
+		b = &s.memory.kept
+	case s.memory != nil:
+		b = &s.memory.passing
+	}
+	*b = block{
+		timeline: s.timeline, pieces: s.timeline.Walk(s.leader, from, to, b.pieces[:0]), parts: b.parts[:0],
+	}
 	if steps == nil {
 		for c := range b.idle {
 			b.idle[c] = 1

@@ -55,9 +55,16 @@ func (m *meanwhile) share() float64 {
 func (w *gpuWaits) order() [][]class {
 	switch {
 	case w.queues():
-		return [][]class{{fetching, computing}, {waiting}, {dark}, {queued}, {waitingGPU}}
+		return ofQueue
 	case w.sleeps():
-		return [][]class{{fetching}, {waiting}, {dark}, {computing}, {waitingGPU}}
+		return ofSleep
 	}
-	return [][]class{{fetching}, {waiting}, {dark}, {waitingGPU}, {computing}}
+	return ofSpinning
 }
+
+// What order returns. Nobody changes them.
+var (
+	ofQueue    = [][]class{{fetching, computing}, {waiting}, {dark}, {queued}, {waitingGPU}}
+	ofSleep    = [][]class{{fetching}, {waiting}, {dark}, {computing}, {waitingGPU}}
+	ofSpinning = [][]class{{fetching}, {waiting}, {dark}, {waitingGPU}, {computing}}
+)
