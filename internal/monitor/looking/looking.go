@@ -72,6 +72,7 @@ type job struct {
 	hadGPU    bool
 	processes map[int]*program
 	facts     detect.Facts
+	steady    steady
 	present   bool
 }
 
@@ -150,7 +151,7 @@ func (l *Looker) Look() time.Duration {
 		}
 		j.present, j.look = true, *look
 		j.look.GPUs, j.look.Drivers = gpus, drivers
-		if (all && j.due(now)) || j.busy && busy < maxOften {
+		if all && j.due(now) && !l.steady(j, now) || j.busy && busy < maxOften {
 			l.look(j, now)
 		}
 		if j.busy {
@@ -230,8 +231,10 @@ func (l *Looker) look(j *job, now time.Duration) {
 	for pid, p := range j.processes {
 		if p.seen != now {
 			delete(j.processes, pid)
+			delete(j.steady.memory, pid)
 		}
 	}
+	j.steady.learn(f, (j.look.Moved-min(j.moved, j.look.Moved))/uint64(max(1, (now-j.looked)/every)))
 	j.looked, j.last, j.cpu, j.moved = now, now, j.look.CPUTime, j.look.Moved
 	j.busy = false
 	for _, d := range j.detectors {
@@ -255,6 +258,7 @@ func (l *Looker) process(j *job, of *sample.Process, now time.Duration) {
 	if size == 0 {
 		return // it has ended
 	}
+	j.steady.note(of.PID, size, inMemory)
 	want := process.FilesWanted{Sockets: j.busy, Others: true}
 	since := now - p.mapsAt
 	switch {

@@ -1,0 +1,84 @@
+package looking
+
+import (
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/detect"
+	"github.com/stallspan/stallspan/internal/source/process"
+)
+
+// A job that has the same files open for many looks, as a server does, is looked at less often: most of a look's calls
+// ask for what each descriptor is. It is looked at within a second if it begins or ends a process, if the memory of one
+// or of its GPUs changes as by a model, or if it moves more bytes than usual.
+const (
+	steadyLooks = 10 // in a row that saw the same
+	steadyEvery = 3 * time.Second
+)
+
+// steady is what the last looks at a job saw.
+type steady struct {
+	seen   uint64 // hash of what was open
+	same   int    // looks in a row that saw it
+	usual  uint64 // most bytes that it moved in a second meanwhile
+	gpu    uint64 // bytes of GPU memory
+	memory map[int]memory
+}
+
+// memory is of a process, in bytes.
+type memory struct{ size, files int64 }
+
+var seed = maphash.MakeSeed()
+
+// learn notes what a look saw: a second after the last one, in which the job moved so many bytes.
+func (s *steady) learn(f *detect.Facts, moved uint64) {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for i := range f.Files {
+		maphash.WriteComparable(&h, f.Files[i])
+	}
+	if seen := h.Sum64(); seen != s.seen || !slices.ContainsFunc(f.Processes, known) {
+		s.seen, s.same, s.usual = seen, 0, 0
+	}
+	s.same++
+	s.usual = max(s.usual, moved)
+	s.gpu = f.GPUMemory
+}
+
+// known reports whether the files of a process are known.
+func known(p detect.Process) bool { return !p.Denied }
+
+// note keeps the memory of a process at a look.
+func (s *steady) note(pid int, size, files int64) {
+	if s.memory == nil {
+		s.memory = map[int]memory{}
+	}
+	s.memory[pid] = memory{size, files}
+}
+
+// steady reports whether a job need not be looked at now: nothing shows that it has other files open than before.
+func (l *Looker) steady(j *job, now time.Duration) bool {
+	s := &j.steady
+	since := now - j.looked
+	if j.busy || s.same < steadyLooks || since >= steadyEvery {
+		return false
+	}
+	moved := j.look.Moved - min(j.moved, j.look.Moved)
+	seconds := uint64(since/every) + 1
+	if moved > seconds*(2*s.usual+larger) || j.look.GPUMemory != s.gpu || len(j.look.Processes) != len(s.memory) {
+		return false
+	}
+	for i := range j.look.Processes {
+		p := &j.look.Processes[i]
+		before, noted := s.memory[p.PID]
+		if !noted || j.processes[p.PID] == nil || j.processes[p.PID].started != p.Started {
+			return false
+		}
+		size, files := process.Memory(l.config.Root, p.PID)
+		if size > before.size+larger || size+larger < before.size || files > before.files+larger {
+			return false
+		}
+	}
+	return true
+}
