@@ -4,6 +4,7 @@ package kernfile
 import (
 	"errors"
 	"os"
+	"runtime"
 	"syscall"
 )
 
@@ -20,17 +21,12 @@ type File struct {
 	at  int64
 	n   int
 	err error
+
+	brief int // the descriptor of a file of OpenBrief; -1 for any other, and once it is closed
 }
 
 // Open opens a file for reading.
-func Open(path string) (*File, error) { return open(path, syscall.Pread) }
-
-// OpenBrief opens a file whose text the kernel makes at once, without a lock that another process may hold for long.
-// Its readings cost less, and one that did wait would stop all goroutines of its processor, and in the end all of the
-// program.
-func OpenBrief(path string) (*File, error) { return open(path, preadBrief) }
-
-func open(path string, pread func(fd int, buf []byte, at int64) (int, error)) (*File, error) {
+func Open(path string) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -40,23 +36,44 @@ func open(path string, pread func(fd int, buf []byte, at int64) (int, error)) (*
 		_ = file.Close()
 		return nil, err
 	}
-	f := &File{file: file, raw: raw}
+	f := &File{file: file, raw: raw, brief: -1}
 	f.call = func(fd uintptr) bool {
-		for {
-			f.n, f.err = pread(int(fd), f.buf, f.at)
-			if !errors.Is(f.err, syscall.EINTR) {
-				return true
-			}
-		}
+		f.n, f.err = f.pread(int(fd), syscall.Pread)
+		return true
 	}
 	return f, nil
+}
+
+// pread repeats a call that a signal has interrupted.
+func (f *File) pread(fd int, call func(fd int, buf []byte, at int64) (int, error)) (n int, err error) {
+	for {
+		if n, err = call(fd, f.buf, f.at); !errors.Is(err, syscall.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// OpenBrief opens a file whose text the kernel makes at once, without a lock that another process may hold for long.
+// Its readings cost less, and one that did wait would stop all goroutines of its processor, and in the end all of the
+// program.
+func OpenBrief(path string) (*File, error) {
+	f, err := Open(path)
+	if err == nil {
+		err = f.raw.Control(func(fd uintptr) { f.brief = int(fd) })
+	}
+	return f, err
 }
 
 // ReadAt reads once, from an offset. A file that is printed in one piece is complete if it does not fill buf. At the
 // end of any other file, n is 0. The error is of type *os.PathError.
 func (f *File) ReadAt(buf []byte, at int64) (n int, err error) {
 	f.buf, f.at = buf, at
-	err = f.raw.Read(f.call)
+	if f.brief >= 0 { // its descriptor is this File's alone, which is used by one goroutine
+		f.n, f.err = f.pread(f.brief, preadBrief)
+		runtime.KeepAlive(f.file)
+	} else {
+		err = f.raw.Read(f.call)
+	}
 	f.buf = nil
 	if err == nil {
 		err = f.err
@@ -68,4 +85,7 @@ func (f *File) ReadAt(buf []byte, at int64) (n int, err error) {
 }
 
 // Close closes the file.
-func (f *File) Close() error { return f.file.Close() }
+func (f *File) Close() error {
+	f.brief = -1
+	return f.file.Close()
+}
