@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,10 +35,12 @@ func agents(length time.Duration, processes int, parts string, binaries ...strin
 			err = errors.Join(err, a.stop())
 		}
 	}()
-	for _, binary := range binaries {
-		if binary == "" {
-			continue
-		}
+	copies, err := copied(binaries)
+	defer func() { _ = os.RemoveAll(copies.dir) }()
+	if err != nil {
+		return err
+	}
+	for _, binary := range copies.paths {
 		a, err := startAgent(binary, processes)
 		if err != nil {
 			return err
@@ -76,6 +79,49 @@ func agents(length time.Duration, processes int, parts string, binaries ...strin
 		fmt.Printf("metrics reached the backend %d times, spans %d\n", a.backend.metrics.Load(), a.backend.spans.Load())
 	}
 	return nil
+}
+
+// copies are programs in a folder of their own.
+type copies struct {
+	dir   string
+	paths []string
+}
+
+// copied copies builds before they are measured, in the pieces that cp and installers write. The pages of a file that
+// was just linked are in larger pieces in memory, and an agent of such a file took up to twice as long.
+func copied(binaries []string) (all copies, err error) {
+	if all.dir, err = os.MkdirTemp("", "footprint"); err != nil {
+		return all, err
+	}
+	for i, binary := range binaries {
+		if binary == "" {
+			continue
+		}
+		to := filepath.Join(all.dir, strconv.Itoa(i+1))
+		if err := copyProgram(binary, to); err != nil {
+			return all, fmt.Errorf("%s cannot be measured, build it as this program's comment says: %w", binary, err)
+		}
+		all.paths = append(all.paths, to)
+	}
+	return all, nil
+}
+
+const copyPiece = 128 << 10
+
+func copyProgram(from, to string) error {
+	program, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	for piece := range slices.Chunk(program, copyPiece) {
+		_, failed := file.Write(piece)
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, file.Close())
 }
 
 func measureOpen(ctx context.Context, all []*agent, length time.Duration, wait func(*agent) error) error {

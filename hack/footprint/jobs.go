@@ -53,10 +53,12 @@ func crowded(nvml string, gpus, jobs, rounds int, length time.Duration, binaries
 		}
 	}()
 	var pairs []pair
-	for _, binary := range binaries {
-		if binary == "" {
-			continue
-		}
+	copies, err := copied(binaries)
+	defer func() { _ = os.RemoveAll(copies.dir) }()
+	if err != nil {
+		return err
+	}
+	for _, binary := range copies.paths {
 		var of pair
 		for k, held := range [][]int{nil, pids} {
 			if of[k], err = startGPUs(binary, nvml, gpus, held); err != nil {
