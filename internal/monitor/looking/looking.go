@@ -234,7 +234,7 @@ func (l *Looker) look(j *job, now time.Duration) {
 			delete(j.steady.memory, pid)
 		}
 	}
-	j.steady.learn(f, (j.look.Moved-min(j.moved, j.look.Moved))/uint64(max(1, (now-j.looked)/every)))
+	j.steady.learn(f, j.look.Moved, uint64((now-j.looked+every/2)/every))
 	j.looked, j.last, j.cpu, j.moved = now, now, j.look.CPUTime, j.look.Moved
 	j.busy = false
 	for _, d := range j.detectors {

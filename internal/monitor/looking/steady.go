@@ -21,7 +21,9 @@ const (
 type steady struct {
 	seen   uint64 // hash of what was open
 	same   int    // looks in a row that saw it
-	usual  uint64 // most bytes that it moved in a second meanwhile
+	usual  uint64 // bytes that it moves in a second, a moving mean: reading a program at its start fades
+	moved  uint64 // bytes that it had moved when it was last asked about
+	looked uint64 // the same at the last look
 	gpu    uint64 // bytes of GPU memory
 	memory map[int]memory
 }
@@ -31,8 +33,8 @@ type memory struct{ size, files int64 }
 
 var seed = maphash.MakeSeed()
 
-// learn notes what a look saw: a second after the last one, in which the job moved so many bytes.
-func (s *steady) learn(f *detect.Facts, moved uint64) {
+// learn notes what a look saw, and how many bytes the job has moved by then. The last one was some seconds before.
+func (s *steady) learn(f *detect.Facts, moved, seconds uint64) {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for i := range f.Files {
@@ -42,8 +44,8 @@ func (s *steady) learn(f *detect.Facts, moved uint64) {
 		s.seen, s.same, s.usual = seen, 0, 0
 	}
 	s.same++
-	s.usual = max(s.usual, moved)
-	s.gpu = f.GPUMemory
+	s.usual = (s.usual + (moved-min(s.looked, moved))/max(1, seconds)) / 2
+	s.looked, s.moved, s.gpu = moved, moved, f.GPUMemory
 }
 
 // known reports whether the files of a process are known.
@@ -60,13 +62,12 @@ func (s *steady) note(pid int, size, files int64) {
 // steady reports whether a job need not be looked at now: nothing shows that it has other files open than before.
 func (l *Looker) steady(j *job, now time.Duration) bool {
 	s := &j.steady
-	since := now - j.looked
-	if j.busy || s.same < steadyLooks || since >= steadyEvery {
+	moved := j.look.Moved - min(s.moved, j.look.Moved)
+	s.moved = j.look.Moved
+	if j.busy || s.same < steadyLooks || now-j.looked >= steadyEvery {
 		return false
 	}
-	moved := j.look.Moved - min(j.moved, j.look.Moved)
-	seconds := uint64(since/every) + 1
-	if moved > seconds*(2*s.usual+larger) || j.look.GPUMemory != s.gpu || len(j.look.Processes) != len(s.memory) {
+	if moved > 2*s.usual+larger || j.look.GPUMemory != s.gpu || len(j.look.Processes) != len(s.memory) {
 		return false
 	}
 	for i := range j.look.Processes {

@@ -94,6 +94,7 @@ func (b *bench) second(read uint64) (calls int) {
 // settle brings the job to where it is looked at rarely, a second after a look.
 func (b *bench) settle() {
 	b.t.Helper()
+	b.second(100 << 20) // at its start
 	for range steadyLooks + 5 {
 		b.second(1 << 20)
 	}
@@ -134,6 +135,7 @@ func TestSteadyEnds(t *testing.T) {
 		within int
 	}{
 		"reads":        {func(*bench) {}, 16 << 20, 1},
+		"reads a part": {func(*bench) {}, 4 << 20, 1},
 		"maps":         {func(b *bench) { b.memory(1000+16<<20/os.Getpagesize(), 100) }, 1 << 20, 1},
 		"touches":      {func(b *bench) { b.memory(1000, 100+16<<20/os.Getpagesize()) }, 1 << 20, 1},
 		"is new":       {func(b *bench) { b.reading.Started = sample.Origin() + time.Second }, 1 << 20, 1},
