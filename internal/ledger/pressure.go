@@ -195,7 +195,7 @@ func (e *Pressure) close(p history.Point) {
 
 // closeAll ends cells of every account at ends, and appends a row for each but the last. Accounts take turns: what one
 // needs is in the cache of the processor then, and the memory of its blocks serves the next one. No account changes
-// before horizon what its cells are divided by. opened says whether an account began at the last end.
+// before horizon what its cells are divided by. opened is whether one began at the last end.
 func (e *Pressure) closeAll(horizon history.Point) (err error) {
 	e.hosts, e.opened = e.hosts[:0], false
 	for len(e.rows) < len(e.ends) {

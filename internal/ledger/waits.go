@@ -62,7 +62,7 @@ func (w *gpuWaits) order() [][]class {
 	return ofSpinning
 }
 
-// What order returns. Nobody changes them.
+// What order returns. They do not change.
 var (
 	ofQueue    = [][]class{{fetching, computing}, {waiting}, {dark}, {queued}, {waitingGPU}}
 	ofSleep    = [][]class{{fetching}, {waiting}, {dark}, {computing}, {waitingGPU}}

@@ -91,8 +91,8 @@ func (b *bench) second(read uint64) (calls int) {
 	return b.calls - before
 }
 
-// settle brings the job to where it is looked at rarely, a second after a look.
-func (b *bench) settle() {
+// rarely brings the job to where it is looked at rarely, a second after a look.
+func (b *bench) rarely() {
 	b.t.Helper()
 	b.second(100 << 20) // at its start
 	for range steadyLooks + 5 {
@@ -113,7 +113,7 @@ func TestSteady(t *testing.T) {
 			t.Fatalf("second %d: got no look, want one: the job is not known for long", i)
 		}
 	}
-	b.settle()
+	b.rarely()
 	before := b.calls
 	for range 30 {
 		b.second(1 << 20)
@@ -144,7 +144,7 @@ func TestSteadyEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.settle()
+			b.rarely()
 			b.files = append(b.files, model)
 			c.change(b)
 			for i := 1; ; i++ {
