@@ -13,8 +13,8 @@ struct kernels { uint64_t version; int64_t done, start, end; };
 struct player { // the driver's state of one GPU
 	struct sample sample[ROOM];
 	int first, count;
-	const struct kernels *kernels; // the mapped busy_file, or NULL
-	char mapped[256];              // its name
+	int kernels;      // the open busy_file
+	char opened[256]; // its name, or ""
 	double busy_us;         // in the current period
 	int64_t counted_ns;     // busy_ns that is in busy_us, or -1
 	double backlog_us;      // busy time that is not in worked yet
@@ -93,26 +93,22 @@ static int reported(const struct player *p) {
 	return n;
 }
 
-// shown returns the busy time up to a moment that the program shows, or -1.
+// shown returns the busy time up to a moment that the program shows, or -1. It reads the file: a map of one that is
+// shortened in the meantime would end the process with SIGBUS.
 static int64_t shown(const struct gpu *g, struct player *p, int64_t at_us) {
-	if (strcmp(p->mapped, g->busy_file)) {
-		if (p->kernels) munmap((void *)p->kernels, sizeof *p->kernels);
-		p->kernels = NULL;
-		int file = open(g->busy_file, O_RDONLY | O_CLOEXEC);
-		struct stat st;
-		void *at = file >= 0 && !fstat(file, &st) && st.st_size >= (off_t)sizeof *p->kernels
-			? mmap(NULL, sizeof *p->kernels, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
-		if (file >= 0) close(file);
-		if (at == MAP_FAILED) return -1;
-		p->kernels = at;
-		strcpy(p->mapped, g->busy_file);
+	if (strcmp(p->opened, g->busy_file)) {
+		if (*p->opened) close(p->kernels);
+		*p->opened = 0;
+		p->kernels = open(g->busy_file, O_RDONLY | O_CLOEXEC);
+		if (p->kernels < 0) return -1;
+		strcpy(p->opened, g->busy_file);
 	}
 	struct kernels now;
 	for (int try = 0; try < 1000; try++) { // a writer that was killed in between leaves an odd version
-		uint64_t version = __atomic_load_n(&p->kernels->version, __ATOMIC_ACQUIRE);
-		now = *p->kernels;
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (!(version & 1) && version == __atomic_load_n(&p->kernels->version, __ATOMIC_RELAXED)) break;
+		uint64_t version;
+		if (pread(p->kernels, &now, sizeof now, 0) != sizeof now) return -1;
+		if (pread(p->kernels, &version, sizeof version, 0) != sizeof version) return -1;
+		if (!(version & 1) && version == now.version) break;
 		sched_yield();
 	}
 	int64_t at = at_us * 1000, current = (at < now.end ? at : now.end) - now.start;

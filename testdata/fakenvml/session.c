@@ -8,7 +8,7 @@ int nvmlInit_v2(void) {
 	if (world.init_error) return leave(world.init_error);
 	if (sessions++) return leave(SUCCESS);
 	for (int i = 0; i < MAX_GPUS; i++) {
-		if (players[i].kernels) munmap((void *)players[i].kernels, sizeof *players[i].kernels);
+		if (*players[i].opened) close(players[i].kernels);
 	}
 	memset(players, 0, sizeof players);
 	for (int i = 0; i < MAX_GPUS; i++) players[i].counted_ns = -1;
