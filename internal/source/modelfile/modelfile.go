@@ -39,11 +39,13 @@ func Is(name string) bool {
 	return slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
 }
 
-// IsBlob reports whether a path is of a large file in a cache of Hugging Face, where links of a snapshot lead to.
-// Such a file is named after the SHA-256 of its content, as vocabularies of over 10 MB are, too.
+// IsBlob reports whether a path is of a file that a store of models keeps under the SHA-256 of its content: in a cache of
+// Hugging Face, where links of a snapshot lead to, or in a folder of blobs with names such as sha256-HASH. Vocabularies
+// of over 10 MB are there, too. Caches of data sets have such folders, and do not count.
 func IsBlob(name string) bool {
 	dir, base := filepath.Split(name)
-	return len(base) == 64 && isHex(base) && strings.HasSuffix(dir, "/blobs/") && Repository(name) != ""
+	hash, named := strings.CutPrefix(base, "sha256-")
+	return len(hash) == 64 && isHex(hash) && strings.HasSuffix(dir, "/blobs/") && (named || Repository(name) != "")
 }
 
 // Repository returns the name of a model in a cache of Hugging Face, such as org/name, by the path of a file in it; ""

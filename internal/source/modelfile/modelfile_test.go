@@ -76,6 +76,22 @@ func TestFindOneFile(t *testing.T) {
 	}
 }
 
+func TestIsBlob(t *testing.T) {
+	hash := strings.Repeat("0a", 32)
+	for name, want := range map[string]bool{
+		"/hub/models--a--b/blobs/" + hash:   true,
+		"/models/blobs/sha256-" + hash:      true,
+		"/models/blobs/sha256-" + hash[1:]:  false,
+		"/models/blobs/" + hash:             false,
+		"/hub/datasets--a--b/blobs/" + hash: false,
+		"/models/other/sha256-" + hash:      false,
+	} {
+		if got := IsBlob(name); got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}
+
 func TestFindNothing(t *testing.T) {
 	empty := t.TempDir()
 	put(t, filepath.Join(empty, "data.csv"), 2<<20)

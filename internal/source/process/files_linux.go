@@ -87,6 +87,9 @@ func (l *lister) add(name []byte) {
 
 // system reports whether a path is of a file system without data, or of programs.
 func system(name string) bool {
+	if strings.HasPrefix(name, "/dev/shm/") { // a file system in memory
+		return false
+	}
 	for _, dir := range [...]string{"/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:"} {
 		if strings.HasPrefix(name, dir) {
 			return true
