@@ -9,7 +9,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Found is a window that a detector found. It has ended.
+// Found is a window that a detector found. It has ended, or its job or the agent has.
 type Found struct {
 	Kind  window.Kind
 	Name  string // of a window of another kind than epoch and model load; may be empty
@@ -19,7 +19,8 @@ type Found struct {
 	Model string // of a load; "" if unknown
 	Epoch int    // the number of an epoch as counted here, from 1, if HasEpoch
 
-	HasEpoch bool
+	HasEpoch   bool
+	Unfinished bool // it was going on when its job or the agent ended
 
 	Start, End time.Duration // on the monotonic clock, as sample.Stamp.Mono
 
@@ -74,6 +75,8 @@ type Facts struct {
 	GPUMemory uint64 // bytes in use on the GPUs that its processes hold memory of
 	HasGPU    bool   // it holds memory of a GPU, or has done so
 	Listening int    // TCP sockets on which it accepts connections; -1 in a look that did not ask
+
+	Stopping bool // of Detector.Close: the agent stops, and the job goes on
 
 	Past Past
 }

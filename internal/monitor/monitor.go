@@ -48,6 +48,9 @@ type Monitor struct {
 
 	stop context.CancelFunc
 	done sync.WaitGroup
+
+	stopLooking context.CancelFunc // nil for no looker
+	looking     sync.WaitGroup
 }
 
 // Failure is how often a source could not be read in full, and the newest error.
@@ -137,7 +140,9 @@ func (m *Monitor) Start() {
 	m.drives.start(ctx, m)
 	if m.looker != nil {
 		report := func(err error) { m.problems.Note("windows", err) }
-		m.done.Go(func() { sample.Restart(ctx, report, func() { m.looker.Run(ctx) }) })
+		looking, stopLooking := context.WithCancel(ctx)
+		m.stopLooking = stopLooking
+		m.looking.Go(func() { sample.Restart(looking, report, func() { m.looker.Run(looking) }) })
 	}
 	if m.names != nil {
 		report := func(err error) { m.problems.Note("jobs", err) }
@@ -168,11 +173,23 @@ func (m *Monitor) followJobs(ctx context.Context) {
 	}
 }
 
+// EndDetected stops the detection of windows, and reports those that are going on as unfinished. It is for a client that
+// takes detected windows, before that is closed.
+func (m *Monitor) EndDetected() {
+	if m.stopLooking == nil {
+		return
+	}
+	m.stopLooking()
+	m.looking.Wait()
+	m.looker.Close()
+}
+
 // Stop stops the sampling, waits for it, and closes the sources. Windows that are open stay open: end them before. Stop
 // may be called on a monitor that never started.
 func (m *Monitor) Stop() {
 	if m.stop != nil {
 		m.stop()
+		m.looking.Wait()
 		m.done.Wait()
 		m.drives.wait()
 	}

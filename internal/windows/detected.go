@@ -84,7 +84,7 @@ func (g *Registry) detect(f *detect.Found) {
 	}
 	g.config.Readings.BeginWindow(&o.Window, start)
 	g.mu.Unlock()
-	_, _ = g.EndSoon(o.ID, at(f.End), false) // ErrUnknown: it was ended meanwhile
+	_, _ = g.EndSoon(o.ID, at(f.End), f.Unfinished) // ErrUnknown: it was ended meanwhile
 }
 
 // describe returns the window that was found, with its start.

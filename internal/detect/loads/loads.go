@@ -106,6 +106,7 @@ type transfer struct {
 	key       string
 	files     []*file
 	parts     int
+	ahead     float64  // bytes that its files' positions were at in the job's first look
 	open      interval // in which the first file was opened
 	began     interval // in which the first byte moved, if it was later
 	moved     bool
@@ -163,11 +164,18 @@ func (d *Detector) Look(f *detect.Facts) []detect.Found {
 // Close implements detect.Detector.
 func (d *Detector) Close(f *detect.Facts) []detect.Found {
 	d.out = nil
-	for _, one := range d.files {
-		d.endHandles(one, f)
+	if !f.Stopping { // the files stay open otherwise
+		for _, one := range d.files {
+			d.endHandles(one, f)
+		}
 	}
 	d.finishReads(f, true)
 	d.finishWrites(f, true)
+	if f.Stopping {
+		for _, p := range d.pending {
+			p.found.Unfinished = true
+		}
+	}
 	d.resolve(f, true)
 	return d.out
 }
@@ -244,6 +252,11 @@ func isWeights(name string, size int64) bool {
 	return modelfile.Is(name) && size >= minSize
 }
 
+// isMapped reports whether a file of a look is a mapped blob with weights: vocabularies are read, and not mapped.
+func isMapped(x *detect.File) bool {
+	return x.Mapped > 0 && x.Size >= minSize && modelfile.IsBlob(x.Path)
+}
+
 // learn takes over which files are open or mapped.
 func (d *Detector) learn(f *detect.Facts) {
 	for _, one := range d.files {
@@ -264,7 +277,7 @@ func (d *Detector) learn(f *detect.Facts) {
 			continue
 		}
 		partial := modelfile.IsPartial(x.Path)
-		if !partial && !isWeights(x.Path, x.Size) && (!x.Write || !modelfile.Is(x.Path) && !modelfile.IsBlob(x.Path)) {
+		if !partial && !isWeights(x.Path, x.Size) && !isMapped(x) && d.files[x.Path] == nil && (!x.Write || !modelfile.Is(x.Path) && !modelfile.IsBlob(x.Path)) {
 			continue
 		}
 		one := d.file(x.Path)
@@ -337,6 +350,9 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 			for i := range f.Processes {
 				if p := &f.Processes[i]; p.PID == x.PID {
 					one.since.start = min(max(one.since.start, p.Started), f.At)
+					if !d.looked && p.Started > 0 { // it may have been opened before the job was followed
+						one.since.start = min(p.Started, f.Last)
+					}
 				}
 			}
 		}
@@ -398,7 +414,7 @@ func (d *Detector) again(one *file, f *detect.Facts) {
 	if t == nil || t.covered() < whole*t.size() {
 		return
 	}
-	d.endRead(t, f, true)
+	d.endRead(t, f, true, false)
 	one.since, one.done = interval{f.Last, f.At}, false
 }
 

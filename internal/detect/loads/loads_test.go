@@ -1,6 +1,7 @@
 package loads
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +126,87 @@ func TestNames(t *testing.T) {
 	} {
 		if got := modelOf(name); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// The job is followed when a part of its file has been read.
+func TestFollowedLate(t *testing.T) {
+	s := steady{500 * ms, 4500 * ms, 100 << 20, detect.ReadChars}
+	d := New("job")
+	var all []detect.Found
+	for last, at := 2*time.Second, 2500*ms; at < 20*time.Second; last, at = at, at+100*ms {
+		f := &detect.Facts{Job: "job", At: at, Last: last, Past: s, Listening: -1,
+			Processes: []detect.Process{{PID: 7, Started: 100 * ms}}}
+		if at < s.to {
+			f.Files = []detect.File{{PID: 7, FD: 3, Path: "/m/model.pt", Size: 400 << 20, Offset: int64(s.moved(at))}}
+		}
+		all = append(all, d.Look(f)...)
+	}
+	if len(all) != 1 {
+		t.Fatalf("got %+v, want one load", all)
+	}
+	if got := all[0]; (got.Start-s.from).Abs() > 300*ms || (got.End-s.to).Abs() > 300*ms {
+		t.Errorf("got %v to %v, want %v to %v", got.Start, got.End, s.from, s.to)
+	}
+}
+
+// A file that was read before the job was followed, and stays open, is no load.
+func TestOpenBefore(t *testing.T) {
+	s := steady{0, 0, 0, detect.ReadChars}
+	all := play(t, s, 40*time.Second, func(time.Duration) []detect.File {
+		return []detect.File{{PID: 7, FD: 3, Path: "/m/model.pt", Size: 400 << 20, Offset: 400 << 20}}
+	})
+	if len(all) != 0 {
+		t.Errorf("got %+v, want nothing", all)
+	}
+}
+
+// A load is going on, or its last byte was just read, when the agent stops or the job ends.
+func TestCloseWhileLoading(t *testing.T) {
+	s := steady{2 * time.Second, 6 * time.Second, 100 << 20, detect.ReadChars}
+	for name, c := range map[string]struct {
+		at             time.Duration
+		stopping, want bool
+	}{
+		"stop, reading":      {5 * time.Second, true, true},
+		"stop, pending":      {8500 * ms, true, true},
+		"job ended, reading": {5 * time.Second, false, true},
+		"job ended, pending": {8500 * ms, false, false},
+	} {
+		d := New("job")
+		last := time.Second
+		var f *detect.Facts
+		for at := last + 100*ms; at <= c.at; last, at = at, at+100*ms {
+			f = &detect.Facts{Job: "job", At: at, Last: last, Past: s, Listening: -1,
+				Processes: []detect.Process{{PID: 7}}}
+			if at > s.from && at < s.to {
+				f.Files = []detect.File{{PID: 7, FD: 3, Path: "/m/model.pt", Size: 400 << 20, Offset: int64(s.moved(at))}}
+			}
+			if early := d.Look(f); len(early) > 0 {
+				t.Fatalf("%s: got %+v before the end, want nothing", name, early)
+			}
+		}
+		end := &detect.Facts{Job: "job", At: c.at + 100*ms, Last: c.at, Past: s, Listening: -1, Stopping: c.stopping}
+		if all := d.Close(end); len(all) != 1 || all[0].Unfinished != c.want {
+			t.Errorf("%s: got %+v, want one load, unfinished: %v", name, all, c.want)
+		}
+	}
+}
+
+// A vocabulary is read. Weights of the same size in a cache of Hugging Face are mapped.
+func TestSmallBlob(t *testing.T) {
+	for mapped, want := range map[int64]int{0: 0, 12 << 20: 1} {
+		s := steady{5 * time.Second, 7 * time.Second, 6 << 20, detect.ReadBytes}
+		all := play(t, s, 40*time.Second, func(at time.Duration) []detect.File {
+			if at < s.from || at > s.to {
+				return nil
+			}
+			return []detect.File{{PID: 7, FD: -1, Path: "/hub/models--a--b/blobs/" + strings.Repeat("0a", 32),
+				Size: 12 << 20, Mapped: mapped}}
+		})
+		if len(all) != want {
+			t.Errorf("mapped %d: got %+v, want %d", mapped, all, want)
 		}
 	}
 }

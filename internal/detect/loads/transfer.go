@@ -47,6 +47,13 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 			share = moved[t] / sum
 		}
 		t.sums[0] += grew[0] * share
+		switch {
+		case !d.looked:
+			t.ahead = moved[t]
+		case t.ahead > 0 && moved[t] > 0 && f.At-t.open.end < late: // it goes on: this is no file that merely stays open
+			t.sums[0] += t.ahead
+			t.ahead = 0
+		}
 	}
 	for _, t := range maps {
 		for pid, bytes := range memory {
@@ -173,7 +180,7 @@ func hint(past detect.Past, q detect.Quantity) func(interval) (time.Duration, bo
 func (d *Detector) finishReads(f *detect.Facts, all bool) {
 	for _, t := range sorted(d.reads) {
 		if all || d.isRead(t, f) {
-			d.endRead(t, f, false)
+			d.endRead(t, f, false, all)
 		}
 	}
 }
@@ -212,7 +219,7 @@ func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
 }
 
 // endRead ends the reading of a model. What follows may belong to the load, if it is one.
-func (d *Detector) endRead(t *transfer, f *detect.Facts, again bool) {
+func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	delete(d.reads, t.key)
 	end, open := t.last, time.Duration(0)
 	var closed interval
@@ -242,6 +249,7 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again bool) {
 	found.Model = clean(modelOf(t.files[0].path))
 	found.Start, found.StartOpen, found.End, found.EndOpen = begin, openBegin, end, open
 	found.Confidence = certain
+	found.Unfinished = ending && share < whole
 	if loaded := t.downloaded(begin); loaded.end > loaded.start {
 		found.Start = loaded.start
 		found.Phases = append(found.Phases, detect.Phase{

@@ -116,10 +116,10 @@ func (l *Looker) Run(ctx context.Context) {
 	}
 }
 
-// Close ends all jobs.
+// Close reports what is going on in all jobs as unfinished. Run must have returned.
 func (l *Looker) Close() {
 	for id, j := range l.jobs {
-		l.end(id, j)
+		l.end(id, j, true)
 	}
 }
 
@@ -164,7 +164,7 @@ func (l *Looker) Look() time.Duration {
 	}
 	for id, j := range l.jobs {
 		if !j.present {
-			l.end(id, j)
+			l.end(id, j, false)
 		}
 	}
 	if busy > 0 {
@@ -182,12 +182,13 @@ func (l *Looker) begin(look *sampling.JobLook) *job {
 	return j
 }
 
-// end reports what the end of a job ends.
-func (l *Looker) end(id string, j *job) {
+// end reports what the end of a job, or that of the agent, ends.
+func (l *Looker) end(id string, j *job, stopping bool) {
 	delete(l.jobs, id)
 	j.facts.Job, j.facts.Last, j.facts.At = id, j.last, l.config.Now()
 	j.facts.Processes, j.facts.Files, j.facts.Events, j.facts.Listening = nil, nil, nil, -1
 	j.facts.Past = past{l.config.Readings.History(), id, j.look.GPUs}
+	j.facts.Stopping = stopping
 	for _, d := range j.detectors {
 		if found := d.Close(&j.facts); len(found) > 0 {
 			l.config.Found(found)
