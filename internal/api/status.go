@@ -16,6 +16,7 @@ type Status struct {
 	LateReadings uint64        `json:"late_readings"`
 	Panics       uint64        `json:"panics"`
 	WindowsOpen  int           `json:"windows_open"`
+	WindowsLeft  uint64        `json:"windows_left"` // detected ones that were too many
 	GPUs         []StatusGPU   `json:"gpus"`
 	Disks        []string      `json:"disks"` // without partitions and disks that are stacked on others
 	Rights       StatusRights  `json:"rights"`
@@ -55,6 +56,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 		LateReadings: s.monitor.Late(),
 		Panics:       sample.Panics(),
 		WindowsOpen:  s.monitor.Windows.Open(),
+		WindowsLeft:  s.monitor.Windows.DetectedLeft(),
 		GPUs:         []StatusGPU{},
 		Disks:        []string{},
 		Rights:       StatusRights{Scheduler: rights.Scheduler, OtherUsers: rights.OtherUsers},
