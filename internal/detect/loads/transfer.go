@@ -52,6 +52,10 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 			t.ahead = moved[t]
 		case t.ahead > 0 && moved[t] > 0 && f.At-t.open.end < late: // it goes on: this is no file that merely stays open
 			t.sums[0] += t.ahead
+			t.bytes += t.ahead
+			for i := range t.points { // they were after it
+				t.points[i].bytes += t.ahead
+			}
 			t.ahead = 0
 		}
 	}
