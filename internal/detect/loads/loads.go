@@ -150,9 +150,10 @@ func (d *Detector) Look(f *detect.Facts) []detect.Found {
 	d.learn(f)
 	d.devices(f)
 	d.progress(f, grew, mapped)
-	d.finishReads(f, false)
-	d.finishWrites(f, false)
-	d.resolve(f, false)
+	over := d.looked && len(f.Processes) == 0 // the job has ended, and is still listed: nothing follows any more
+	d.finishReads(f, over)
+	d.finishWrites(f, over)
+	d.resolve(f, over)
 	d.forget(f.At)
 	if f.Listening >= 0 {
 		d.listens = f.Listening

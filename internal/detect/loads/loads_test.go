@@ -212,3 +212,26 @@ func TestSmallBlob(t *testing.T) {
 		}
 	}
 }
+
+// A job with a GPU may become a server, but not after its processes have ended: it is still listed for a while.
+func TestJobEnded(t *testing.T) {
+	s := steady{2 * time.Second, 6 * time.Second, 100 << 20, detect.ReadChars}
+	d := New("job")
+	var all []detect.Found
+	for last, at := time.Second, 1100*ms; at < 40*time.Second; last, at = at, at+100*ms {
+		if at > 9*time.Second {
+			at += 10 * time.Second // of an idle job
+		}
+		f := &detect.Facts{Job: "job", At: at, Last: last, Past: s, HasGPU: true}
+		if at < 9*time.Second {
+			f.Processes = []detect.Process{{PID: 7}}
+		}
+		if at > s.from && at < s.to {
+			f.Files = []detect.File{{PID: 7, FD: 3, Path: "/m/model.pt", Size: 400 << 20, Offset: int64(s.moved(at))}}
+		}
+		all = append(all, d.Look(f)...)
+	}
+	if len(all) != 1 || all[0].Unfinished || (all[0].End-s.to).Abs() > 300*ms {
+		t.Errorf("got %+v, want one load that ended at %v", all, s.to)
+	}
+}
