@@ -173,8 +173,8 @@ func (m *Monitor) followJobs(ctx context.Context) {
 	}
 }
 
-// EndDetected stops the detection of windows, and reports those that are going on as unfinished. It is for a client that
-// takes detected windows, before that is closed.
+// EndDetected stops the detection of windows, and reports those that are going on as unfinished. It is for a client
+// that takes detected windows, before that is closed.
 func (m *Monitor) EndDetected() {
 	if m.stopLooking == nil {
 		return

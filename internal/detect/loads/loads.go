@@ -278,7 +278,8 @@ func (d *Detector) learn(f *detect.Facts) {
 			continue
 		}
 		partial := modelfile.IsPartial(x.Path)
-		if !partial && !isWeights(x.Path, x.Size) && !isMapped(x) && d.files[x.Path] == nil && (!x.Write || !modelfile.Is(x.Path) && !modelfile.IsBlob(x.Path)) {
+		known := partial || isWeights(x.Path, x.Size) || isMapped(x) || d.files[x.Path] != nil
+		if !known && (!x.Write || !modelfile.Is(x.Path) && !modelfile.IsBlob(x.Path)) {
 			continue
 		}
 		one := d.file(x.Path)

@@ -39,8 +39,8 @@ func Is(name string) bool {
 	return slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
 }
 
-// IsBlob reports whether a path is of a file that a store of models keeps under the SHA-256 of its content: in a cache of
-// Hugging Face, where links of a snapshot lead to, or in a folder of blobs with names such as sha256-HASH. Vocabularies
+// IsBlob reports whether a path is of a file that a store of models keeps under the SHA-256 of its content: in a cache
+// of Hugging Face, where links of a snapshot lead to, or in a folder of blobs with names such as sha256-HASH. Vocabularies
 // of over 10 MB are there, too. Caches of data sets have such folders, and do not count.
 func IsBlob(name string) bool {
 	dir, base := filepath.Split(name)
