@@ -40,8 +40,8 @@ func Is(name string) bool {
 }
 
 // IsBlob reports whether a path is of a file that a store of models keeps under the SHA-256 of its content: in a cache
-// of Hugging Face, where links of a snapshot lead to, or in a folder of blobs with names such as sha256-HASH. Vocabularies
-// of over 10 MB are there, too. Caches of data sets have such folders, and do not count.
+// of Hugging Face, where links of a snapshot lead to, or in a folder of blobs with names such as sha256-HASH.
+// Vocabularies of over 10 MB are there, too. Caches of data sets have such folders, and do not count.
 func IsBlob(name string) bool {
 	dir, base := filepath.Split(name)
 	hash, named := strings.CutPrefix(base, "sha256-")
