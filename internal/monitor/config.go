@@ -83,7 +83,7 @@ type Journal = sampling.Journal
 func NewConfig(s config.Sampling) Config {
 	follow := s.Schedule != config.Off && WithSchedule()
 	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow, Latency: s.Latency != config.Off,
-		Jobs: s.Jobs != config.Off, Detect: s.Detect != config.Off, Cgroups: s.Cgroups, PodResources: s.PodResources}
+		Jobs: s.Jobs != config.Off, Detect: s.Detect == config.Auto, Cgroups: s.Cgroups, PodResources: s.PodResources}
 }
 
 // WithSchedule reports whether the environment lets the scheduler be used.

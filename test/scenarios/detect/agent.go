@@ -67,7 +67,11 @@ type found struct {
 // startAgent starts an agent that sees the GPUs of a folder.
 func (o *options) startAgent(ctx context.Context, folder string) (*agent, error) {
 	// It outlives an interrupt, because its windows are read after that.
-	a := &agent{command: exec.CommandContext(context.WithoutCancel(ctx), o.stallspan, "agent")}
+	settings := filepath.Join(folder, "agent.yaml")
+	if err := os.WriteFile(settings, []byte("sampling:\n  detect: auto\n"), 0o600); err != nil {
+		return nil, err
+	}
+	a := &agent{command: exec.CommandContext(context.WithoutCancel(ctx), o.stallspan, "agent", "--config", settings)}
 	socket := filepath.Join(folder, "agent.sock")
 	a.command.Env = append(os.Environ(), "STALLSPAN_SOCKET="+socket, "LD_LIBRARY_PATH="+o.library,
 		"FAKENVML_FILE="+filepath.Join(folder, gpuFolder, "gpus.txt"), "XDG_STATE_HOME="+filepath.Join(folder, "state"))
