@@ -64,8 +64,7 @@ func (g *Registry) detect(f *detect.Found) {
 		g.detected.left.Add(1)
 		return
 	}
-	o := &openWindow{Window: g.describe(f), client: g.detected.client.Load()}
-	o.Client = client
+	o := &openWindow{Window: g.describe(f, client), client: g.detected.client.Load()}
 	at := func(mono time.Duration) sampling.Moment { return sampling.Moment{At: g.config.Readings.StampOf(mono)} }
 	start := at(o.Start.Mono)
 	if value, known := g.config.Jobs.Environment(f.PID, "TRACEPARENT"); known {
@@ -87,10 +86,10 @@ func (g *Registry) detect(f *detect.Found) {
 	_, _ = g.EndSoon(o.ID, at(f.End), f.Unfinished) // ErrUnknown: it was ended meanwhile
 }
 
-// describe returns the window that was found, with its start.
-func (g *Registry) describe(f *detect.Found) window.Window {
+// describe returns the window of a client that was found, with its start.
+func (g *Registry) describe(f *detect.Found, client string) window.Window {
 	w := window.Window{
-		ID: NewID(), Kind: f.Kind, Name: f.Name, Model: f.Model, Path: f.Path, Epoch: f.Epoch, HasEpoch: f.HasEpoch,
+		ID: NewID(), Client: client, Kind: f.Kind, Name: f.Name, Model: f.Model, Path: f.Path, Epoch: f.Epoch, HasEpoch: f.HasEpoch,
 		Source: window.Detected, Job: f.Job, PID: f.PID, Confidence: f.Confidence, Open: f.StartOpen + f.EndOpen,
 	}
 	w.Start.Mono = f.Start

@@ -56,7 +56,8 @@ func (r *Readings) Looks(list []JobLook) []JobLook {
 		for k := range list {
 			if list[k].ID == p.Job {
 				list[k].Processes = append(list[k].Processes, *p)
-				if slices.ContainsFunc(latest.GPUs.GPUProcesses, func(h sample.GPUProcess) bool { return h.PID == p.PID }) {
+				holds := func(h sample.GPUProcess) bool { return h.PID == p.PID }
+				if !p.Feeder && slices.ContainsFunc(latest.GPUs.GPUProcesses, holds) {
 					list[k].Drivers = append(list[k].Drivers, p.PID)
 				}
 				break

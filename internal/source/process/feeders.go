@@ -34,11 +34,15 @@ const (
 	// feederAge is how long a feeder ran if it began before it fed the job: a search is a second late at most.
 	feederAge = 2 * time.Second
 	// While a search finds nothing new, the next one waits twice as long, from minSearch to maxSearch. All together take
-	// 1/searchShare of the time at most, but one for a pipe that is new waits for soonSearch at most.
+	// 1/searchShare of the time at most, but one for a pipe that is new waits for soonSearch at most. One that takes longer
+	// than longSearch stops, because all readings wait for it, and goes on later.
 	minSearch   = time.Second
 	maxSearch   = time.Minute
 	searchShare = 100
 	soonSearch  = 2 * time.Second
+	longSearch  = 20 * time.Millisecond
+	// askedFor is how long a job that waits for its search comes before those that were searched later.
+	askedFor = 5 * time.Second
 )
 
 // end is an end of a pipe that a process has open.
@@ -105,6 +109,9 @@ func (p *pipes) fedBy(open []end) bool {
 type feeding struct {
 	due   time.Duration // Stamp.Mono of the next search
 	wait  time.Duration // before that
+	last  time.Duration // Stamp.Mono of the last search
+	asked time.Duration // and of when the next one was due, but not its turn; 0 if it was not
+	after int           // the process at which the last search stopped; 0 if it looked at all
 	unfed []uint64      // pipes for which the last search had no process
 	left  counts        // of feeders that have ended or left, without an heir; part of job.left
 }
@@ -125,7 +132,7 @@ func (j *job) findFeeders(s *Source, now time.Duration) bool {
 	p, unfed := j.trace(s, now)
 	left := j.dropFeeders(s, home != nil, now)
 	if home == nil || len(p.from) == 0 {
-		j.feeding = feeding{left: j.feeding.left}
+		j.feeding = feeding{left: j.feeding.left, last: j.feeding.last}
 		return left
 	}
 	f := &j.feeding
@@ -136,20 +143,35 @@ func (j *job) findFeeders(s *Source, now time.Duration) bool {
 	if f.wait == 0 {
 		rest = min(rest, soonSearch)
 	}
-	if now < f.due || s.searched != 0 && now < s.searched+rest {
+	if now < f.due {
+		return left
+	}
+	if s.searched != 0 && now < s.searched+rest || s.waitsLonger(j, now) {
+		f.asked = now
 		return left
 	}
 	began := time.Now()
 	before := len(j.members)
-	j.search(s, p, home)
+	j.search(s, p, home, began.Add(longSearch))
 	s.searched, s.searchTime = now, time.Since(began)
-	f.wait = min(max(2*f.wait, minSearch), maxSearch)
-	f.due = now + f.wait
+	f.last, f.asked = now, 0
+	if f.after == 0 {
+		f.wait = min(max(2*f.wait, minSearch), maxSearch)
+		f.due = now + f.wait
+	}
 	_, f.unfed = j.trace(s, now)
 	if len(j.members) > before {
 		j.sortMembers()
 	}
 	return left || len(j.members) > before
+}
+
+// waitsLonger reports whether another job has waited for longer for its search.
+func (s *Source) waitsLonger(than *job, now time.Duration) bool {
+	return slices.ContainsFunc(s.jobs, func(j *job) bool {
+		f := &j.feeding
+		return j != than && f.asked > 0 && now-f.asked < askedFor && f.last < than.feeding.last
+	})
 }
 
 // trace follows the pipes from the job's own processes to its feeders. It returns the pipes, and those to which no
@@ -267,15 +289,15 @@ type outsider struct {
 	open []end
 }
 
-// search adds the processes that write to pipes, directly or through others.
-func (j *job) search(s *Source, p pipes, home *member) {
+// search adds the processes that write to pipes, directly or through others. It stops at a time; the next one goes on.
+func (j *job) search(s *Source, p pipes, home *member, stop time.Time) {
 	room := maxFeeders
 	for _, m := range j.members {
 		if m.feeds {
 			room--
 		}
 	}
-	all := j.outsiders(s, home)
+	all := j.outsiders(s, home, stop)
 	for range maxFeeders {
 		found := false
 		all = slices.DeleteFunc(all, func(o outsider) bool {
@@ -309,18 +331,26 @@ func (j *job) admitFeeder(s *Source, o outsider) {
 	j.members = append(j.members, m)
 }
 
-// outsiders returns the processes with ends of pipes that are not of the job and may feed it.
-func (j *job) outsiders(s *Source, home *member) (list []outsider) {
+// outsiders returns the processes with ends of pipes that are not of the job and may feed it, from where the last search
+// stopped.
+func (j *job) outsiders(s *Source, home *member, stop time.Time) (list []outsider) {
+	from := j.feeding.after
+	j.feeding.after = 0
 	of, ok := s.standing(home.pid)
 	if !ok {
 		return nil
 	}
 	above := j.above(s)
 	names, _ := kernfile.Names(s.proc, maxHostProcesses)
+	looked := 0
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || above[pid] || j.byPID[pid] != nil {
+		if err != nil || pid <= from || above[pid] || j.byPID[pid] != nil {
 			continue
+		}
+		if looked++; looked > 1 && time.Now().After(stop) {
+			j.feeding.after = pid - 1 // the kernel lists processes by number
+			return list
 		}
 		start, ok := s.mayFeed(pid, of)
 		if !ok {

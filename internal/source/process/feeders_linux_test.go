@@ -347,6 +347,49 @@ func TestFeederOfAnotherUser(t *testing.T) {
 	})
 }
 
+// A search that has to stop goes on where it stopped, and finds a feeder of a feeder.
+func TestSearchGoesOn(t *testing.T) {
+	l := startLine(t, `is tar sleep 60 | is cat sleep 61 | is train sleep 62; true`, syscall.SysProcAttr{})
+	s := l.follow(l.pid("train"))
+	want := []int{l.pid("tar"), l.pid("cat")}
+	j := s.jobs[0]
+	var found []int
+	for calls := 1; ; calls++ {
+		for _, o := range j.outsiders(s, j.oldest(), time.Time{}) {
+			found = append(found, o.PID)
+		}
+		if j.feeding.after == 0 {
+			if calls < 2 {
+				t.Errorf("got %d call, want that it stopped in between", calls)
+			}
+			break
+		}
+		if calls > maxHostProcesses {
+			t.Fatalf("got %d calls, want an end", calls)
+		}
+	}
+	for _, pid := range want {
+		if n := len(slices.DeleteFunc(slices.Clone(found), func(p int) bool { return p != pid })); n != 1 {
+			t.Errorf("got process %d %d times in %v, want once", pid, n, found)
+		}
+	}
+}
+
+// The job that was searched longest ago comes first.
+func TestSearchesTakeTurns(t *testing.T) {
+	s := &Source{}
+	first, second := &job{id: "first"}, &job{id: "second"}
+	s.jobs = []*job{first, second}
+	first.feeding.last = time.Minute
+	second.feeding.last, second.feeding.asked = time.Second, time.Minute
+	if now := time.Minute + time.Second; !s.waitsLonger(first, now) || s.waitsLonger(second, now) {
+		t.Error("got that the second does not come first, want that it does")
+	}
+	if s.waitsLonger(first, 2*time.Minute) {
+		t.Error("got that a job comes first that asks no longer, want that it does not")
+	}
+}
+
 // A search, on this machine, for a job that reads a pipe.
 func BenchmarkSearchForFeeders(b *testing.B) {
 	l := startLine(b, `is feeder sleep 600 | is train sleep 600; true`, syscall.SysProcAttr{})
@@ -364,7 +407,7 @@ func BenchmarkSearchForFeeders(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		j.outsiders(s, j.oldest())
+		j.outsiders(s, j.oldest(), time.Now().Add(time.Hour))
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(processes), "us/process")
 }

@@ -113,6 +113,7 @@ func fileIn(folder kernfile.Brief, name string) (f File, ok bool) {
 	}
 	f.FD, _ = strconv.Atoi(name)
 	f.Device, f.Inode, f.Size = unix.Mkdev(at.Dev_major, at.Dev_minor), at.Ino, int64(at.Size)
+	f.Size = min(f.Size, 1<<50) // as mappings; a file may claim any size
 	f.Offset, f.Write = parsePosition(text)
 	return f, true
 }
@@ -124,7 +125,7 @@ func parsePosition(text []byte) (offset int64, write bool) {
 		value = bytes.TrimSpace(value)
 		switch string(name) {
 		case "pos":
-			if n, ok := kernfile.ParseUint(value); ok && n < 1<<62 {
+			if n, ok := kernfile.ParseUint(value); ok && n <= 1<<50 {
 				offset = int64(n)
 			}
 		case "flags":

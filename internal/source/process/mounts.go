@@ -86,7 +86,7 @@ func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sa
 			continue
 		}
 		if s.connections.isSocket(*f) {
-			s.connections.want(j, f.Inode, !m.seenFDs && m.start < j.added)
+			s.connections.want(j, f.Inode, !m.seenFDs && (m.start < j.added || m.joined))
 		} else if at, found := ms.find(f.Mount, m); found && hasData(&at) {
 			seen[f.Mount] = at
 		}
