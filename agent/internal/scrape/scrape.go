@@ -88,25 +88,33 @@ func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 func withJobs(all []metricdata.Metrics, jobs []emit.JobMetrics) []metricdata.Metrics {
 	for _, job := range jobs {
 		for _, m := range job.Metrics.Metrics {
-			of, ok := m.Data.(metricdata.Sum[float64])
-			if !ok {
-				continue
-			}
-			for i := range of.DataPoints {
-				p := &of.DataPoints[i]
-				p.Attributes = attribute.NewSet(append(job.Attributes[:len(job.Attributes):len(job.Attributes)],
-					p.Attributes.ToSlice()...)...)
-			}
-			i := slices.IndexFunc(all, func(x metricdata.Metrics) bool { return x.Name == m.Name })
-			if i < 0 {
-				m.Data = of
-				all = append(all, m)
-				continue
-			}
-			sum, _ := all[i].Data.(metricdata.Sum[float64])
-			sum.DataPoints = append(sum.DataPoints, of.DataPoints...)
-			all[i].Data = sum
+			switch of := m.Data.(type) {
+			case metricdata.Sum[float64]:
+				all = withJob(all, m, of, job.Attributes)
+			case metricdata.Sum[int64]:
+				all = withJob(all, m, of, job.Attributes)
+			} // latencies would be too many series (ADR 0057)
 		}
 	}
+	return all
+}
+
+// withJob adds the points of one metric of a job.
+func withJob[N int64 | float64](all []metricdata.Metrics, m metricdata.Metrics, of metricdata.Sum[N],
+	attributes []attribute.KeyValue,
+) []metricdata.Metrics {
+	for i := range of.DataPoints {
+		p := &of.DataPoints[i]
+		p.Attributes = attribute.NewSet(append(attributes[:len(attributes):len(attributes)],
+			p.Attributes.ToSlice()...)...)
+	}
+	i := slices.IndexFunc(all, func(x metricdata.Metrics) bool { return x.Name == m.Name })
+	if i < 0 {
+		m.Data = of
+		return append(all, m)
+	}
+	sum, _ := all[i].Data.(metricdata.Sum[N])
+	sum.DataPoints = append(sum.DataPoints, of.DataPoints...)
+	all[i].Data = sum
 	return all
 }

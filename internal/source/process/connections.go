@@ -162,7 +162,12 @@ func (c *connections) leave(j *job) {
 	if c == nil {
 		return
 	}
-	c.open = slices.DeleteFunc(c.open, func(one *connection) bool { return one.job == j })
+	c.open = slices.DeleteFunc(c.open, func(one *connection) bool {
+		if one.job == j {
+			delete(c.inodes, one.Inode) // the program may be followed again
+		}
+		return one.job == j
+	})
 	c.peers = slices.DeleteFunc(c.peers, func(p *peer) bool { return p.job == j })
 	for inode, w := range c.wanted {
 		if w.job == j {
