@@ -33,15 +33,20 @@ func OpenFolderBrief(path string) (Brief, error) {
 // Close closes the folder.
 func (f Brief) Close() { closeBrief(f.fd) }
 
-// EachName calls yield for up to limit names in the folder. A name is valid during the call. The folders of a process
-// in /proc fill a buffer (proc_readfd_common in fs/proc/fd.c): where there is room left, nothing follows. Call it once.
+// EachName calls yield for up to limit names in the folder. A name is valid during the call. Call it once. Where a
+// buffer has room left, more may follow: the kernel stops at a signal (filldir64 in fs/readdir.c), such as Go's own.
 func (f Brief) EachName(limit int, yield func(name []byte)) error {
-	const head, longest = 19, 24 + 256 // of struct linux_dirent64
+	const head = 19 // of struct linux_dirent64
 	var buf [folderText]byte
 	for {
 		n, _, errno := unix.RawSyscall(unix.SYS_GETDENTS64, uintptr(f.fd), uintptr(unsafe.Pointer(&buf[0])), folderText)
-		if errno != 0 {
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno != 0:
 			return &os.PathError{Op: "read", Path: f.path, Err: errno}
+		case n == 0:
+			return nil
 		}
 		for rest := buf[:n]; len(rest) > head; {
 			length := int(binary.NativeEndian.Uint16(rest[16:]))
@@ -59,9 +64,6 @@ func (f Brief) EachName(limit int, yield func(name []byte)) error {
 				return nil
 			}
 			yield(name)
-		}
-		if n+longest <= folderText {
-			return nil
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package kernfile
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -100,5 +103,40 @@ func TestBriefFolderLimits(t *testing.T) {
 	}
 	if _, err := ReadPieceBrief(path+"-", make([]byte, 4)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of no file: got %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+// Signals of Go's runtime interrupt the reading of a folder, and leave out no name.
+func TestBriefFolderWithSignals(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	for range 300 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for ctx.Err() == nil {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGURG)
+		}
+	})
+	defer sender.Wait()
+	defer stop()
+	for range 500 {
+		folder, err := OpenFolderBrief("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := 0
+		err = folder.EachName(10_000, func([]byte) { names++ })
+		folder.Close()
+		if err != nil || names < 300 {
+			t.Fatalf("got %d names, %v, want 300 and more", names, err)
+		}
 	}
 }
