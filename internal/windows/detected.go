@@ -89,8 +89,9 @@ func (g *Registry) detect(f *detect.Found) {
 // describe returns the window of a client that was found, with its start.
 func (g *Registry) describe(f *detect.Found, client string) window.Window {
 	w := window.Window{
-		ID: NewID(), Client: client, Kind: f.Kind, Name: f.Name, Model: f.Model, Path: f.Path, Epoch: f.Epoch, HasEpoch: f.HasEpoch,
-		Source: window.Detected, Job: f.Job, PID: f.PID, Confidence: f.Confidence, Open: f.StartOpen + f.EndOpen,
+		ID: NewID(), Client: client, Kind: f.Kind, Name: f.Name, Model: f.Model, Path: f.Path,
+		Epoch: f.Epoch, HasEpoch: f.HasEpoch, Source: window.Detected, Job: f.Job, PID: f.PID, Confidence: f.Confidence,
+		Open: f.StartOpen + f.EndOpen,
 	}
 	w.Start.Mono = f.Start
 	since, name, followed := g.config.Readings.Followed(f.Job)

@@ -34,15 +34,15 @@ const (
 	// feederAge is how long a feeder ran if it began before it fed the job: a search is a second late at most.
 	feederAge = 2 * time.Second
 	// While a search finds nothing new, the next one waits twice as long, from minSearch to maxSearch. All together take
-	// 1/searchShare of the time at most, but one for a pipe that is new waits for soonSearch at most. One that takes longer
-	// than longSearch stops, because all readings wait for it, and goes on later.
+	// 1/searchShare of the time at most, but one for a pipe that is new waits for soonSearch at most. One that takes
+	// longer than longSearch stops, because all readings wait for it, and goes on later.
 	minSearch   = time.Second
 	maxSearch   = time.Minute
 	searchShare = 100
 	soonSearch  = 2 * time.Second
 	longSearch  = 20 * time.Millisecond
-	// askedFor is how long a job that waits for its search comes before those that were searched later.
-	askedFor = 5 * time.Second
+	// turnFor is how long a job that waits for its search comes before those that were searched later.
+	turnFor = 5 * time.Second
 )
 
 // end is an end of a pipe that a process has open.
@@ -107,13 +107,13 @@ func (p *pipes) fedBy(open []end) bool {
 
 // feeding is what a job knows of its feeders.
 type feeding struct {
-	due   time.Duration // Stamp.Mono of the next search
-	wait  time.Duration // before that
-	last  time.Duration // Stamp.Mono of the last search
-	asked time.Duration // and of when the next one was due, but not its turn; 0 if it was not
-	after int           // the process at which the last search stopped; 0 if it looked at all
-	unfed []uint64      // pipes for which the last search had no process
-	left  counts        // of feeders that have ended or left, without an heir; part of job.left
+	due     time.Duration // Stamp.Mono of the next search
+	wait    time.Duration // before that
+	last    time.Duration // Stamp.Mono of the last search
+	refused time.Duration // and of when the next one was due, but not its turn; 0 if it was not
+	after   int           // the process at which the last search stopped; 0 if it looked at all
+	unfed   []uint64      // pipes for which the last search had no process
+	left    counts        // of feeders that have ended or left, without an heir; part of job.left
 }
 
 // feeds makes a new member one that feeds the job.
@@ -147,14 +147,14 @@ func (j *job) findFeeders(s *Source, now time.Duration) bool {
 		return left
 	}
 	if s.searched != 0 && now < s.searched+rest || s.waitsLonger(j, now) {
-		f.asked = now
+		f.refused = now
 		return left
 	}
 	began := time.Now()
 	before := len(j.members)
 	j.search(s, p, home, began.Add(longSearch))
 	s.searched, s.searchTime = now, time.Since(began)
-	f.last, f.asked = now, 0
+	f.last, f.refused = now, 0
 	if f.after == 0 {
 		f.wait = min(max(2*f.wait, minSearch), maxSearch)
 		f.due = now + f.wait
@@ -170,7 +170,7 @@ func (j *job) findFeeders(s *Source, now time.Duration) bool {
 func (s *Source) waitsLonger(than *job, now time.Duration) bool {
 	return slices.ContainsFunc(s.jobs, func(j *job) bool {
 		f := &j.feeding
-		return j != than && f.asked > 0 && now-f.asked < askedFor && f.last < than.feeding.last
+		return j != than && f.refused > 0 && now-f.refused < turnFor && f.last < than.feeding.last
 	})
 }
 
@@ -331,8 +331,8 @@ func (j *job) admitFeeder(s *Source, o outsider) {
 	j.members = append(j.members, m)
 }
 
-// outsiders returns the processes with ends of pipes that are not of the job and may feed it, from where the last search
-// stopped.
+// outsiders returns the processes with ends of pipes that are not of the job and may feed it, from where the last
+// search stopped.
 func (j *job) outsiders(s *Source, home *member, stop time.Time) (list []outsider) {
 	from := j.feeding.after
 	j.feeding.after = 0

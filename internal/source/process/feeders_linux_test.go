@@ -381,7 +381,7 @@ func TestSearchesTakeTurns(t *testing.T) {
 	first, second := &job{id: "first"}, &job{id: "second"}
 	s.jobs = []*job{first, second}
 	first.feeding.last = time.Minute
-	second.feeding.last, second.feeding.asked = time.Second, time.Minute
+	second.feeding.last, second.feeding.refused = time.Second, time.Minute
 	if now := time.Minute + time.Second; !s.waitsLonger(first, now) || s.waitsLonger(second, now) {
 		t.Error("got that the second does not come first, want that it does")
 	}
