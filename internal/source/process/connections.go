@@ -114,7 +114,7 @@ func (c *connections) hear(jobs []*job) {
 
 // learn reports whether a change is of a connection that counts.
 func (c *connections) learn(j *job, change *tcp.Change) bool {
-	if i := slices.IndexFunc(c.open, func(one *connection) bool { return one.Cookie == change.Socket.Cookie }); i >= 0 {
+	if i := c.find(&change.Socket); i >= 0 {
 		one := c.open[i]
 		one.peer.add(&change.Socket, &one.Socket)
 		change.Socket.Inode = one.Inode
@@ -128,18 +128,32 @@ func (c *connections) learn(j *job, change *tcp.Change) bool {
 	if !change.Closed && len(c.open) >= maxConnections {
 		return false // it counts when it is closed
 	}
-	p := c.peerOf(j, &change.Socket, false)
-	if p == nil {
+	one := c.begin(j, &change.Socket, &tcp.Socket{}, false)
+	if one == nil {
 		return false
 	}
-	p.Opened++
-	p.add(&change.Socket, &tcp.Socket{})
 	if !change.Closed {
-		c.open = append(c.open, &connection{
-			Socket: change.Socket, job: j, peer: p, known: true, foreign: c.space == 0 || change.Space != c.space,
-		})
+		one.known, one.foreign = true, c.space == 0 || change.Space != c.space
+		c.open = append(c.open, one)
 	}
 	return true
+}
+
+// find returns the place of an open connection in the list; -1 for one that is not known.
+func (c *connections) find(s *tcp.Socket) int {
+	return slices.IndexFunc(c.open, func(one *connection) bool { return one.Cookie == s.Cookie })
+}
+
+// begin counts a connection of a job that was not known, with what it moved since an earlier reading. It returns nil if
+// there is no room for its peer.
+func (c *connections) begin(j *job, s, was *tcp.Socket, accepted bool) *connection {
+	p := c.peerOf(j, s, accepted)
+	if p == nil {
+		return nil
+	}
+	p.Opened++
+	p.add(s, was)
+	return &connection{Socket: *s, job: j, peer: p}
 }
 
 // isSocket reports whether an open file is a socket.
@@ -260,20 +274,16 @@ func (c *connections) list(now time.Duration) error {
 		if len(c.open) >= maxConnections {
 			break
 		}
-		if slices.ContainsFunc(c.open, func(one *connection) bool { return one.Cookie == s.Cookie }) {
+		if c.find(s) >= 0 {
 			continue // by an Opener
-		}
-		p := c.peerOf(w.job, s, ports[s.Local.Port()])
-		if p == nil {
-			continue
 		}
 		var before tcp.Socket
 		if w.old {
 			before = *s
 		}
-		p.Opened++
-		p.add(s, &before)
-		c.open = append(c.open, &connection{Socket: *s, job: w.job, peer: p})
+		if one := c.begin(w.job, s, &before, ports[s.Local.Port()]); one != nil {
+			c.open = append(c.open, one)
+		}
 	}
 	for inode := range c.wanted {
 		c.inodes[inode] = true

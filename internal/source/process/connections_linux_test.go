@@ -83,42 +83,62 @@ func peersOf(t *testing.T, source *Source, fits func([]sample.Peer) bool) []samp
 	return nil
 }
 
+// asker is a Python program that fetches as many bytes as a line says.
+type asker struct {
+	*testing.T
+	process *os.Process
+	in      io.WriteCloser
+	answers *bufio.Reader // Python may write a line in two pieces
+}
+
+// askWith starts a program with the address of a server and further arguments, and waits until it is ready.
+func askWith(t *testing.T, program string, server net.Listener, more ...string) *asker {
+	t.Helper()
+	host, port, _ := net.SplitHostPort(server.Addr().String())
+	command := exec.Command("/usr/bin/python3", append([]string{"-c", program, host, port}, more...)...)
+	command.Stderr = os.Stderr
+	in, _ := command.StdinPipe()
+	out, _ := command.StdoutPipe()
+	if err := command.Start(); err != nil {
+		t.Skipf("python3 is missing: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = command.Wait()
+	})
+	a := &asker{t, command.Process, in, bufio.NewReader(out)}
+	a.wait()
+	return a
+}
+
+func (a *asker) wait() {
+	a.Helper()
+	if _, err := a.answers.ReadString('\n'); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// ask makes the program fetch n bytes.
+func (a *asker) ask(n int) {
+	a.Helper()
+	_, _ = io.WriteString(a.in, strconv.Itoa(n)+"\n")
+	a.wait()
+}
+
 func TestPeers(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		t.Run(network, func(t *testing.T) {
 			listener := serve(t, network, net.JoinHostPort(host, "0"))
-			_, port, _ := net.SplitHostPort(listener.Addr().String())
-			command := exec.Command("/usr/bin/python3", "-c", client, host, port)
-			command.Stderr = os.Stderr
-			in, _ := command.StdinPipe()
-			out, _ := command.StdoutPipe()
-			if err := command.Start(); err != nil {
-				t.Skipf("python3 is missing: %v", err)
-			}
-			defer func() {
-				_ = in.Close()
-				_ = command.Wait()
-			}()
-			answers := bufio.NewReader(out) // Python may write a line in two pieces
-			ask := func(n int) {
-				t.Helper()
-				_, _ = io.WriteString(in, strconv.Itoa(n)+"\n")
-				if _, err := answers.ReadString('\n'); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if _, err := answers.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
-			ask(50_000) // before the job is followed
+			program := askWith(t, client, listener)
+			program.ask(50_000) // before the job is followed
 			source := New("")
 			defer source.Close()
-			if err := source.Add("train", command.Process.Pid, Options{}); err != nil {
+			if err := source.Add("train", program.process.Pid, Options{}); err != nil {
 				t.Fatal(err)
 			}
 			peersOf(t, source, func(p []sample.Peer) bool { return len(p) == 1 })
-			ask(200_000)
-			ask(100_000)
+			program.ask(200_000)
+			program.ask(100_000)
 			got := peersOf(t, source, func(p []sample.Peer) bool { return p[0].Received >= 300_000 })[0]
 			want := sample.Peer{
 				Job: "train", Address: listener.Addr().String(), Received: 300_000, Sent: 16, Messages: 2, Opened: 1,
@@ -130,9 +150,9 @@ func TestPeers(t *testing.T) {
 			// A connection that is closed is counted; what it moved since the last reading is not.
 			before := got
 			for range 3 {
-				ask(-70_000)
+				program.ask(-70_000)
 			}
-			_ = in.Close()
+			_ = program.in.Close()
 			got = peersOf(t, source, func(p []sample.Peer) bool { return p[0].Closed >= 1 })[0]
 			if more := got.Received - before.Received; more > 210_000 || got.Connections != 0 {
 				t.Errorf("got %d more bytes on %d connections, want at most 210000 on none", more, got.Connections)

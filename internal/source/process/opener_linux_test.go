@@ -1,18 +1,11 @@
-package process_test
+package process
 
 import (
-	"bufio"
-	"io"
 	"net"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
@@ -34,84 +27,54 @@ for line in sys.stdin:
     print(got, flush=True)
 `
 
-// answer serves requests of 8 bytes with as many bytes as they say.
-func answer(listener net.Listener) {
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer func() { _ = conn.Close() }()
-			for request := make([]byte, 8); ; {
-				if _, err := io.ReadFull(conn, request); err != nil {
-					return
-				}
-				n, _ := strconv.Atoi(strings.TrimSpace(string(request)))
-				if _, err := conn.Write(make([]byte, n)); err != nil {
-					return
-				}
-			}
-		}()
+// followed is the program downloader, whose connections a source watches by the scheduler.
+type followed struct {
+	*asker
+	source *Source
+}
+
+// follow starts the program, and reads once before the scheduler follows it.
+func follow(t *testing.T, server net.Listener, more ...string) *followed {
+	t.Helper()
+	scheduler, err := schedule.New("")
+	if err != nil {
+		t.Skip(err)
 	}
+	t.Cleanup(func() { _ = scheduler.Close() })
+	f := &followed{askWith(t, downloader, server, more...), New("")}
+	t.Cleanup(f.source.Close)
+	f.source.Watch(scheduler)
+	f.source.WatchConnections(scheduler)
+	pid := f.process.Pid
+	if err := f.source.Add("fetch", pid, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	f.read()
+	if err := scheduler.Follow("fetch", []int{pid}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// read returns the peers of a reading.
+func (f *followed) read() []sample.Peer {
+	f.Helper()
+	s := sample.Sample{Edge: true}
+	if err := f.source.Read(&s); err != nil {
+		f.Fatal(err)
+	}
+	return s.Peers
 }
 
 // Connections that open and close between two readings are counted. The kernel counts the end of a stream as a byte.
 func TestShortConnections(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		t.Run(network, func(t *testing.T) {
-			scheduler, err := schedule.New("")
-			if err != nil {
-				t.Skip(err)
-			}
-			defer func() { _ = scheduler.Close() }()
-			listener, err := net.Listen(network, net.JoinHostPort(host, "0"))
-			if err != nil {
-				t.Skip(err)
-			}
-			defer func() { _ = listener.Close() }()
-			go answer(listener)
-			_, port, _ := net.SplitHostPort(listener.Addr().String())
-			command := exec.Command("/usr/bin/python3", "-c", downloader, host, port)
-			command.Stderr = os.Stderr
-			in, _ := command.StdinPipe()
-			out, _ := command.StdoutPipe()
-			if err := command.Start(); err != nil {
-				t.Skipf("python3 is missing: %v", err)
-			}
-			defer func() {
-				_ = in.Close()
-				_ = command.Wait()
-			}()
-			lines := bufio.NewReader(out)
-			if _, err := lines.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
-			source := process.New("")
-			defer source.Close()
-			source.Watch(scheduler)
-			source.WatchConnections(scheduler)
-			pid := command.Process.Pid
-			if err := source.Add("fetch", pid, process.Options{}); err != nil {
-				t.Fatal(err)
-			}
-			read := func() []sample.Peer {
-				s := sample.Sample{Edge: true}
-				if err := source.Read(&s); err != nil {
-					t.Fatal(err)
-				}
-				return s.Peers
-			}
-			read()
-			if err := scheduler.Follow("fetch", []int{pid}); err != nil {
-				t.Fatal(err)
-			}
+			listener := serve(t, network, net.JoinHostPort(host, "0"))
+			program := follow(t, listener)
 			const times, bytes = 50, 40_000
 			for range times {
-				_, _ = io.WriteString(in, strconv.Itoa(bytes)+"\n")
-				if _, err := lines.ReadString('\n'); err != nil {
-					t.Fatal(err)
-				}
+				program.ask(bytes)
 			}
 			want := sample.Peer{
 				Job: "fetch", Address: listener.Addr().String(),
@@ -119,7 +82,7 @@ func TestShortConnections(t *testing.T) {
 			}
 			var got sample.Peer
 			for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-				if peers := read(); len(peers) == 1 {
+				if peers := program.read(); len(peers) == 1 {
 					got = peers[0]
 				}
 				if got.Received >= want.Received && got.Connections == 0 {
@@ -139,62 +102,16 @@ func TestShortConnections(t *testing.T) {
 
 // A connection that is reported, listed and read again counts once.
 func TestLongConnection(t *testing.T) {
-	scheduler, err := schedule.New("")
-	if err != nil {
-		t.Skip(err)
-	}
-	defer func() { _ = scheduler.Close() }()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Skip(err)
-	}
-	defer func() { _ = listener.Close() }()
-	go answer(listener)
-	host, port, _ := net.SplitHostPort(listener.Addr().String())
-	command := exec.Command("/usr/bin/python3", "-c", downloader, host, port, "keep")
-	command.Stderr = os.Stderr
-	in, _ := command.StdinPipe()
-	out, _ := command.StdoutPipe()
-	if err := command.Start(); err != nil {
-		t.Skipf("python3 is missing: %v", err)
-	}
-	defer func() {
-		_ = in.Close()
-		_ = command.Wait()
-	}()
-	lines := bufio.NewReader(out)
-	if _, err := lines.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	source := process.New("")
-	defer source.Close()
-	source.Watch(scheduler)
-	source.WatchConnections(scheduler)
-	if err := source.Add("fetch", command.Process.Pid, process.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	listener := serve(t, "tcp4", "127.0.0.1:0")
+	program := follow(t, listener, "keep")
 	var got sample.Peer
-	read := func() {
-		s := sample.Sample{Edge: true}
-		if err := source.Read(&s); err != nil {
-			t.Fatal(err)
-		}
-		if len(s.Peers) > 0 {
-			got = s.Peers[0]
-		}
-	}
-	read()
-	if err := scheduler.Follow("fetch", []int{command.Process.Pid}); err != nil {
-		t.Fatal(err)
-	}
 	const times, bytes = 5, 40_000
 	for range times {
-		_, _ = io.WriteString(in, strconv.Itoa(bytes)+"\n")
-		if _, err := lines.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		program.ask(bytes)
 		for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			read()
+			if peers := program.read(); len(peers) > 0 {
+				got = peers[0]
+			}
 		}
 	}
 	want := sample.Peer{
