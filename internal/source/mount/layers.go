@@ -38,12 +38,7 @@ func (e *Entry) Upper() string {
 	if e.Type != "overlay" {
 		return ""
 	}
-	for option := range strings.SplitSeq(e.options, ",") {
-		if value, ok := strings.CutPrefix(option, "upperdir="); ok {
-			return unescape(value)
-		}
-	}
-	return ""
+	return unescape(e.Option("upperdir"))
 }
 
 // splitLayers splits at colons without a backslash. Two colons precede data-only layers.

@@ -31,7 +31,8 @@ func (e *Entry) HasOption(name string) bool {
 	return false
 }
 
-// Option returns the value of an option of the file system, such as user_id of FUSE; "" without it.
+// Option returns the value of an option of the file system, such as user_id of FUSE, as the kernel escapes it; ""
+// without it.
 func (e *Entry) Option(name string) string {
 	for option := range strings.SplitSeq(e.options, ",") {
 		if key, value, _ := strings.Cut(option, "="); key == name {
