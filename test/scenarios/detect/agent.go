@@ -66,11 +66,11 @@ type found struct {
 
 // startAgent starts an agent that sees the GPUs of a folder.
 func (o *options) startAgent(ctx context.Context, folder string) (*agent, error) {
-	// It outlives an interrupt, because its windows are read after that.
 	settings := filepath.Join(folder, "agent.yaml")
 	if err := os.WriteFile(settings, []byte("sampling:\n  detect: auto\n"), 0o600); err != nil {
 		return nil, err
 	}
+	// It outlives an interrupt, because its windows are read after that.
 	a := &agent{command: exec.CommandContext(context.WithoutCancel(ctx), o.stallspan, "agent", "--config", settings)}
 	socket := filepath.Join(folder, "agent.sock")
 	a.command.Env = append(os.Environ(), "STALLSPAN_SOCKET="+socket, "LD_LIBRARY_PATH="+o.library,
