@@ -4,14 +4,18 @@ package scrape
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -28,6 +32,8 @@ const (
 	maxScrapes  = 4           // at a time; further ones get the status 503
 	// repeatSlow is how long the span of a slow window is shown, so that each server that scrapes sees it.
 	repeatSlow = 2 * time.Minute
+
+	maxProblems = 10 // scrapes whose errors are reported
 )
 
 // Options are where the metrics come from.
@@ -58,7 +64,18 @@ func New(o Options) (http.Handler, error) {
 	metric.NewMeterProvider(metric.WithReader(reader), metric.WithResource(o.Resource)) // the reader collects for it
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes,
+		ErrorHandling: promhttp.ContinueOnError, ErrorLog: new(problems), // one bad series does not hide the others
 	}), nil
+}
+
+// problems reports the first errors to OpenTelemetry's error handler. A text has the value of a series, so that each
+// scrape has another one.
+type problems struct{ n atomic.Int64 }
+
+func (p *problems) Println(v ...any) {
+	if p.n.Add(1) <= maxProblems {
+		otel.Handle(errors.New("/metrics: " + strings.TrimSpace(fmt.Sprintln(v...))))
+	}
 }
 
 // producer hands out metrics. Utilization, await and queue depth are differences since the last collection, so it

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/trace"
 
@@ -84,6 +85,33 @@ func TestExemplars(t *testing.T) {
 	}
 	if got := lines(t, machine); len(got) != 1 || strings.Contains(got[0], "span_id") {
 		t.Errorf("for others: got %q, want one line without a span", got)
+	}
+}
+
+// Two series with the same name and labels would be a fault. The others are served, and the fault is reported.
+func TestOneBadSeries(t *testing.T) {
+	before := otel.GetErrorHandler()
+	var reported []error
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { reported = append(reported, err) }))
+	defer otel.SetErrorHandler(before)
+
+	now := sample.Now()
+	row := func(gpu string) sample.GPUTime {
+		return sample.GPUTime{GPU: gpu, Began: now, Until: now, Storage: time.Minute}
+	}
+	h, err := New(Options{Resource: resource.Empty(), Own: func() emit.Own { return emit.Own{Since: now.Wall} },
+		Collect: func() sample.Snapshot {
+			return sample.Snapshot{Boot: now.Wall, GPUs: sample.Sample{At: now},
+				GPUTotals: []sample.GPUTime{row("GPU-1"), row("GPU-1"), row("GPU-2")}}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := lines(t, h); len(got) != 2 {
+		t.Errorf("got %q, want a line for each of two GPUs", got)
+	}
+	if len(reported) == 0 || !strings.Contains(reported[0].Error(), "GPU-1") {
+		t.Errorf("reported %v, want the GPU that is there twice", reported)
 	}
 }
 
