@@ -42,9 +42,18 @@ const (
 	count   = `[\[(]?\s*(?P<epoch>\d+)\b\s*(?:(?:/|of)\s*(?P<total>\d+)\b\s*)?[\])]?`
 	shown   = `\s*(?P<step>\d+)\s*(?:/|of)\s*(?P<steps>\d+)\b`
 	stepped = `[^A-Za-z0-9%]*(?i:(?:global_?)?(?:step|iter|iteration|batch|it)s?)`
+	// duration is 12.3s, 2 min, 1m 23s, (0:02:51). A rate such as 12.3s/it is no duration.
+	duration = `(?:(?:\d+(?:\.\d+)?\s*(?:h|hours?|m|min|mins|minutes?|s|sec|secs|seconds?)\b\s*){1,3}|` +
+		`(?:\d+:)?\d+:\d\d(?:\.\d+)?)(?:[\s\]),;|]|$)`
 	// metric is a result that is printed after an epoch.
-	metric = `(?i:(?:train|training|val|valid|validation|test|avg|average|mean|total|epoch|final|running)[ _-]*){0,3}` +
-		`(?i:loss|acc|accuracy|error|mse|mae|rmse|f1|auc|perplexity|ppl|reward|lr|time|took|completed?|finished|done|summary|results)(?:\b|_)`
+	metric = `(?i:(?:` + part + `)[ _/-]*){0,3}(?i:loss|cost|acc|accuracy|error|err|mse|mae|rmse|f1|auc|iou|miou|dice|` +
+		`map|psnr|ssim|bleu|wer|cer|nll|elbo|score|precision|recall|perplexity|ppl|reward|return|lr|time|elapsed|duration|` +
+		`took|completed?|finished|done|ended|summary|results)(?:\b|_)`
+	part = `train|training|val|valid|validation|eval|test|avg|average|mean|total|epoch|final|running|g|d`
+	// key is the number of an epoch in a line of JSON.
+	key      = `^\s*\{(?:.*,\s*)?"epoch":\s*(?P<epoch>\d+)\s*[,}]`
+	counted  = `"(?:global_?)?(?:step|iter|iteration|batch)":`
+	measured = `"(?:train|val|valid|test|eval|avg|mean)_?(?:loss|acc|accuracy)\w*":` // a loss alone may be that of a step
 )
 
 // epochPatterns are tried in this order. The first match decides the run's framework.
@@ -85,6 +94,20 @@ var epochPatterns = []pattern{
 		"Epoch [1/5], Step [100/600], Loss: 2.2450"},
 	{"epoch and step", progresses, epochWord, number + stepped + `\b[^A-Za-z0-9]*(?P<step>\d+)`, "epoch=1 step=100 loss=2.2450"},
 	{"epoch summary", ends, epochWord, number + `[^A-Za-z0-9]*` + metric, "Epoch 3 | train loss 0.412 | val loss 0.511"},
+	{"epoch summary", ends, epochWord, number + `[^A-Za-z0-9]*(?i:` + part + `)[^A-Za-z0-9]*\d+\.\d+`,
+		"epoch 3: train 0.4120, val 0.5110"},
+	{"epoch summary", ends, epochWord, number + `[^A-Za-z0-9]+(?:in\s+)?` + duration, "Epoch 3/10 - 12.3s"},
+	{"epoch summary", ends, "poch", `\b(?i:finished|completed|end of|done with)\s+(?i:training\s+)?` + number,
+		"| end of epoch   3 | time: 12.3s | valid loss  5.11"},
+	{"lines of JSON", progresses, `"epoch":`, `^\s*\{.*` + counted + `.*"epoch":\s*(?P<epoch>\d+)\s*[,}]`,
+		`{"step": 100, "epoch": 3, "loss": 0.412}`},
+	{"lines of JSON", progresses, `"epoch":`, key + `.*` + counted, `{"epoch": 3, "step": 100, "loss": 0.412}`},
+	{"lines of JSON", ends, `"epoch":`, key + `.*` + measured, `{"epoch": 3, "train_loss": 0.412}`},
+	{"lines of JSON", ends, `"epoch":`, `^\s*\{.*` + measured + `.*"epoch":\s*(?P<epoch>\d+)\s*[,}]`,
+		`{"train_loss": 0.412, "epoch": 3}`},
+	{"fastai", announces, "poch", `^\s*epoch\s+train_loss\s`, "epoch     train_loss  valid_loss  accuracy  time"},
+	{"fastai", ends, ".", `^\s*(?P<epoch>\d+)(?:\s+\d+\.\d+)+\s+(?:\d+:)?\d\d:\d\d\s*$`,
+		"3         0.412000    0.511000    0.873000  00:12"},
 	{"epoch heading", starts, epochWord, heading +
 		`[^A-Za-z0-9]*(?i:started|starting|starts|begins)?[^A-Za-z0-9]*(?:\s\S+\.py:\d+\s*)?$`, "===== Epoch 3 ====="},
 	{"epoch heading", starts, epochWord, `epoch: (?P<epoch>\d+)\s*(?:/|of)\s*(?P<total>\d+)\s*$`, "epoch: 3/10"},

@@ -56,8 +56,8 @@ func TestExamples(t *testing.T) {
 		f := builtin()[i]
 		for n, p := range patterns {
 			own := f
-			if p.framework == "Ultralytics" && p.marks == progresses {
-				own = f.of(p.framework) // no gate lets its rows through before their heading
+			if row(p) {
+				own = f.of(p.framework) // no gate lets it through before its heading
 			}
 			m, _, _ := own.match([]byte(p.example))
 			switch {
@@ -76,12 +76,52 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// Lines as people print them, which no framework has.
+func TestOwnWords(t *testing.T) {
+	f := builtin()[0]
+	for line, want := range map[string]mark{
+		"Epoch 1/3 - 8.3s loss 0.5":         ends,
+		"[epoch 0] 4.74s std 1.000":         ends,
+		"Epoch 2/5 (1m 23s): avg 0.3":       ends,
+		"Epoch 1 in 12.3 seconds":           ends,
+		"Epoch 3 | train/loss 0.5":          ends,
+		"Epoch 7, G_loss: 0.3, D_loss: 0.2": ends,
+		"epoch 1: train 0.693 val 0.69":     ends,
+		"Finished epoch 1 in 12s":           ends,
+		"2026-01-01 12:00:00.1 | INFO | __main__:train:45 - Epoch 1 - dice: 0.5": ends,
+		`{"level": "info", "epoch": 4, "val_acc": 0.3}`:                          ends,
+		`{"epoch":4,"global_step":100,"loss":0.3}`:                               progresses,
+
+		"Epoch 1 [00:12<00:30, 3 it/s]":                   0,
+		"Epoch 1: 12.3s/it":                               0,
+		"Epoch 3: 300 M parameters":                       0,
+		"Loading data for epoch 3: 12.3s":                 0,
+		"Saving checkpoint at epoch 3":                    0,
+		"3         0.412000    0.511000    00:12":         0, // without its heading
+		`{"epoch": 3, "event": "start", "time": 1700000}`: 0,
+		`{"epoch": 0.38, "loss": 1}`:                      0,
+	} {
+		got := mark(0)
+		if m, _, _ := f.match([]byte(line)); m != nil {
+			got = m.marks
+		}
+		if got != want {
+			t.Errorf("%q: got the mark %d, want %d", line, got, want)
+		}
+	}
+}
+
+// row reports whether the pattern is of a table's row, which follows a heading of the same framework.
+func row(p pattern) bool {
+	return (p.framework == "Ultralytics" || p.framework == "fastai") && p.marks != announces
+}
+
 // gated reports whether every line that the row can match holds a gate.
 func gated(f formats, p pattern) bool {
 	switch {
 	case p.literal == epochWord, strings.Contains(p.expr, "Epoch"), strings.Contains(p.expr, "'epoch'"):
 		return f.pass([]byte("poch")) && f.pass([]byte("POCH"))
-	case p.framework == "Ultralytics" && p.marks == progresses: // its heading holds one
+	case row(p): // its heading holds one
 		return true
 	case p.framework == "Ollama": // in the program's path
 		return f.pass([]byte("ollama"))

@@ -126,6 +126,10 @@ func TestRuns(t *testing.T) {
 			lines: "Epoch 1: loss 0.5\nEpoch 1: val_loss 0.5\nEpoch 2: loss 0.5",
 			want:  "-1 -2",
 		},
+		"a table's rows, after its heading": {
+			lines: "2  0.5  00:03\nepoch     train_loss  time\n0         0.500000    00:03\n1         0.400000    00:02",
+			want:  "-0 -1",
+		},
 		"own pattern, named group": {
 			lines:   "Epoch 1/10\npass 3 of round 7\npass 4 of round 7\npass 1 of round 8",
 			options: Options{EpochPattern: `pass (\d+) of round (?P<epoch>\d+)`},
