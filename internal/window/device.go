@@ -99,6 +99,9 @@ func (b *builder) slowDevice() {
 	s := b.stack(wait)
 	top := s.top()
 	lowest, took := s.descend(top)
+	if other, longer := s.second(top); took < unexplained*wait.Seconds() && longer >= explained*wait.Seconds() {
+		lowest, took = other, longer
+	}
 	if limited := s.limited(top, lowest, took); limited != nil {
 		b.SlowDevice = limited
 		took, _ := s.least(&limited.Limit.Limit)
@@ -251,6 +254,36 @@ func (s *stack) candidates() (names []string) {
 	return append(names, leaves...)
 }
 
+// second returns the slowest device of a second file system of the job, and how long its operations took. It moved at
+// least half of what the devices of the first one did not. Programs often read libraries from a fast disk, and less
+// data from a slow one.
+func (s *stack) second(tops []string) (lowest string, seconds float64) {
+	if len(s.Seen.Under) > 0 || !s.read.known {
+		return "", 0
+	}
+	first := s.level(tops)
+	for _, devices := range s.machine.Devices {
+		if slices.ContainsFunc(devices, func(d string) bool { return slices.Contains(tops, d) }) {
+			continue
+		}
+		here := s.level(devices)
+		// What reaches a device of the first through this one is counted in both.
+		through := slices.ContainsFunc(devices, func(d string) bool {
+			return slices.ContainsFunc(s.below(d), func(x string) bool { return slices.Contains(tops, x) })
+		})
+		read, written := s.read.bytes-first.read, s.write.bytes-first.written
+		if through {
+			read, written = read+here.read, written+here.written
+		}
+		reads := read > same*s.read.bytes && here.read >= read/2
+		writes := written > same*s.write.bytes && here.written >= written/2
+		if name, took := s.descend(devices); (reads || writes) && took > seconds {
+			lowest, seconds = name, took
+		}
+	}
+	return lowest, seconds
+}
+
 // together lists the devices of the job's file system that is on a device, or the device alone.
 func (s *stack) together(device string) []string {
 	for _, devices := range s.machine.Devices {
@@ -327,9 +360,14 @@ func (s *stack) device(name string) *SlowDevice {
 // limit makes it. It waited for the limit if that is about the whole window, or, where it does other things in between,
 // about its wait for storage while the device itself and those below it took much less.
 func (s *stack) limited(tops []string, lowest string, lowestTime float64) *SlowDevice {
-	var all []string
+	var all []string // devices that the job can have used; empty if unknown
 	for _, top := range tops {
 		all = append(all, s.below(top)...)
+	}
+	if len(all) > 0 && len(s.Seen.Under) == 0 {
+		for _, device := range slices.Concat(s.machine.Devices...) {
+			all = append(all, s.below(device)...)
+		}
 	}
 	var found *SlowDevice
 	var longest float64

@@ -145,6 +145,25 @@ func TestSlowDevice(t *testing.T) {
 				{"loop2", "", true, 33, 330, s / 10, false}, {"vda", "", false, 1, 10, s / 10, false},
 			}, 8 * s, func(b *builder) { b.machine.Devices = [][]string{{"loop0", "loop1", "loop2"}, {"vda"}} }, "loop1", false,
 		},
+		"a slow disk that gave a third": {
+			[]device{{"vda", "", false, 70, 1000, s / 10, false}, {"sdb", "", false, 30, 300, 7 * s, false}},
+			8 * s, func(b *builder) { b.machine.Devices = [][]string{{"vda"}, {"sdb"}} }, "sdb", false,
+		},
+		"a slow layer that gave nothing": {
+			[]device{{"vda", "", false, 100, 1000, s / 10, false}, {"loop0", "", true, 30, 300, 7 * s, false}},
+			8 * s, func(b *builder) { b.machine.Devices = [][]string{{"vda"}, {"loop0"}} }, "", false,
+		},
+		"a slow layer that gave a third, on the disk of the rest": {
+			[]device{{"vda", "", false, 100, 1000, s / 10, false}, {"loop0", "vda", true, 30, 300, 7 * s, false}},
+			8 * s, func(b *builder) { b.machine.Devices = [][]string{{"vda"}, {"loop0"}} }, "loop0", false,
+		},
+		"a limit on what gave a third": {
+			[]device{{"vda", "", false, 70, 1000, s / 10, false}, {"sdb", "", false, 30, 300, s / 10, false}},
+			8 * s, func(b *builder) {
+				b.machine.Devices = [][]string{{"vda"}, {"sdb"}}
+				limit(sample.Limit{Device: "sdb", ReadBytes: 3 << 20})(b)
+			}, "sdb", true,
+		},
 		"a layer in memory": {
 			[]device{{"loop0", "", true, 100, 1000, 8 * s, false}, {"vda", "", false, 1, 10, s / 10, false}},
 			8 * s, nil, "loop0",
