@@ -50,6 +50,11 @@ func (s *script) in(at, woken float64, tid, waker int) {
 	if waker == 0 {
 		kind = sample.Interrupt
 	}
+	s.inFrom(kind, at, woken, tid, waker)
+}
+
+// inFrom has a thread get a CPU after it was woken in a context.
+func (s *script) inFrom(kind sample.WakerKind, at, woken float64, tid, waker int) {
 	s.events = append(s.events, sample.ThreadEvent{At: ms(at), Kind: sample.ThreadIn, TID: tid, PID: tid, Woken: ms(woken),
 		Waker: waker, WakerKind: kind})
 }
@@ -62,6 +67,7 @@ var (
 	receive  = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysRecv, File: sample.Socket, Peer: aPeer}
 	child    = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysWait4}
 	preempt  = sample.ThreadEvent{State: sample.StateReady}
+	fault    = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sample.NoSyscall}
 	lock     = sample.ThreadEvent{State: sample.StateBlocked, Syscall: sysRead, File: sample.RegularFile}
 	fuseRead = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysRead, File: sample.RegularFile}
 	died     = sample.ThreadEvent{State: sample.StateDead}
@@ -124,6 +130,32 @@ func TestWalk(t *testing.T) {
 			s.out(20, 1, futex)
 			s.in(60, 40, 1, 0)
 		}, []float64{60, 20, 0, 20, 0}},
+		"a page fault that an interrupt ends": {func(s *script) {
+			s.out(20, 1, fault)
+			s.in(70, 70, 1, 0)
+		}, []float64{50, 0, 50, 0, 0}},
+		"a page fault that a packet of a server ends": {func(s *script) {
+			s.out(20, 1, fault)
+			s.inFrom(sample.SoftIRQ, 70, 70, 1, 0)
+		}, []float64{50, 0, 50, 0, 0}},
+		"a page fault that a packet ends, while another program sends on that CPU": {func(s *script) {
+			s.out(20, 1, fault)
+			s.inFrom(sample.SoftIRQ, 70, 70, 1, 99)
+		}, []float64{50, 0, 50, 0, 0}},
+		"a page fault that a packet ends, while a thread of the job sends on that CPU": {func(s *script) {
+			s.began(0, 2, 0)
+			s.on(0, 2)
+			s.out(20, 1, fault)
+			s.inFrom(sample.SoftIRQ, 70, 70, 1, 2)
+		}, []float64{50, 0, 50, 0, 0}},
+		"a page fault that another program ends": {func(s *script) {
+			s.out(20, 1, fault)
+			s.in(70, 70, 1, 99)
+		}, []float64{50, 0, 0, 50, 0}},
+		"receives what a packet brings": {func(s *script) {
+			s.out(20, 1, receive)
+			s.inFrom(sample.SoftIRQ, 70, 70, 1, 99)
+		}, []float64{50, 0, 0, 50, 0}},
 		"receives": {func(s *script) {
 			s.out(20, 1, receive)
 			s.in(70, 70, 1, 0)

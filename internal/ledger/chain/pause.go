@@ -43,7 +43,7 @@ func (t *Timeline) causeOf(p *pause, e *sample.ThreadEvent) int {
 	switch e.WakerKind {
 	case sample.UserThread:
 	case sample.SoftIRQ: // a packet on the way to this machine
-		if p.kind == storage {
+		if p.kind == storage || p.call == noCall { // or data that came by network, and a page fault waits for
 			return 0
 		}
 	default:

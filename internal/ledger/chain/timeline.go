@@ -260,11 +260,11 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	if by := t.causeOf(&p, e); by != 0 {
 		s.kind, s.waker = asleep, int32(by)
 		t.threads[by].proved()
+	} else if p.kind == asleep && p.call == noCall && e.WakerKind != sample.UserThread {
+		s.kind = storage // a page fault that something in the kernel ended, such as the answer of a server or of an NVMe
 	} else if p.kind == asleep && (e.WakerKind == sample.UserThread || e.WakerKind == sample.SoftIRQ) &&
 		t.threads[e.Waker] == nil {
 		s.reason = t.wokenBy(s.reason, e)
-	} else if p.kind == asleep && p.call == noCall && e.WakerKind != sample.UserThread {
-		s.kind = storage // a page fault that something in the kernel ended
 	}
 	if p.kind == asleep || s.waker != 0 {
 		th.usual[int(p.call)%len(th.usual)] = habit{p.call, s.waker, true}
