@@ -10,18 +10,20 @@ import (
 
 // Status is the response to GET /v1/status.
 type Status struct {
-	Version      string        `json:"version"`
-	Uptime       float64       `json:"uptime_s"`
-	Interval     float64       `json:"interval_s"`
-	LateReadings uint64        `json:"late_readings"`
-	Panics       uint64        `json:"panics"`
-	WindowsOpen  int           `json:"windows_open"`
-	WindowsLeft  uint64        `json:"windows_left"` // detected ones that were too many
-	GPUs         []StatusGPU   `json:"gpus"`
-	Disks        []string      `json:"disks"` // without partitions and disks that are stacked on others
-	Rights       StatusRights  `json:"rights"`
-	Export       *ExportStatus `json:"export,omitempty"` // absent where the server exports nothing by itself, as run
-	Problems     []string      `json:"problems"`
+	Version      string  `json:"version"`
+	Uptime       float64 `json:"uptime_s"`
+	Interval     float64 `json:"interval_s"`
+	LateReadings uint64  `json:"late_readings"`
+	Panics       uint64  `json:"panics"`
+	WindowsOpen  int     `json:"windows_open"`
+	WindowsLeft  uint64  `json:"windows_left"` // detected ones that were too many
+	// OperationsLeft are those of disks that had no place in a histogram of their durations.
+	OperationsLeft uint64        `json:"operations_left"`
+	GPUs           []StatusGPU   `json:"gpus"`
+	Disks          []string      `json:"disks"` // without partitions and disks that are stacked on others
+	Rights         StatusRights  `json:"rights"`
+	Export         *ExportStatus `json:"export,omitempty"` // absent where the server exports nothing by itself, as run
+	Problems       []string      `json:"problems"`
 }
 
 // StatusGPU is a GPU of the newest reading.
@@ -50,17 +52,18 @@ const maxStatusDisks = 1024
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 	rights := s.monitor.Rights()
 	status := Status{
-		Version:      s.version,
-		Uptime:       time.Since(s.started).Seconds(),
-		Interval:     s.monitor.Interval().Seconds(),
-		LateReadings: s.monitor.Late(),
-		Panics:       sample.Panics(),
-		WindowsOpen:  s.monitor.Windows.Open(),
-		WindowsLeft:  s.monitor.Windows.DetectedLeft(),
-		GPUs:         []StatusGPU{},
-		Disks:        []string{},
-		Rights:       StatusRights{Scheduler: rights.Scheduler, OtherUsers: rights.OtherUsers},
-		Problems:     []string{},
+		Version:        s.version,
+		Uptime:         time.Since(s.started).Seconds(),
+		Interval:       s.monitor.Interval().Seconds(),
+		LateReadings:   s.monitor.Late(),
+		Panics:         sample.Panics(),
+		WindowsOpen:    s.monitor.Windows.Open(),
+		WindowsLeft:    s.monitor.Windows.DetectedLeft(),
+		OperationsLeft: s.monitor.OperationsLeft(),
+		GPUs:           []StatusGPU{},
+		Disks:          []string{},
+		Rights:         StatusRights{Scheduler: rights.Scheduler, OtherUsers: rights.OtherUsers},
+		Problems:       []string{},
 	}
 	for _, g := range s.monitor.GPUs() {
 		status.GPUs = append(status.GPUs, StatusGPU{ID: g.ID, Name: g.Name, Status: cmp.Or(string(g.Status), "ok")})

@@ -284,6 +284,15 @@ func (m *Monitor) Late() uint64 {
 	return m.sources.Late()
 }
 
+// OperationsLeft returns how many operations of disks stallspan.disk.operation.duration lacks, because there are too many
+// disks and jobs.
+func (m *Monitor) OperationsLeft() uint64 {
+	if m.sources == nil {
+		return 0
+	}
+	return m.sources.OperationsLeft()
+}
+
 // Rounds returns how many rounds of readings are complete: it grows with each interval.
 func (m *Monitor) Rounds() uint64 {
 	if m.sources == nil {

@@ -126,6 +126,14 @@ func (s *Sources) FollowsScheduler() bool {
 	return own
 }
 
+// OperationsLeft returns how many operations of disks were not counted, because there are too many disks and jobs.
+func (s *Sources) OperationsLeft() uint64 {
+	if s.latency == nil {
+		return 0
+	}
+	return s.latency.Refused()
+}
+
 // Late returns how many ticks came more than one interval late.
 func (s *Sources) Late() uint64 { return s.sampler.Late() }
 

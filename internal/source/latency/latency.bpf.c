@@ -46,6 +46,7 @@ enum {
 	JOB_CELLS = 192, // cells from here on are for devices alone
 	SHARDS = 8,
 	STARTED = 8192, // operations of jobs in flight
+	LOOKS = 8, // cells that an operation without one looks at
 };
 
 // What an operation does. The first two are those of the kernel's enum req_op.
@@ -109,11 +110,15 @@ struct cell {
 	u64 counts[BUCKETS]; // counts[i]: above bounds[i], at most bounds[i + 1]; the last without an end
 };
 
-// What a histogram is of. A device is what MKDEV makes of its numbers.
-struct key {
-	u32 device;
-	u16 job; // a slot of the scheduler's jobs; 0 for all programs together
-	u16 operation;
+// What a histogram is of. A device is what MKDEV makes of its numbers. A key is stored as one number, because user space
+// reads it meanwhile.
+union key {
+	struct {
+		u32 device;
+		u16 job; // a slot of the scheduler's jobs; 0 for all programs together
+		u16 operation;
+	};
+	u64 all;
 };
 
 // The directory of cells, for user space.
@@ -121,8 +126,8 @@ struct directory {
 	u64 used;    // cells
 	u64 refused; // operations without a cell
 	u64 jobs;    // operations of jobs that were seen to start
-	u64 unused;
-	struct key keys[CELLS];
+	u64 hand;    // the cell that is looked at next to find one that is free
+	union key keys[CELLS];
 };
 
 // Of the scheduler's program: the first members of its structures.
@@ -160,7 +165,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, CELLS);
-	__type(key, struct key);
+	__type(key, union key);
 	__type(value, u32);
 } places SEC(".maps");
 
@@ -240,27 +245,59 @@ static __always_inline u32 bucket_of(u64 ns)
 	return n;
 }
 
+// Gives a histogram a place that is free.
+static __always_inline void put(const union key *key, u32 at, struct directory *d)
+{
+	if (!bpf_map_update_elem(&places, key, &at, BPF_NOEXIST))
+		*(volatile u64 *)&d->keys[at & (CELLS - 1)].all = key->all;
+}
+
+// Takes the place of a job that has ended. The counts remain: user space subtracts what was there.
+static __always_inline void reuse(const union key *key, struct directory *d)
+{
+	union key old;
+	struct job *job;
+	u32 i, at, slot;
+
+	if (!with_jobs)
+		return;
+	for (i = 0; i < LOOKS; i++) {
+		at = __sync_fetch_and_add(&d->hand, 1) & (CELLS - 1);
+		if (at >= JOB_CELLS)
+			continue;
+		old.all = *(volatile u64 *)&d->keys[at & (CELLS - 1)].all;
+		slot = old.job;
+		if (!slot)
+			continue;
+		job = bpf_map_lookup_elem(&jobs, &slot);
+		if (!job || job->generation || bpf_map_delete_elem(&places, &old))
+			continue; // only one CPU can delete it
+		put(key, at, d);
+		return;
+	}
+}
+
 // Gives a histogram its place. Many CPUs may do so at a time: then a cell remains unused.
-static __always_inline u32 *new_cell(const struct key *key, struct directory *d)
+static __always_inline u32 *new_cell(const union key *key, struct directory *d)
 {
 	u32 limit = key->job ? JOB_CELLS : CELLS;
-	u32 at;
+	u32 at = limit;
 
-	if (d->used >= limit)
-		return 0;
-	at = __sync_fetch_and_add(&d->used, 1);
-	if (at >= limit) {
-		__sync_fetch_and_add(&d->used, -1);
-		return 0;
+	if (d->used < limit) {
+		at = __sync_fetch_and_add(&d->used, 1);
+		if (at >= limit)
+			__sync_fetch_and_add(&d->used, -1);
 	}
-	if (!bpf_map_update_elem(&places, key, &at, BPF_NOEXIST))
-		d->keys[at & (CELLS - 1)] = *key;
+	if (at < limit)
+		put(key, at, d);
+	else
+		reuse(key, d);
 	return bpf_map_lookup_elem(&places, key);
 }
 
 static __always_inline void count(u32 device, u32 operation, u32 job, u64 ns, u32 bucket, struct directory *d)
 {
-	struct key key = {.device = device, .job = job, .operation = operation};
+	union key key = {.device = device, .job = job, .operation = operation};
 	u32 *at = bpf_map_lookup_elem(&places, &key);
 	struct cell *cell;
 	u32 place;

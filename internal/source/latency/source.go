@@ -3,7 +3,6 @@
 package latency
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -75,7 +74,7 @@ type histogram struct {
 	newest     *sample.LatencyHistogram // of words without base
 }
 
-// key is struct key of latency.bpf.c.
+// key is union key of latency.bpf.c.
 type key struct {
 	device    uint32
 	job       uint16
@@ -219,14 +218,18 @@ func (s *Source) learn(now sample.Stamp) {
 	s.list = s.list[:0]
 	for i := range s.known {
 		h := &s.known[i]
+		k := s.key(i)
+		if k.device == 0 || int(k.operation) >= len(operations) {
+			continue
+		}
 		if h.key == (key{}) {
-			if h.key = s.key(i); h.key.device == 0 || int(h.key.operation) >= len(operations) {
-				h.key = key{}
-				continue
-			}
-			h.began = s.began
+			h.key, h.began = k, s.began
 		}
 		words := s.memory.sum(i)
+		if h.key != k { // of a job that has ended; what came since the last reading is of the new one
+			base := h.words
+			*h = histogram{key: k, began: now, words: base, base: &base}
+		}
 		if s.taken(h, &words, now) || words != h.words || h.newest == nil {
 			h.words, h.newest = words, count(&words, h.base)
 		}
@@ -299,11 +302,11 @@ func (s *Source) word(i int) uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&s.memory.directory[8*i])))
 }
 
+// key returns what a cell is of. It is read as one number, because the kernel may change it meanwhile. Both architectures
+// have the lowest byte first.
 func (s *Source) key(i int) key {
-	text := s.memory.directory[directoryHead+i*keyBytes:][:keyBytes]
-	return key{
-		binary.NativeEndian.Uint32(text), binary.NativeEndian.Uint16(text[4:]), binary.NativeEndian.Uint16(text[6:]),
-	}
+	all := s.word(directoryHead/8 + i)
+	return key{uint32(all), uint16(all >> 32), uint16(all >> 48)}
 }
 
 // sum adds the parts of a cell that the CPUs count.

@@ -4,6 +4,7 @@ package latency
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -262,6 +263,71 @@ func TestJobs(t *testing.T) {
 	}
 	if got := counted(t, s, d.Device, sample.ReadOperation, "first").Count(); got != 0 {
 		t.Errorf("the first job has %d reads after it ended, want none", got)
+	}
+}
+
+// TestPlaceOfAnEndedJob: when there is no free cell, a job takes that of one that has ended, and begins from zero. What
+// finds no place is counted.
+func TestPlaceOfAnEndedJob(t *testing.T) {
+	needs(t)
+	d := slow(t, slowdisk.Parallel, slowdisk.Options{Size: 64 << 20})
+	path := file(t, d, 300)
+	threads, err := schedule.New("")
+	if err != nil {
+		t.Skip(err) // in a PID namespace
+	}
+	defer func() { _ = threads.Close() }()
+	local, err := Local("")(threads.Tracing())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer := local.(*Tracer)
+	s, err := NewFrom(func(schedule.Tracing) (Tracing, error) { return tracer, nil }, threads, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	follow := func(name string) *fixture.Program {
+		p := fixture.Start(t, "read", path, "300")
+		if err := threads.Follow(name, []int{p.PID()}); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first := follow("first")
+	first.Finish()
+	if got := counted(t, s, d.Device, sample.ReadOperation, "first").Count(); got < 298 {
+		t.Fatalf("the first job has %d reads, want 300", got)
+	}
+	// All cells of jobs are in use from now on.
+	var full [directoryBytes]byte
+	directory := tracer.programs.Maps["directory"]
+	if err := directory.Lookup(uint32(0), full[:]); err != nil {
+		t.Fatal(err)
+	}
+	binary.NativeEndian.PutUint64(full[:], cells)
+	if err := directory.Put(uint32(0), full[:]); err != nil {
+		t.Fatal(err)
+	}
+	second := follow("second") // in a slot of its own
+	second.Finish()
+	if got := counted(t, s, d.Device, sample.ReadOperation, "second").Count(); got != 0 || s.Refused() < 290 {
+		t.Errorf("the second job has %d reads, and %d had no place, want none and 300", got, s.Refused())
+	}
+	threads.Unfollow("first")
+	refused := s.Refused()
+	third := fixture.Start(t, "read", path, "300")
+	if err := threads.Sync("second", []int{third.PID()}); err != nil {
+		t.Fatal(err)
+	}
+	third.Finish()
+	got := counted(t, s, d.Device, sample.ReadOperation, "second").Count()
+	if left := s.Refused() - refused; got+left < 295 || got > 305 || left > 300/2 {
+		t.Errorf("the second job has %d reads in the place of the first, and %d had none, want 300 together, and most "+
+			"counted", got, left)
+	}
+	if got := counted(t, s, d.Device, sample.ReadOperation, "first").Count(); got != 0 {
+		t.Errorf("the first job has %d reads after it has ended, want none", got)
 	}
 }
 

@@ -120,7 +120,6 @@ func shareJobs(spec *ebpf.CollectionSpec, with schedule.Tracing, starts bool) (m
 			delete(spec.Programs, name)
 		}
 		delete(spec.Maps, "threads")
-		delete(spec.Maps, "jobs")
 		spec.Maps["started"].MaxEntries = 1
 		return nil, nil
 	}
