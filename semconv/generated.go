@@ -1118,10 +1118,10 @@ var MountTimeouts = Metric{
 	},
 }
 
-// MountWaitingTime: Requests without an answer from the FUSE server, integrated over time since Stallspan began.
+// MountWaitingTime: Requests without an answer from the FUSE server, integrated over time since Stallspan first saw the mount.
 var MountWaitingTime = Metric{
 	Name: "stallspan.mount.waiting.time", Unit: "s", Kind: Counter,
-	Description: "Requests without an answer from the FUSE server, integrated over time since Stallspan began.",
+	Description: "Requests without an answer from the FUSE server, integrated over time since Stallspan first saw the mount.",
 	Attributes: []AttributeRef{
 		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
 		{SystemFilesystemTypeKey, attribute.STRING, true},

@@ -1,8 +1,6 @@
 package emit
 
 import (
-	"time"
-
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -15,15 +13,19 @@ func (m *Metrics) mounts(b *builder, now *sample.Snapshot) {
 	for i := range now.Mounts.MountCounters {
 		c := &now.Mounts.MountCounters[i]
 		sets := m.sets.mounts.get(mountKey{c.Source, c.Point, c.Type}, newMountSets)
-		b.mount(c, sets, now.Mounts.At.Wall.Add(-now.Mounts.At.Mono))
+		if b.start = c.Began.Wall; b.start.IsZero() { // of an old recording
+			b.start = now.Boot
+		}
+		b.mount(c, sets)
 	}
+	b.start = now.Boot
 	if d := now.Mounts.GPUDirect; d != nil {
 		b.direct(&d.Read, directRead, d.HasTransfer)
 		b.direct(&d.Write, directWrite, d.HasTransfer)
 	}
 }
 
-func (b *builder) mount(c *sample.MountCounters, sets *mountSets, program time.Time) {
+func (b *builder) mount(c *sample.MountCounters, sets *mountSets) {
 	operations, requests := c.Has&sample.HasMountOperations != 0, c.Has&sample.HasMountTransport != 0
 	for _, of := range [...]struct {
 		*sample.MountOperations
@@ -54,10 +56,7 @@ func (b *builder) mount(c *sample.MountCounters, sets *mountSets, program time.T
 	}
 	if c.Has&sample.HasMountWaiting != 0 {
 		b.int(&semconv.MountRequestsWaiting, c.Waiting, sets.plain)
-		boot := b.start
-		b.start = program
 		b.float(&semconv.MountWaitingTime, c.WaitingTime.Seconds(), sets.plain)
-		b.start = boot
 	}
 }
 

@@ -27,7 +27,8 @@ func mounted(after time.Duration) sample.Snapshot {
 					sample.HasMountCalled,
 			},
 			{
-				ID: "bucket /gcs", Source: "bucket", Point: "/gcs", Type: "fuse.gcsfuse", Minor: 53, Waiting: 7,
+				Began: sample.Stamp{Mono: 20 * time.Minute, Wall: booted.Add(20 * time.Minute)},
+				ID:    "bucket /gcs", Source: "bucket", Point: "/gcs", Type: "fuse.gcsfuse", Minor: 53, Waiting: 7,
 				WaitingTime: 90 * time.Second, MaxBackground: 12, Congestion: 9,
 				Has: sample.HasMountWaiting | sample.HasMountLimits,
 			},

@@ -333,7 +333,7 @@ func (h *History) each(
 	case mountAxis:
 		for i := range s.MountCounters[:min(len(s.MountCounters), sample.MaxMounts)] {
 			eachOfMount(&s.MountCounters[i], func(k kind, values [maxColumns]float64) {
-				yield(groupKey{k, s.MountCounters[i].ID}, values, 0)
+				yield(groupKey{k, s.MountCounters[i].ID}, values, s.MountCounters[i].Began.Mono)
 			})
 		}
 	case peerAxis:

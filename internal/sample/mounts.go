@@ -27,12 +27,16 @@ type MountCounters struct {
 	ReadSize    uint64 `json:"read_size,omitempty"`   // bytes of the largest read request
 
 	Waiting uint64 `json:"waiting,omitempty"` // requests without an answer at this reading
-	// WaitingTime is Waiting x time, since this program began. It is summed from samples, one with each tick.
+	// WaitingTime is Waiting x time, since Began. It is summed from samples, one with each tick.
 	WaitingTime   time.Duration `json:"waiting_time,omitempty"`
 	MaxBackground uint64        `json:"max_background,omitempty"`       // limit of requests that no thread waits for
 	Congestion    uint64        `json:"congestion_threshold,omitempty"` // of these, from which the file system counts as congested
 
 	Has MountFields `json:"has,omitempty"`
+
+	// Began is when it was mounted, where the kernel says so; else when it was first seen, or was last seen before its
+	// counters began again.
+	Began Stamp `json:"began,omitzero"`
 }
 
 // MountOperations are the operations of one class. Times are sums over operations.

@@ -57,6 +57,30 @@ type mounted struct {
 	waiting string        // path of the number of requests that wait; "" if it cannot be read
 	sampled time.Duration // monotonic: when Waiting was read; 0 before
 	found   bool          // in this reading
+
+	age  time.Duration        // since it was mounted; 0 if it is not known
+	last sample.MountCounters // of the last reading
+	at   sample.Stamp         // of it
+}
+
+// begin notes since when the counters of a mount count. Whoever mounts it again within a second is found by its counters.
+func (m *mounted) begin(now sample.Stamp) {
+	again := m.Began.Wall.IsZero()
+	at := now
+	for _, of := range [...][2]*sample.MountOperations{
+		{&m.last.Read, &m.Read}, {&m.last.Write, &m.Write}, {&m.last.Other, &m.Other},
+	} {
+		if of[1].Operations < of[0].Operations || of[1].Bytes < of[0].Bytes {
+			again, at = true, m.at
+		}
+	}
+	if again && m.age > 0 {
+		at = sample.Stamp{Mono: now.Mono - m.age, Wall: now.Wall.Add(-m.age)}
+	}
+	if again {
+		m.Began = at
+	}
+	m.last, m.at = m.MountCounters, now
 }
 
 // family is where the statistics of a file system are.
@@ -131,6 +155,7 @@ func (s *Source) Read(out *sample.Sample) error {
 	err := s.readAll()
 	for _, m := range s.mounts {
 		if m.found {
+			m.begin(now)
 			out.MountCounters = append(out.MountCounters, m.MountCounters)
 		}
 	}

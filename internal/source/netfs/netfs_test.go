@@ -1,9 +1,11 @@
 package netfs
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,6 +187,50 @@ func TestRead(t *testing.T) {
 	}
 	if got.GPUDirect == nil || *got.GPUDirect != want {
 		t.Errorf("GPUDirect: got %+v, want %+v", got.GPUDirect, want)
+	}
+}
+
+// The counters of a mount of NFS began when it was mounted, those of others when they were first seen. A mount that is
+// mounted again counts from then on, also if that took less than a second.
+func TestBegan(t *testing.T) {
+	root := machine(t)
+	before := time.Now()
+	s := New(root)
+	defer s.Close()
+	began := func() map[string]sample.Stamp {
+		by := map[string]sample.Stamp{}
+		for _, c := range read(t, s, true).MountCounters {
+			by[c.Point] = c.Began
+		}
+		return by
+	}
+	const age = 86423 * time.Second
+	near := func(what string, got sample.Stamp, want time.Time) {
+		t.Helper()
+		if off := got.Wall.Sub(want).Abs(); off > 10*time.Second {
+			t.Errorf("%s: its counters began at %v, want %v", what, got.Wall, want)
+		}
+	}
+	first := began()
+	near("NFS", first["/data"], before.Add(-age))
+	near("FUSE", first["/gcs"], before)
+	near("Lustre", first["/scratch"], before)
+	time.Sleep(20 * time.Millisecond)
+	if second := began(); !maps.Equal(first, second) {
+		t.Errorf("got %v at the next reading, want %v as before", second, first)
+	}
+	text := string(texts(t)["linux-6.1-v4.2-nconnect.txt"])
+	text = strings.Replace(text, "age:\t86423", "age:\t3600", 1)
+	text = strings.NewReplacer("READ: 10000", "READ: 12", "READ_PLUS: 10 ", "READ_PLUS: 0 ").Replace(text)
+	fixture.Write(t, root, "proc/1/mountstats", []byte(text))
+	fixture.Write(t, root, "sys/kernel/debug/lustre/llite/scratch-ffff1/stats", []byte(lustre25))
+	third := began()
+	near("NFS that was mounted again", third["/data"], before.Add(-time.Hour))
+	if got, want := third["/scratch"], first["/scratch"]; got.Mono <= want.Mono {
+		t.Errorf("Lustre that was mounted again: its counters began at %v, want later than %v", got, want)
+	}
+	if third["/gcs"] != first["/gcs"] {
+		t.Errorf("FUSE: its counters began at %v, want %v as before", third["/gcs"], first["/gcs"])
 	}
 }
 

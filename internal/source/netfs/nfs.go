@@ -20,11 +20,11 @@ func (s *Source) readNFS() error {
 	if err != nil {
 		return err
 	}
-	eachNFS(text, func(point []byte, c *sample.MountCounters) {
+	eachNFS(text, func(point []byte, c *sample.MountCounters, age time.Duration) {
 		for _, m := range s.mounts {
 			if m.from == ofNFS && m.Point == mount.Unescape(string(point)) { // the last one covers those before
-				c.ID, c.Source, c.Point, c.Type, c.Minor = m.ID, m.Source, m.Point, m.Type, m.Minor
-				m.MountCounters, m.found = *c, true
+				c.ID, c.Source, c.Point, c.Type, c.Minor, c.Began = m.ID, m.Source, m.Point, m.Type, m.Minor, m.Began
+				m.MountCounters, m.age, m.found = *c, age, true
 			}
 		}
 	})
@@ -37,16 +37,18 @@ func (s *Source) readNFS() error {
 }
 
 // eachNFS parses /proc/PID/mountstats (fs/nfs/super.c, nfs_show_stats; net/sunrpc/stats.c, rpc_clnt_show_stats), and
-// yields the mounts of NFS with counters. Lines that it does not know are left out: each kernel may add some.
-func eachNFS(text []byte, yield func(point []byte, c *sample.MountCounters)) {
+// yields the mounts of NFS with counters, and with the time since they were mounted, in seconds; 0 if it is not known.
+// Lines that it does not know are left out: each kernel may add some.
+func eachNFS(text []byte, yield func(point []byte, c *sample.MountCounters, age time.Duration)) {
 	var c sample.MountCounters
 	var point []byte
+	var age time.Duration
 	operations := false
 	end := func() {
 		if point != nil && c.Has != 0 {
-			yield(point, &c)
+			yield(point, &c, age)
 		}
-		c, point, operations = sample.MountCounters{}, nil, false
+		c, point, age, operations = sample.MountCounters{}, nil, 0, false
 	}
 	for len(text) > 0 {
 		var line []byte
@@ -69,6 +71,9 @@ func eachNFS(text []byte, yield func(point []byte, c *sample.MountCounters)) {
 			continue
 		}
 		switch string(name) {
+		case "age":
+			n, _ := kernfile.ParseUint(bytes.TrimSpace(rest))
+			age = sum(0, n, time.Second)
 		case "opts":
 			c.ReadSize = option(rest, "rsize=")
 		case "bytes":

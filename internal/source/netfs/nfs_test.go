@@ -25,7 +25,7 @@ type named struct {
 }
 
 func parseAll(text []byte) (all []named) {
-	eachNFS(text, func(point []byte, c *sample.MountCounters) {
+	eachNFS(text, func(point []byte, c *sample.MountCounters, _ time.Duration) {
 		all = append(all, named{mount.Unescape(string(point)), *c})
 	})
 	return all
