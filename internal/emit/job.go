@@ -102,7 +102,7 @@ func jobNetwork(b *builder, job string, now *sample.Snapshot) {
 	known := false
 	for i := range now.Peers.Peers {
 		if p := &now.Peers.Peers[i]; p.Job == job {
-			received, sent, known = received+p.Received, sent+p.Sent, true
+			received, sent, known = received+p.Received+p.PastReceived, sent+p.Sent+p.PastSent, true
 		}
 	}
 	if known {

@@ -58,7 +58,9 @@ func connections(p *window.PeerUse) uint64 { return max(p.Opened, uint64(p.Conne
 // peerName names a peer, and its process if it is on this machine.
 func peerName(p *window.PeerUse) string {
 	name := p.Address
-	if group, is := strings.CutPrefix(p.Address, "*:"); is {
+	if group, is := strings.CutPrefix(p.Address, "*:"); group == "*" {
+		name = "several peers"
+	} else if is {
 		name = "several peers on port " + group
 	}
 	if p.Process != "" {

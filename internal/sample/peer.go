@@ -6,13 +6,16 @@ import "time"
 // decrease.
 type Peer struct {
 	Job      string `json:"job"`
-	Address  string `json:"address"`            // "10.0.0.7:443"; "*:443" for those that found no room of their own
+	Address  string `json:"address"`            // "10.0.0.7:443"; "*:443" for those that found no room of their own, "*:*" if those did not either
 	Accepted bool   `json:"accepted,omitempty"` // the peers connected to the job, at this address of it
 
 	Received uint64 `json:"received"` // bytes of data
 	Sent     uint64 `json:"sent"`     // bytes of data, without what was sent again
 	Messages uint64 `json:"messages"` // packets of data sent: at least one for each request
 	Opened   uint64 `json:"opened"`   // connections that were seen
+
+	PastReceived uint64 `json:"past_received,omitempty"` // of "*:*": part of neither counter, of peers that were removed
+	PastSent     uint64 `json:"past_sent,omitempty"`
 
 	Closed      uint64        `json:"closed,omitempty"`       // connections that are closed, and whose last bytes are missing
 	Packets     uint64        `json:"packets,omitempty"`      // of data that were received

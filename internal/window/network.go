@@ -39,7 +39,7 @@ type Wait struct {
 
 // PeerUse is what the job exchanged with a peer over TCP in a window.
 type PeerUse struct {
-	Address  string // "10.0.0.7:443"; "*:443" for several
+	Address  string // "10.0.0.7:443"; "*:443" or "*:*" for several
 	Process  string // of a peer on this machine: "PID 4711 minio"; "" if it is not known
 	Accepted bool   // the peers connected to the job
 	Serves   bool   // the job fetches data from it
@@ -143,7 +143,7 @@ func (b *builder) waits(gpu string) (received time.Duration) {
 // peerAt returns the peer that a thread waited for: by its address, or else among those that had no room of their own.
 func (b *builder) peerAt(address string) *PeerUse {
 	_, port, _ := cutLast(address, ":")
-	for _, name := range []string{address, "*:" + port} {
+	for _, name := range []string{address, "*:" + port, "*:*"} {
 		for i := range b.Peers {
 			if p := &b.Peers[i]; !p.Accepted && p.Address == name {
 				return p

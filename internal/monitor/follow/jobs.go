@@ -125,7 +125,7 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 	if j.groups.WholeMachine(wanted.Pressure) {
 		wanted.Pressure = sample.HostScope
 	}
-	options := process.Options{Cgroup: wanted.Pressure, OwnScope: true} // of all processes of a cgroup
+	options := process.Options{Cgroup: wanted.Pressure, OwnScope: true, Client: client} // of all processes of a cgroup
 	if wanted.Pressure != sample.HostScope {
 		if err := j.sources.Pressure.Add(wanted.Pressure); err != nil {
 			j.problems.Note("pressure", err)
@@ -133,7 +133,7 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 		}
 	}
 	if pid != anyProcess {
-		options = process.Options{Cgroup: wanted.Pressure, OwnScope: wanted.Own}
+		options = process.Options{Cgroup: wanted.Pressure, OwnScope: wanted.Own, Client: client}
 	}
 	if err := j.sources.Process.Add(wanted.ID, pid, options); err != nil {
 		j.removePressure(wanted.Pressure)

@@ -17,18 +17,26 @@ type Opener interface {
 	EachConnection(visit func(*tcp.Change)) (all bool)
 }
 
+// sockets is implemented by tcp.Source.
+type sockets interface {
+	List(visit func(*tcp.Socket)) error
+	Refresh(socket *tcp.Socket) (open bool, err error)
+	Close()
+}
+
 // connections are the TCP connections of jobs. Which sockets are a job's is known from an Opener, and from the open
 // files of its processes: these may be older than the job, or accepted. Those in another network namespace are only
 // known from an Opener, with what they moved until they were closed.
 type connections struct {
-	source  *tcp.Source
+	source  sockets
 	opener  Opener // nil for none
 	mount   int    // of all sockets; 0 if it is not known
 	space   uint32 // network namespace of this program; 0 if it is not known
 	open    []*connection
-	inodes  map[uint32]bool   // of open, and of sockets that are no connections that can be seen
+	inodes  map[uint32]looked // of open, and of sockets that were not found
 	wanted  map[uint32]wanted // sockets of jobs that are not known yet
 	peers   []*peer           // of all jobs
+	now     time.Duration     // of the reading
 	forgot  time.Duration     // when inodes was made
 	readAt  time.Duration
 	listAt  time.Duration // no list is made before
@@ -40,6 +48,13 @@ type connections struct {
 type wanted struct {
 	job *job
 	old bool
+}
+
+// looked is a socket that need not be looked for now.
+type looked struct {
+	again time.Duration // when it may; 0 for an open connection
+	tries uint8         // how often it was not found: it may be no connection, or not connected yet
+	old   bool          // of wanted, of a connection that found no room
 }
 
 // connection is an open connection of a job.
@@ -56,13 +71,20 @@ type connection struct {
 type peer struct {
 	sample.Peer
 	job *job
+	at  time.Duration // when it last moved something
 }
+
+// otherPeers is the address of peers that found no room, neither of their own nor by port.
+const otherPeers = "*:*"
 
 const (
 	maxConnections = 1024 // of all jobs
 	maxInodes      = 16384
-	maxPeers       = 96 // of all jobs
-	maxJobPeers    = 16
+	maxPeers       = 96 // of all jobs, but for the first of each job, and otherPeers
+	maxJobPeers    = 16 // with otherPeers
+
+	// A peer without connections that has moved nothing for so long makes room for others. Windows that are longer lack it.
+	idlePeer = 10 * time.Minute
 
 	// A list of all sockets takes milliseconds, and a connection microseconds. So they take 0.5 % of a core at most; with
 	// edges, 2 %.
@@ -71,12 +93,15 @@ const (
 
 	// reportedWithin is the longest time until an Opener reports that a connection is closed.
 	reportedWithin = 2 * time.Second
+
+	// maxTries is how often a socket is looked for, after 1, 2 and 4 s, before everything is forgotten.
+	maxTries = 4
 )
 
 func newConnections() *connections {
 	return &connections{
 		source: tcp.New(), mount: tcp.MountID(), space: tcp.Namespace(),
-		inodes: map[uint32]bool{}, wanted: map[uint32]wanted{},
+		inodes: map[uint32]looked{}, wanted: map[uint32]wanted{},
 	}
 }
 
@@ -91,8 +116,12 @@ func (s *Source) WatchConnections(o Opener) {
 }
 
 // hear takes note of the connections that were opened and closed since the last reading.
-func (c *connections) hear(jobs []*job) {
-	if c == nil || c.opener == nil {
+func (c *connections) hear(jobs []*job, now time.Duration) {
+	if c == nil {
+		return
+	}
+	c.now = now
+	if c.opener == nil {
 		return
 	}
 	all := c.opener.EachConnection(func(change *tcp.Change) {
@@ -116,7 +145,7 @@ func (c *connections) hear(jobs []*job) {
 func (c *connections) learn(j *job, change *tcp.Change) bool {
 	if i := c.find(&change.Socket); i >= 0 {
 		one := c.open[i]
-		one.peer.add(&change.Socket, &one.Socket)
+		one.peer.add(&change.Socket, &one.Socket, c.now)
 		change.Socket.Inode = one.Inode
 		one.Socket, one.known = change.Socket, true
 		if change.Closed {
@@ -125,13 +154,10 @@ func (c *connections) learn(j *job, change *tcp.Change) bool {
 		}
 		return true
 	}
-	if !change.Closed && len(c.open) >= maxConnections {
+	if !change.Closed && !c.hasRoom(j) {
 		return false // it counts when it is closed
 	}
 	one := c.begin(j, &change.Socket, &tcp.Socket{}, false)
-	if one == nil {
-		return false
-	}
 	if !change.Closed {
 		one.known, one.foreign = true, c.space == 0 || change.Space != c.space
 		c.open = append(c.open, one)
@@ -144,15 +170,26 @@ func (c *connections) find(s *tcp.Socket) int {
 	return slices.IndexFunc(c.open, func(one *connection) bool { return one.Cookie == s.Cookie })
 }
 
-// begin counts a connection of a job that was not known, with what it moved since an earlier reading. It returns nil if
-// there is no room for its peer.
+// hasRoom reports whether a job may have another connection read: its client may have as many as are free.
+func (c *connections) hasRoom(j *job) bool {
+	free := maxConnections - len(c.open)
+	if free > maxConnections/2 {
+		return true
+	}
+	held := 0
+	for _, one := range c.open {
+		if one.job.payer() == j.payer() {
+			held++
+		}
+	}
+	return held < free
+}
+
+// begin counts a connection of a job that was not known, with what it moved since an earlier reading.
 func (c *connections) begin(j *job, s, was *tcp.Socket, accepted bool) *connection {
 	p := c.peerOf(j, s, accepted)
-	if p == nil {
-		return nil
-	}
 	p.Opened++
-	p.add(s, was)
+	p.add(s, was, c.now)
 	return &connection{Socket: *s, job: j, peer: p}
 }
 
@@ -163,11 +200,12 @@ func (c *connections) isSocket(f OpenFile) bool {
 
 // want notes a socket of a job. An old one may have been there before the job was followed.
 func (c *connections) want(j *job, inode uint32, old bool) {
-	if _, known := c.inodes[inode]; known || len(c.wanted) >= maxInodes {
+	k, found := c.inodes[inode]
+	if found && (k.again == 0 || c.now < k.again) || len(c.wanted) >= maxInodes {
 		return
 	}
 	if _, noted := c.wanted[inode]; !noted {
-		c.wanted[inode] = wanted{j, old}
+		c.wanted[inode] = wanted{j, k.old || old && !found}
 	}
 }
 
@@ -217,7 +255,9 @@ func (c *connections) read(out *sample.Sample, now time.Duration) error {
 	if lists && len(c.wanted) > 0 {
 		began := sample.Now().Mono
 		err = c.list(now)
-		c.listAt = now + listPause*(sample.Now().Mono-began)
+		if c.listAt = now + listPause*(sample.Now().Mono-began); err != nil {
+			c.listAt = max(c.listAt, now+scanInterval)
+		}
 	}
 	c.emit(out)
 	return err
@@ -234,9 +274,9 @@ func (c *connections) refresh(one *connection, now time.Duration) bool {
 		return true // try again
 	}
 	if open {
-		one.peer.add(&one.Socket, &was)
+		one.peer.add(&one.Socket, &was, c.now)
 		if one.Inode != was.Inode { // reported, and read for the first time
-			c.inodes[one.Inode] = true
+			c.inodes[one.Inode] = looked{}
 			delete(c.wanted, one.Inode)
 		}
 		return true
@@ -250,14 +290,10 @@ func (c *connections) refresh(one *connection, now time.Duration) bool {
 	return false
 }
 
-// list finds the wanted sockets.
+// list finds the wanted sockets. If the kernel does not list all of them, the others stay wanted.
 func (c *connections) list(now time.Duration) error {
 	if now-c.forgot >= forgetEvery || len(c.inodes) >= maxInodes {
-		clear(c.inodes) // what is no connection now may become one, and inodes are used again
-		for _, one := range c.open {
-			c.inodes[one.Inode] = true
-		}
-		c.forgot = now
+		c.forget(now)
 	}
 	ports := map[uint16]bool{}
 	var found []tcp.Socket
@@ -271,55 +307,158 @@ func (c *connections) list(now time.Duration) error {
 	for i := range found {
 		s := &found[i]
 		w := c.wanted[s.Inode]
-		if len(c.open) >= maxConnections {
-			break
+		delete(c.wanted, s.Inode)
+		switch {
+		case s.Connecting:
+			c.inodes[s.Inode] = looked{again: now + scanInterval}
+		case c.find(s) >= 0: // by an Opener
+			c.inodes[s.Inode] = looked{}
+		case !c.hasRoom(w.job):
+			c.inodes[s.Inode] = looked{again: now + forgetEvery/2, old: w.old}
+		default:
+			var before tcp.Socket
+			if w.old {
+				before = *s
+			}
+			c.open = append(c.open, c.begin(w.job, s, &before, ports[s.Local.Port()]))
+			c.inodes[s.Inode] = looked{}
 		}
-		if c.find(s) >= 0 {
-			continue // by an Opener
-		}
-		var before tcp.Socket
-		if w.old {
-			before = *s
-		}
-		if one := c.begin(w.job, s, &before, ports[s.Local.Port()]); one != nil {
-			c.open = append(c.open, one)
-		}
+	}
+	if err != nil {
+		return err
 	}
 	for inode := range c.wanted {
-		c.inodes[inode] = true
+		k := c.inodes[inode]
+		if k.tries++; k.tries >= maxTries {
+			k.again = now + forgetEvery
+		} else {
+			k.again = now + scanInterval<<(k.tries-1)
+		}
+		c.inodes[inode] = k
 	}
 	clear(c.wanted)
-	return err
+	return nil
 }
 
-// peerOf returns the peer of a connection. One that finds no room counts with all others on its port; nil if these find
-// none either.
-func (c *connections) peerOf(j *job, s *tcp.Socket, accepted bool) *peer {
-	address, more := s.Remote.String(), "*:"+strconv.Itoa(int(s.Remote.Port()))
-	if accepted {
-		address, more = s.Local.String(), "*:"+strconv.Itoa(int(s.Local.Port()))
-	}
-	for _, name := range []string{address, more} {
-		of := 0
-		for _, p := range c.peers {
-			if p.job == j {
-				of++
-			}
-			if p.job == j && p.Accepted == accepted && p.Address == name {
-				return p
-			}
+// forget forgets the sockets that were not found: they may be connections now, and inodes are used again.
+func (c *connections) forget(now time.Duration) {
+	for inode, k := range c.inodes {
+		if k.again > 0 && !k.old {
+			delete(c.inodes, inode)
 		}
-		if most := maxJobPeers; len(c.peers) < maxPeers && (of < most-1 || name == more && of < most) {
-			p := &peer{sample.Peer{Job: j.id, Address: name, Accepted: accepted}, j}
-			c.peers = append(c.peers, p)
+	}
+	if len(c.inodes) >= maxInodes {
+		clear(c.inodes)
+		for _, one := range c.open {
+			c.inodes[one.Inode] = looked{}
+		}
+	}
+	c.forgot = now
+}
+
+// payer is whose share of the room a job takes.
+func (j *job) payer() string { return cmp.Or(j.client, j.id) }
+
+// peerOf returns the peer of a connection. One that finds no room counts with all others on its port, or else with all
+// others.
+func (c *connections) peerOf(j *job, s *tcp.Socket, accepted bool) *peer {
+	address, port := s.Remote.String(), "*:"+strconv.Itoa(int(s.Remote.Port()))
+	if accepted {
+		address, port = s.Local.String(), "*:"+strconv.Itoa(int(s.Local.Port()))
+	}
+	for _, name := range []string{address, port} {
+		if p := c.peerNamed(j, name, accepted); p != nil {
+			return p
+		}
+		if c.makeRoom(j, name == port) {
+			return c.newPeer(j, name, accepted)
+		}
+	}
+	if p := c.peerNamed(j, otherPeers, accepted); p != nil {
+		return p
+	}
+	return c.newPeer(j, otherPeers, accepted)
+}
+
+// peerNamed returns a peer of a job; nil if there is none.
+func (c *connections) peerNamed(j *job, name string, accepted bool) *peer {
+	for _, p := range c.peers {
+		if p.job == j && p.Accepted == accepted && p.Address == name {
 			return p
 		}
 	}
 	return nil
 }
 
+func (c *connections) newPeer(j *job, name string, accepted bool) *peer {
+	p := &peer{Peer: sample.Peer{Job: j.id, Address: name, Accepted: accepted}, job: j}
+	c.peers = append(c.peers, p)
+	return p
+}
+
+// makeRoom reports whether a job may have another peer. Each may have a first one. Of the others, a client may have as
+// many as are free. A group by port may take the last place that a job has. An idle peer makes room.
+func (c *connections) makeRoom(j *job, group bool) bool {
+	most := maxJobPeers - 2
+	if group {
+		most++
+	}
+	for {
+		of, held, all := 0, 0, 0
+		for _, p := range c.peers {
+			if p.Address == otherPeers {
+				continue
+			}
+			all++
+			if p.job.payer() == j.payer() {
+				held++
+			}
+			if p.job == j {
+				of++
+			}
+		}
+		switch {
+		case of == 0, of < most && held < maxPeers-all:
+			return true
+		case of >= most && !c.evict(j), of < most && !c.evict(nil):
+			return false
+		}
+	}
+}
+
+// evict removes the peer that is idle for longest: of a job, or nil for any. What it moved is kept for the sum of the
+// job.
+func (c *connections) evict(j *job) bool {
+	used := map[*peer]bool{}
+	for _, one := range c.open {
+		used[one.peer] = true
+	}
+	at := -1
+	for i, p := range c.peers {
+		if p.Address != otherPeers && (j == nil || p.job == j) && !used[p] && c.now-p.at >= idlePeer &&
+			(at < 0 || p.at < c.peers[at].at) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	gone := c.peers[at]
+	c.peers = slices.Delete(c.peers, at, at+1)
+	others := c.peerNamed(gone.job, otherPeers, gone.Accepted)
+	if others == nil {
+		others = c.newPeer(gone.job, otherPeers, gone.Accepted)
+	}
+	others.PastReceived += gone.Received
+	others.PastSent += gone.Sent
+	return true
+}
+
 // add adds what a connection moved since an earlier reading.
-func (p *peer) add(s, was *tcp.Socket) {
+func (p *peer) add(s, was *tcp.Socket, now time.Duration) {
+	if p.at == 0 || s.Received > was.Received || s.Sent > was.Sent {
+		p.at = now
+	}
 	p.Received += s.Received - min(was.Received, s.Received)
 	p.Sent += s.Sent - min(was.Sent, s.Sent)
 	p.Messages += uint64(s.Messages - was.Messages)

@@ -2,8 +2,11 @@ package process
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
@@ -11,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
 // client is a program that asks a server for data each time that it reads a line: how much.
@@ -189,11 +195,12 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// A job with more peers than there is room for keeps the sums of the others, and no job takes the room of all.
+// A job with more peers than there is room for keeps the sums of the others.
 func TestPeersAreBounded(t *testing.T) {
 	source := New("")
 	defer source.Close()
-	for range maxJobPeers + 4 {
+	const servers = maxJobPeers + 4
+	for range servers {
 		listener := serve(t, "tcp4", "127.0.0.1:0")
 		conn, err := net.Dial("tcp4", listener.Addr().String())
 		if err != nil {
@@ -204,9 +211,200 @@ func TestPeersAreBounded(t *testing.T) {
 	if err := source.Add("many", os.Getpid(), Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := peersOf(t, source, func(p []sample.Peer) bool { return len(p) >= maxJobPeers-1 }); len(got) > maxJobPeers {
-		t.Errorf("got %d peers, want at most %d", len(got), maxJobPeers)
+	got := peersOf(t, source, func(p []sample.Peer) bool { return len(p) >= maxJobPeers-1 })
+	opened := map[bool]uint64{}
+	for _, p := range got {
+		opened[p.Accepted] += p.Opened
 	}
+	if len(got) > maxJobPeers+1 || opened[false] != servers || opened[true] != servers {
+		t.Errorf("got %d peers with %d connections opened and %d accepted, want at most %d with %d each: %+v",
+			len(got), opened[false], opened[true], maxJobPeers+1, servers, got)
+	}
+}
+
+// socketTo returns a connection to a server.
+func socketTo(server int) *tcp.Socket {
+	return &tcp.Socket{Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(server >> 8), byte(server)}), 443)}
+}
+
+// Jobs of one client do not take the room of others. Each job has a peer of its own, and what finds no room counts.
+func TestClientsShareRoom(t *testing.T) {
+	c := newConnections()
+	defer c.close()
+	var jobs []*job
+	named := func(j *job) (n int) {
+		for _, p := range c.peers {
+			if p.job == j && !strings.HasPrefix(p.Address, "*:") {
+				n++
+			}
+		}
+		return n
+	}
+	add := func(client string) *job {
+		j := newJob(fmt.Sprintf("%s-%d", client, len(jobs)), 1)
+		j.client = client
+		jobs = append(jobs, j)
+		for server := range 3 * maxJobPeers {
+			s := socketTo(server)
+			s.Received = 1000
+			c.begin(j, s, &tcp.Socket{}, false)
+		}
+		return j
+	}
+	for range 20 {
+		add("greedy")
+	}
+	if got := named(add("modest")); got < maxJobPeers/2 {
+		t.Errorf("a second client's job has %d peers of its own, want at least %d", got, maxJobPeers/2)
+	}
+	for range MaxJobs - len(jobs) {
+		add("more")
+	}
+	for _, j := range jobs {
+		var received uint64
+		for _, p := range c.peers {
+			if p.job == j {
+				received += p.Received
+			}
+		}
+		if named(j) == 0 || received != 3*maxJobPeers*1000 {
+			t.Errorf("%s: %d peers of its own, %d bytes received, want at least 1 and %d", j.id, named(j), received,
+				3*maxJobPeers*1000)
+		}
+	}
+	if most := maxPeers + 2*MaxJobs; len(c.peers) > most {
+		t.Errorf("got %d peers, want at most %d", len(c.peers), most)
+	}
+}
+
+// A peer that is idle makes room for another one, unless a connection to it is open. Its bytes stay in the job's sum.
+func TestIdlePeersMakeRoom(t *testing.T) {
+	c := newConnections()
+	defer c.close()
+	j := newJob("fetch", 1)
+	c.now = time.Hour
+	for server := range maxJobPeers {
+		s := socketTo(server)
+		s.Received = 1000
+		one := c.begin(j, s, &tcp.Socket{}, false)
+		if server == 0 {
+			c.open = append(c.open, one)
+		}
+	}
+	c.now += idlePeer - 1
+	c.begin(j, socketTo(100), &tcp.Socket{}, false)
+	if c.peerNamed(j, "10.0.0.100:443", false) != nil {
+		t.Error("there was room for another peer although none was idle for long")
+	}
+	c.now++
+	c.begin(j, socketTo(101), &tcp.Socket{}, false)
+	if c.peerNamed(j, "10.0.0.101:443", false) == nil {
+		t.Error("there was no room for another peer although others were idle")
+	}
+	if c.peerNamed(j, "10.0.0.0:443", false) == nil || c.peerNamed(j, "10.0.0.1:443", false) != nil {
+		t.Error("the peer that was removed is not the one that is idle for longest without a connection")
+	}
+	var sum uint64
+	for _, p := range c.peers {
+		sum += p.Received + p.PastReceived
+	}
+	if sum != maxJobPeers*1000 {
+		t.Errorf("the job has received %d bytes, want %d as before", sum, maxJobPeers*1000)
+	}
+}
+
+// cutOff are sockets whose first lists fail.
+type cutOff struct {
+	sockets
+	lists int
+}
+
+func (f *cutOff) List(visit func(*tcp.Socket)) error {
+	if f.lists--; f.lists >= 0 {
+		return errors.New("cut off")
+	}
+	return f.sockets.List(visit)
+}
+
+// A connection is found after a list that failed, and what it moved since the job is followed counts.
+func TestListFails(t *testing.T) {
+	listener := serve(t, "tcp4", "127.0.0.1:0")
+	program := askWith(t, client, listener)
+	program.ask(50_000) // before the job is followed
+	source := New("")
+	defer source.Close()
+	source.connections.source = &cutOff{source.connections.source, 2}
+	if err := source.Add("train", program.process.Pid, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	var got []sample.Peer
+	failures := 0
+	for end := time.Now().Add(10 * time.Second); len(got) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		s := sample.Sample{Edge: true}
+		if source.Read(&s) != nil {
+			failures++
+		}
+		got = s.Peers
+	}
+	if len(got) != 1 || got[0].Received != 0 || failures != 2 {
+		t.Fatalf("got %+v after %d failures, want one peer after 2, without what it had sent before", got, failures)
+	}
+}
+
+// A connection that was not established when it was looked for is found later, with all that it moved.
+func TestConnecting(t *testing.T) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	name, _ := unix.Getsockname(fd)
+	address := fmt.Sprintf("127.0.0.1:%d", name.(*unix.SockaddrInet4).Port)
+	full, err := net.Dial("tcp4", address) // the queue has room for one
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = full.Close() }()
+	connected := make(chan net.Conn, 1)
+	go func() {
+		conn, _ := net.Dial("tcp4", address)
+		connected <- conn
+	}()
+	time.Sleep(100 * time.Millisecond)
+	source := New("")
+	defer source.Close()
+	if err := source.Add("fetch", os.Getpid(), Options{}); err != nil {
+		t.Fatal(err)
+	}
+	peersOf(t, source, func(p []sample.Peer) bool { return len(p) > 0 })
+	select {
+	case <-connected:
+		t.Skip("the kernel has room for a second connection")
+	default:
+	}
+	for range 2 {
+		accepted, _, err := unix.Accept(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = unix.Close(accepted) }()
+		if _, err := unix.Write(accepted, make([]byte, 5000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := <-connected
+	defer func() { _ = conn.Close() }()
+	peersOf(t, source, func(p []sample.Peer) bool {
+		for _, one := range p {
+			if !one.Accepted && one.Address == address {
+				return one.Opened == 2 && one.Received == 10000
+			}
+		}
+		return false
+	})
 }
 
 // A job without connections costs nothing: the kernel is not asked.

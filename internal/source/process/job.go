@@ -55,8 +55,9 @@ type job struct {
 	limits   []sample.Limit // immutable
 	limitsAt time.Duration  // Stamp.Mono of that reading; 0 before
 
+	client string // that has it followed; of a candidate its container or user
+
 	// Of a candidate.
-	client string
 	worked time.Duration // Stamp.Mono of the last reading with a change
 	score  float64       // how much it did recently
 	scored counts        // total when score was computed

@@ -4,6 +4,7 @@
 package process
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -84,6 +85,8 @@ type Options struct {
 	// OwnScope states that Cgroup holds only this job. Then the job is all processes in it and in the cgroups below, and
 	// the CPU time is that of the cgroup, in microseconds.
 	OwnScope bool
+	// Client is who has the job followed: it has a share of the room for connections. "" if nobody has.
+	Client string
 }
 
 // New returns a source without jobs for root+"/proc" and the cgroup v2 tree below root; root is "" or "/" for this
@@ -114,7 +117,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	if !known {
 		j = newJob(id, pid)
 	}
-	j.scope = opts.Cgroup
+	j.scope, j.client = opts.Cgroup, cmp.Or(opts.Client, j.client)
 	j.begun, j.added = sample.Now().Mono, s.uptime()
 	j.scanned = j.begun
 	switch {
@@ -207,7 +210,7 @@ func (s *Source) Read(out *sample.Sample) error {
 	var problems sample.Problems
 	s.round++
 	s.noteRan(now.Mono)
-	s.connections.hear(s.jobs)
+	s.connections.hear(s.jobs, now.Mono)
 	s.pace(now.Mono)
 	for _, j := range s.jobs {
 		if j.due(s.round, s.rareRound, out.Edge, now.Mono) {

@@ -41,16 +41,19 @@ const (
 	infoAttr = 2  // INET_DIAG_INFO
 )
 
-// states are those of connections, and of sockets that listen (include/net/tcp_states.h).
-const states = 1<<unix.BPF_TCP_ESTABLISHED | 1<<unix.BPF_TCP_FIN_WAIT1 | 1<<unix.BPF_TCP_FIN_WAIT2 |
-	1<<unix.BPF_TCP_CLOSE_WAIT | 1<<unix.BPF_TCP_LISTEN
+// The states of connections, and with those of sockets that connect or listen (include/net/tcp_states.h).
+const (
+	connected = 1<<unix.BPF_TCP_ESTABLISHED | 1<<unix.BPF_TCP_FIN_WAIT1 | 1<<unix.BPF_TCP_FIN_WAIT2 |
+		1<<unix.BPF_TCP_CLOSE_WAIT
+	listed = connected | 1<<unix.BPF_TCP_SYN_SENT | 1<<unix.BPF_TCP_LISTEN
+)
 
 // List calls visit for each socket. The socket is valid until visit returns. The kernel walks its whole table of
 // connections, which takes milliseconds on a large machine.
 func (s *Source) List(visit func(*Socket)) error {
 	request := s.request(listAll, unix.NLM_F_REQUEST|unix.NLM_F_DUMP, oldRequestSize)
 	request[headSize+3] = 1 << (infoAttr - 1)
-	order.PutUint32(request[headSize+4+idSize:], states)
+	order.PutUint32(request[headSize+4+idSize:], listed)
 	if err := s.ask(request, visit); err != nil {
 		return fmt.Errorf("the sockets of this machine cannot be listed, allow AF_NETLINK: %w", err)
 	}
@@ -64,7 +67,7 @@ func (s *Source) Refresh(socket *Socket) (open bool, err error) {
 	body[0] = socket.family
 	body[1] = unix.IPPROTO_TCP
 	body[2] = 1 << (infoAttr - 1)
-	order.PutUint32(body[4:], states)
+	order.PutUint32(body[4:], connected)
 	copy(body[8:8+idSize], socket.id[:])
 	err = s.ask(request, func(found *Socket) {
 		if open = found.Cookie == socket.Cookie && found.counts; !open {
@@ -210,7 +213,7 @@ func (s *Socket) parse(body []byte) bool {
 	}
 	family, state := body[0], body[1]
 	s.family, s.id = family, [idSize]byte(body[4:])
-	s.Listening = state == unix.BPF_TCP_LISTEN
+	s.Listening, s.Connecting = state == unix.BPF_TCP_LISTEN, state == unix.BPF_TCP_SYN_SENT
 	s.Local = address(family, body[8:24], body[4:6])
 	s.Remote = address(family, body[24:40], body[6:8])
 	s.Cookie = uint64(order.Uint32(body[44:])) | uint64(order.Uint32(body[48:]))<<32

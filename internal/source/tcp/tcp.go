@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// Socket is one TCP socket that is connected or listens.
+// Socket is one TCP socket that is connected, connects or listens.
 type Socket struct {
-	Cookie    uint64 // unique among all sockets since boot
-	Inode     uint32 // as in /proc/PID/fd; 0 of one that no process has open
-	Local     netip.AddrPort
-	Remote    netip.AddrPort
-	Listening bool
+	Cookie     uint64 // unique among all sockets since boot
+	Inode      uint32 // as in /proc/PID/fd; 0 of one that no process has open
+	Local      netip.AddrPort
+	Remote     netip.AddrPort
+	Listening  bool
+	Connecting bool // it is not connected yet
 
 	Received     uint64 // bytes of data
 	Sent         uint64 // bytes of data, without what was sent again
