@@ -14,6 +14,7 @@ type Direct struct {
 	open  map[Key]*openIO
 	round uint64
 	buf   [4096]byte
+	maps  mapsReads
 }
 
 // openIO is an open /proc/PID/io. It belongs to its process: if another process gets the PID, reading fails.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // ModelFiles implements Reader. It reads links, positions and the attributes that the kernel has in memory: a file on
-// a server that does not respond blocks nothing.
+// a server that does not respond blocks nothing. The list of mappings may block: see mapsReads.
 func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
 	dir := d.dir(of.PID)
 	folder, err := kernfile.OpenFolderBrief(dir + "/fd")
@@ -27,7 +28,11 @@ func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
 		return Files{}, errno(err)
 	}
 	if want.Maps {
-		all.List = addMapped(dir, all.List)
+		mapped, err := d.maps.list(of.PID, dir)
+		if err != nil {
+			return Files{}, err
+		}
+		all.List = addMapped(all.List, mapped)
 	}
 	if len(l.sockets) > 0 {
 		all.Listening = listening(dir+"/net/tcp", l.sockets) + listening(dir+"/net/tcp6", l.sockets)
@@ -138,14 +143,29 @@ func parsePosition(text []byte) (offset int64, write bool) {
 	return offset, write
 }
 
-// addMapped adds what is mapped to a list of open files.
-func addMapped(dir string, list []File) []File {
+// addMapped adds mapped files to a list of open ones.
+func addMapped(list, mapped []File) []File {
+	for i := range mapped {
+		m := &mapped[i]
+		k := slices.IndexFunc(list, func(f File) bool { return f.Path == m.Path })
+		switch {
+		case k >= 0:
+			list[k].Mapped += m.Mapped
+		case len(list) < MaxFiles:
+			list = append(list, *m)
+		}
+	}
+	return list
+}
+
+// mappedIn returns the files of models that a process has mapped.
+func mappedIn(dir string) (list []File) {
 	eachLine(dir+"/maps", maxMapsBytes, func(line []byte) {
 		at := bytes.IndexByte(line, '/')
 		if at < 0 {
 			return
 		}
-		name := bytes.TrimSuffix(line[at:], []byte(" (deleted)"))
+		name := bytes.TrimSuffix(line[at:], []byte(deleted))
 		if len(name) > MaxFilePath || !OfModel(string(name)) {
 			return
 		}
@@ -153,18 +173,12 @@ func addMapped(dir string, list []File) []File {
 		if !ok {
 			return
 		}
-		known := false
-		for i := range list {
-			if list[i].Path == string(name) {
-				list[i].Mapped += length
-				if list[i].FD < 0 {
-					list[i].Size = max(list[i].Size, end)
-				}
-				known = true
-				break
-			}
-		}
-		if !known && len(list) < MaxFiles {
+		k := slices.IndexFunc(list, func(f File) bool { return f.Path == string(name) })
+		switch {
+		case k >= 0:
+			list[k].Mapped += length
+			list[k].Size = max(list[k].Size, end)
+		case len(list) < MaxFiles:
 			list = append(list, File{FD: -1, Path: string(name), Size: end, Mapped: length})
 		}
 	})

@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"syscall"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // Reader reads what the kernel shows of a process only to those who may trace it (ptrace(2)). A Source reads that
@@ -20,7 +22,8 @@ type Reader interface {
 	Files(of Key, from, limit int) (list []OpenFile, files int, err error)
 	// SameProgram reports whether two processes run the same executable.
 	SameProgram(one, other Key) (bool, error)
-	// ModelFiles returns the files of models that a process has open, and what else is wanted.
+	// ModelFiles returns the files of models that a process has open, and what else is wanted. The error is ETIMEDOUT if
+	// the kernel does not list its mappings: they may be asked for later.
 	ModelFiles(of Key, want FilesWanted) (Files, error)
 }
 
@@ -29,6 +32,9 @@ type Key struct {
 	PID   int
 	Start uint64
 }
+
+// KeyOf returns the Key of a process by its reading.
+func KeyOf(p *sample.Process) Key { return Key{PID: p.PID, Start: uint64(p.Started / tick)} }
 
 // Bytes are from /proc/PID/io. They are 0 if Err is not 0.
 type Bytes struct {

@@ -1,0 +1,54 @@
+package process
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+const (
+	mapsWait     = 100 * time.Millisecond // for the mappings of a process
+	maxMapsReads = 8                      // that are late, at the same time: each keeps a thread
+)
+
+// mapsReads reads lists of mappings. The kernel makes them under a lock of the address space, which a process may hold
+// while it waits for a page of a file: of a server that does not respond, for hours. So each is read in a goroutine,
+// and who asked waits for it for mapsWait. Nothing waits for a goroutine that is late: the kernel alone can end it.
+type mapsReads struct {
+	mu   sync.Mutex
+	late map[int]bool // by PID: reads that go on
+}
+
+// list returns the files of models that a process has mapped, or ETIMEDOUT if the kernel does not say it in time.
+func (m *mapsReads) list(pid int, dir string) ([]File, error) {
+	m.mu.Lock()
+	if m.late[pid] || len(m.late) >= maxMapsReads {
+		m.mu.Unlock()
+		return nil, unix.ETIMEDOUT
+	}
+	if m.late == nil {
+		m.late = map[int]bool{}
+	}
+	m.late[pid] = true
+	m.mu.Unlock()
+	answer := make(chan []File, 1)
+	go func() {
+		var list []File
+		_ = sample.Protect(func() { list = mappedIn(dir) })
+		m.mu.Lock()
+		delete(m.late, pid)
+		m.mu.Unlock()
+		answer <- list
+	}()
+	timer := time.NewTimer(mapsWait)
+	defer timer.Stop()
+	select {
+	case list := <-answer:
+		return list, nil
+	case <-timer.C:
+		return nil, unix.ETIMEDOUT
+	}
+}
