@@ -130,7 +130,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 	err = d.serve(ctx, listeners, service)
 	service.say("STOPPING=1")
-	d.monitor.EndDetected()
+	d.monitor.EndDetected(d.client)
 	d.client.Close()
 	d.client.EndAll(d.monitor.Now())
 	d.past.Stop()

@@ -150,6 +150,7 @@ func (r *stallspanReceiver) close(ctx context.Context) {
 	defer r.mu.Unlock()
 	r.server.stop()
 	if r.client != nil {
+		r.monitor.EndDetected(r.client)
 		r.client.Close()
 		r.client.EndAll(r.monitor.Now())
 	}

@@ -15,6 +15,7 @@ type Found struct {
 	Name  string // of a window of another kind than epoch and model load; may be empty
 	Job   string
 	PID   int    // the process that did most of it
+	Owner string // whose the process is, as window.Window.Client; set by who looks at the job
 	Path  string // of the file or folder that it read or wrote; "" if unknown
 	Model string // of a load; "" if unknown
 	Epoch int    // the number of an epoch as counted here, from 1, if HasEpoch
@@ -90,6 +91,10 @@ type Process struct {
 	Memory  int64         // bytes of files that its address space has in memory; 0 if unknown
 	CPUTime time.Duration // of all of its threads
 	Drives  bool          // it holds memory of a GPU, as the driver listed last
+
+	// At is the look that its files are from: not each look asks all processes. Last is up to when it is known what was
+	// open before. Both are 0 where nothing is known.
+	Last, At time.Duration
 }
 
 // File is an open or mapped file of a process.

@@ -4,6 +4,7 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,8 +50,7 @@ type Monitor struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	stopLooking context.CancelFunc // nil for no looker
-	looking     sync.WaitGroup
+	looking chan struct{} // closed when no look is going on; nil for no looker
 }
 
 // Failure is how often a source could not be read in full, and the newest error.
@@ -110,14 +110,11 @@ func New(c Config) (*Monitor, error) {
 		Readings: m.readings, Jobs: m.Jobs, Probe: m.Probe, Judge: m.judge, Recorded: c.Recorded,
 		Alerts: &m.alerts, Reports: c.Reports,
 	}
-	if c.Detect && !c.Recorded {
-		owners.Owner = locate.New(c.Root, "", true).Client
-	}
 	m.Windows = windows.New(owners)
 	if c.Detect && !c.Recorded {
 		m.looker = looking.New(looking.Config{
-			Root: c.Root, Reader: c.Reader, Readings: m.readings, New: detectors, Watch: m.Jobs.Watch,
-			Found: m.Windows.Detected, Wanted: m.Windows.TakesDetected,
+			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: detectors,
+			Found: m.Windows.Detected, Owner: locate.New(c.Root, "", true).Client, Wanted: m.Windows.TakesDetected,
 		})
 	}
 	m.Spans = windows.NewSpans(m.readings, m.judge)
@@ -140,9 +137,11 @@ func (m *Monitor) Start() {
 	m.drives.start(ctx, m)
 	if m.looker != nil {
 		report := func(err error) { m.problems.Note("windows", err) }
-		looking, stopLooking := context.WithCancel(ctx)
-		m.stopLooking = stopLooking
-		m.looking.Go(func() { sample.Restart(looking, report, func() { m.looker.Run(looking) }) })
+		m.looking = make(chan struct{})
+		go func() {
+			defer close(m.looking)
+			sample.Restart(ctx, report, func() { m.looker.Run(ctx) })
+		}()
 	}
 	if m.names != nil {
 		report := func(err error) { m.problems.Note("jobs", err) }
@@ -173,15 +172,29 @@ func (m *Monitor) followJobs(ctx context.Context) {
 	}
 }
 
-// EndDetected stops the detection of windows, and reports those that are going on as unfinished. It is for a client
-// that takes detected windows, before that is closed.
-func (m *Monitor) EndDetected() {
-	if m.stopLooking == nil {
+// EndDetected reports the detected windows that are going on as unfinished, if nobody else takes them after a client
+// that closes. It is for that client, before.
+func (m *Monitor) EndDetected(c *windows.Client) {
+	if m.looker != nil && c.HasDetectedAlone() {
+		m.looker.Close()
+	}
+}
+
+// lookWait bounds the wait for a look that is going on: each of its questions has a limit, and there may be hundreds.
+const lookWait = 2 * time.Second
+
+// awaitLook waits until no look is going on.
+func (m *Monitor) awaitLook() {
+	if m.looking == nil {
 		return
 	}
-	m.stopLooking()
-	m.looking.Wait()
-	m.looker.Close()
+	late := time.NewTimer(lookWait)
+	defer late.Stop()
+	select {
+	case <-m.looking:
+	case <-late.C:
+		m.problems.Note("windows", errors.New("a look at the files of jobs does not end"))
+	}
 }
 
 // Stop stops the sampling, waits for it, and closes the sources. Windows that are open stay open: end them before. Stop
@@ -189,7 +202,7 @@ func (m *Monitor) EndDetected() {
 func (m *Monitor) Stop() {
 	if m.stop != nil {
 		m.stop()
-		m.looking.Wait()
+		m.awaitLook()
 		m.done.Wait()
 		m.drives.wait()
 	}

@@ -84,7 +84,7 @@ func (c *Client) End(id string, failed bool, attributes map[string]string) (*win
 
 // Close refuses windows that begin through the API from now on. Windows that are open may end.
 func (c *Client) Close() {
-	c.registry.detected.client.CompareAndSwap(c, nil)
+	c.leaveDetected()
 	c.gate.Lock()
 	defer c.gate.Unlock()
 	c.closed = true

@@ -1,8 +1,10 @@
 package windows
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// maxDetected bounds the detected windows of an hour. A job gets a quarter of them.
+// maxDetected bounds the detected windows of an hour. A client gets a quarter of them.
 const maxDetected = 480
 
 // maxUnread is the share of a detected window in which its job may not have been followed yet. The window then begins
@@ -25,21 +27,56 @@ const overlapMargin = time.Second
 
 // detected is what a Registry has for windows that detectors find.
 type detected struct {
-	client *atomic.Pointer[Client] // whose spans they are; nil for none
-	rate   *quota.Rate
-	left   *atomic.Uint64
+	rate *quota.Rate
+	left *atomic.Uint64
+
+	mu     sync.Mutex
+	takers []*Client // the spans are those of the first one
 }
 
-func newDetected() detected {
-	return detected{&atomic.Pointer[Client]{}, quota.NewRate(maxDetected, time.Hour), &atomic.Uint64{}}
+func newDetected() *detected {
+	return &detected{rate: quota.NewRate(maxDetected, time.Hour), left: &atomic.Uint64{}}
 }
 
-// TakeDetected makes the spans of detected windows those of this client, until it is closed, if no other client has
-// them.
-func (c *Client) TakeDetected() { c.registry.detected.client.CompareAndSwap(nil, c) }
+// client returns whose the spans are; nil for nobody.
+func (d *detected) client() *Client {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.takers) == 0 {
+		return nil
+	}
+	return d.takers[0]
+}
+
+// TakeDetected makes the spans of detected windows those of this client, until it is closed. If another client has
+// them, this one follows it.
+func (c *Client) TakeDetected() {
+	d := c.registry.detected
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.takers, c) {
+		d.takers = append(d.takers, c)
+	}
+}
+
+// leaveDetected ends what TakeDetected began.
+func (c *Client) leaveDetected() {
+	d := c.registry.detected
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.takers = slices.DeleteFunc(d.takers, func(x *Client) bool { return x == c })
+}
+
+// HasDetectedAlone reports whether nobody takes detected windows once this client is closed.
+func (c *Client) HasDetectedAlone() bool {
+	d := c.registry.detected
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.takers) == 1 && d.takers[0] == c
+}
 
 // TakesDetected reports whether a client takes detected windows.
-func (g *Registry) TakesDetected() bool { return g.detected.client.Load() != nil }
+func (g *Registry) TakesDetected() bool { return g.detected.client() != nil }
 
 // DetectedLeft returns how many detected windows were left out, because there were too many in an hour.
 func (g *Registry) DetectedLeft() uint64 { return g.detected.left.Load() }
@@ -55,16 +92,21 @@ func (g *Registry) detect(f *detect.Found) {
 	if !f.Kind.Valid() || f.End <= f.Start {
 		return
 	}
-	processes := g.config.Readings.Processes(f.Job)
-	client := g.clientOf(f)
-	if g.announced(f, client, processes) {
+	since, name, followed := g.config.Readings.Followed(f.Job)
+	client := f.Owner
+	if name.ID != "" {
+		client = name.Client
+	}
+	if followed && g.announced(f, client, g.config.Readings.Processes(f.Job)) {
 		return
 	}
-	if g.detected.rate.Take(f.Job, f.End) != nil {
+	// What is known of a job has gone with it: a report would be about the whole machine.
+	// Jobs of this program's own user have a share each.
+	if !followed || g.detected.rate.Take(cmp.Or(client, f.Job), f.End) != nil {
 		g.detected.left.Add(1)
 		return
 	}
-	o := &openWindow{Window: g.describe(f, client), client: g.detected.client.Load()}
+	o := &openWindow{Window: g.describe(f, client, since, name.Name), client: g.detected.client()}
 	at := func(mono time.Duration) sampling.Moment { return sampling.Moment{At: g.config.Readings.StampOf(mono)} }
 	start := at(o.Start.Mono)
 	if value, known := g.config.Jobs.Environment(f.PID, "TRACEPARENT"); known {
@@ -86,25 +128,25 @@ func (g *Registry) detect(f *detect.Found) {
 	_, _ = g.EndSoon(o.ID, at(f.End), f.Unfinished) // ErrUnknown: it was ended meanwhile
 }
 
-// describe returns the window of a client that was found, with its start.
-func (g *Registry) describe(f *detect.Found, client string) window.Window {
+// describe returns the window of a client that was found, with its start. Its job has a name, and is followed since a
+// moment.
+func (g *Registry) describe(f *detect.Found, client string, since time.Duration, name string) window.Window {
 	w := window.Window{
 		ID: NewID(), Client: client, Kind: f.Kind, Name: f.Name, Model: f.Model, Path: f.Path,
 		Epoch: f.Epoch, HasEpoch: f.HasEpoch, Source: window.Detected, Job: f.Job, PID: f.PID, Confidence: f.Confidence,
 		Open: f.StartOpen + f.EndOpen,
 	}
 	w.Start.Mono = f.Start
-	since, name, followed := g.config.Readings.Followed(f.Job)
 	unread := since - f.Start
 	switch {
-	case !followed || unread.Seconds() > maxUnread*(f.End-f.Start).Seconds():
+	case unread.Seconds() > maxUnread*(f.End-f.Start).Seconds():
 		w.Job = ""
 	case unread > 0:
 		w.Start.Mono = since
 		w.Open += unread
 	}
 	if f.Kind == window.Epoch || f.Kind == window.Steps {
-		w.Run = name.Name
+		w.Run = name
 	}
 	for _, p := range f.Phases {
 		from, to := max(p.Start, w.Start.Mono), min(p.End, f.End)
@@ -121,14 +163,6 @@ func (g *Registry) describe(f *detect.Found, client string) window.Window {
 		w.Seen.Size = f.Bytes
 	}
 	return w
-}
-
-// clientOf returns whose job a window is of.
-func (g *Registry) clientOf(f *detect.Found) string {
-	if _, name, _ := g.config.Readings.Followed(f.Job); name.ID != "" || g.config.Owner == nil {
-		return name.Client
-	}
-	return g.config.Owner(f.PID)
 }
 
 // announced reports whether a window of the same kind is known that overlaps with a detected one, and may be of its

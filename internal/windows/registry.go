@@ -53,9 +53,6 @@ type Config struct {
 	Recorded bool // windows are replayed from a recording
 	Alerts   Alerts
 
-	// Owner returns whose a process is: see window.Window, Client.
-	Owner func(pid int) string
-
 	// Reports receives the report of each window that ends, on the goroutine that ends it; nil for none.
 	Reports func(*window.Report)
 }
@@ -71,7 +68,7 @@ type Registry struct {
 	Reported Cache // windows that other programs have measured
 
 	config   Config
-	detected detected
+	detected *detected
 
 	mu  sync.Mutex // taken after the lock of the alerts, and before those of Readings, Probe and the baselines
 	all table

@@ -43,6 +43,7 @@ type job struct {
 	held   bool   // one of these is that it holds memory of a GPU: it may be read rarely if that is all
 
 	watched bool // it is read at every interval for now
+	kept    bool // it stays without users until Release
 }
 
 // New returns Jobs without any job. sources is nil for a recording, which has jobs of its own.
@@ -109,7 +110,11 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 		j.pace(wanted.ID, known)
 		return nil
 	}
-	if err := j.places.Take(client); err != nil {
+	err = j.places.Take(client)
+	if err != nil && j.removeLeft() {
+		err = j.places.Take(client)
+	}
+	if err != nil {
 		return fmt.Errorf("process %d cannot be followed, end windows of other programs first: %w", pid, err)
 	}
 	defer func() {
@@ -167,7 +172,7 @@ func (j *Jobs) Watch(id string, on bool) {
 // Lead sets the thread of a job whose time its ledgers divide, where that is not the first thread of a process.
 func (j *Jobs) Lead(id string, tid int) { j.readings.Lead(id, tid) }
 
-// Unfollow ends what Follow began. Later reports have no readings of the job.
+// Unfollow ends what Follow began. Later reports have no readings of the job, unless it is kept.
 func (j *Jobs) Unfollow(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -175,10 +180,59 @@ func (j *Jobs) Unfollow(id string) {
 	if known == nil {
 		return
 	}
-	if known.users--; known.users > 0 {
+	known.users--
+	j.removeUnused(id, known)
+}
+
+// Keep has a job stay after the last Unfollow, until Release: what its end ends can be reported then. It stays no longer
+// if its place is needed.
+func (j *Jobs) Keep(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.jobs[id]; known != nil {
+		known.kept = true
+	}
+}
+
+// Left reports whether a kept job would be gone without Keep.
+func (j *Jobs) Left(id string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	known := j.jobs[id]
+	return known != nil && known.users <= 0
+}
+
+// Release ends what Keep began.
+func (j *Jobs) Release(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.jobs[id]; known != nil {
+		known.kept = false
+		j.removeUnused(id, known)
+	}
+}
+
+// removeUnused removes a job that nobody follows or keeps.
+func (j *Jobs) removeUnused(id string, known *job) {
+	if known.users > 0 || known.kept {
 		j.pace(id, known)
 		return
 	}
+	j.remove(id, known)
+}
+
+// removeLeft removes the jobs that are only kept, and reports whether there were any.
+func (j *Jobs) removeLeft() (any bool) {
+	for id, known := range j.jobs {
+		if known.users <= 0 {
+			j.remove(id, known)
+			any = true
+		}
+	}
+	return any
+}
+
+func (j *Jobs) remove(id string, known *job) {
 	delete(j.jobs, id)
 	j.places.Release(known.client)
 	j.readings.Unfollow(id)

@@ -4,10 +4,9 @@ package looking
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/detect"
@@ -22,11 +21,14 @@ const (
 	every     = time.Second            // every job that does something
 	often     = 100 * time.Millisecond // jobs in which a load may be going on
 	idle      = 10 * time.Second       // a job that does nothing
-	maxOften  = 8                      // jobs that are looked at often
-	maxLooks  = 256                    // processes in a second
-	maxMaps   = 32                     // lists of mappings in a second: 0.3 ms each for a large program
+	maxOften  = 8                      // jobs that are looked at often, in one look
+	maxAsks   = 256                    // processes that are asked for their files in the look of a second
+	maxQuick  = 32                     // the same in each of the looks between
+	maxMaps   = 32                     // lists of mappings in a second: 0.3 ms each for a large program; as many of busy jobs
 	mapsEvery = time.Second            // of one process
 	mapsOften = 500 * time.Millisecond // of one that has a model mapped
+	mapsLate  = 10 * time.Second       // of one whose mappings the kernel does not list
+	maxOwners = 256                    // of processes that are remembered of a job
 
 	stirs   = 20 * time.Millisecond // of CPU time: a job that used less, and moved less, did nothing
 	moves   = 64 << 10              // bytes
@@ -39,25 +41,40 @@ type Config struct {
 	Root     string
 	Reader   process.Reader // for processes of other users; nil for none
 	Readings *sampling.Readings
+	Jobs     Jobs
 	New      []detect.New
-	// Watch has a job read at every interval as long as it is true.
-	Watch func(job string, on bool)
-	// Found receives windows, in the order in which they ended; on the goroutine of Run.
+	// Found receives windows, in the order in which they ended; on the goroutine of Run or Close.
 	Found func([]detect.Found)
+	// Owner returns whose a living process is; nil for this program's user.
+	Owner func(pid int) string
 	// Wanted reports whether a client takes windows; nil for yes.
 	Wanted func() bool
 	Now    func() time.Duration // the present monotonic time; nil for that of the system
 }
 
-// Looker looks at jobs. Only one goroutine may use it.
+// Jobs are the followed jobs. It is implemented by *follow.Jobs.
+type Jobs interface {
+	// Watch has a job read at every interval as long as it is true.
+	Watch(job string, on bool)
+	// Keep has a job stay until Release, so that what it was doing can be reported after it was Left.
+	Keep(job string)
+	Left(job string) bool
+	Release(job string)
+}
+
+// Looker looks at jobs.
 type Looker struct {
 	config Config
 	direct files
-	jobs   map[string]*job
-	list   []sampling.JobLook
-	full   time.Duration // when all jobs are looked at next
-	looks  int           // processes in this second
-	maps   int
+
+	mu    sync.Mutex // held during a look
+	jobs  map[string]*job
+	list  []sampling.JobLook
+	files []detect.File // of a look
+	full  time.Duration // when all jobs are looked at next
+	asks  int           // processes that may still be asked in this look
+	maps  [2]int        // lists of mappings that may still be read in this second: of all jobs, and of busy ones
+	turns [2]int        // the job that is first: in the look of a second, and in those between
 }
 
 type job struct {
@@ -71,6 +88,8 @@ type job struct {
 	watched   bool
 	hadGPU    bool
 	processes map[int]*program
+	owners    map[int]string // by PID, also of processes that have ended
+	turn      int            // the process that is asked first
 	facts     detect.Facts
 	steady    steady
 	present   bool
@@ -78,11 +97,17 @@ type job struct {
 
 // program is what is remembered of a process.
 type program struct {
-	started time.Duration
-	highest int64 // size of its address space when its mappings were read
-	mapsAt  time.Duration
-	mapped  []process.File // files of models
-	seen    time.Duration
+	started   time.Duration
+	highest   int64 // size of its address space when its mappings were read
+	mapsAt    time.Duration
+	mapsLate  time.Duration  // until then its mappings are not asked for
+	mapped    []process.File // files of models
+	seen      time.Duration
+	asked     bool // in this look
+	models    bool // it has files of models open or mapped
+	facts     detect.Process
+	files     []detect.File
+	listening int // -1 if unknown
 }
 
 // files lists the files of processes. It is implemented by process.Direct.
@@ -109,6 +134,7 @@ func (l *Looker) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		if l.config.Wanted != nil && !l.config.Wanted() {
+			l.leave()
 			timer.Reset(every)
 			continue
 		}
@@ -116,26 +142,90 @@ func (l *Looker) Run(ctx context.Context) {
 	}
 }
 
-// Close reports what is going on in all jobs as unfinished. Run must have returned.
+// Close reports what is going on in all jobs as unfinished.
 func (l *Looker) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for id, j := range l.jobs {
 		l.end(id, j, true)
 	}
 }
 
+// leave forgets all jobs: nobody wants windows.
+func (l *Looker) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, j := range l.jobs {
+		l.forget(id, j)
+	}
+}
+
 // Look looks at the jobs that are due, and returns when the next look is due.
 func (l *Looker) Look() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := l.config.Now()
 	all := now >= l.full
+	l.asks = maxQuick
 	if all {
 		l.full = now + every
-		l.looks, l.maps = 0, 0
+		l.asks, l.maps = maxAsks, [2]int{maxMaps, maxMaps}
 	}
 	l.list = l.config.Readings.Looks(l.list)
+	l.learn()
+	for id, j := range l.jobs {
+		switch {
+		case !j.present:
+			l.end(id, j, false)
+		case l.config.Jobs.Left(id): // what its processes have open is of no interest any more
+			l.end(id, j, len(j.look.Processes) > 0)
+		}
+	}
+	if all {
+		l.take(now, &l.turns[0], len(l.list), func(j *job) bool { return j.due(now) && !l.steady(j, now) })
+	} else {
+		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy })
+	}
+	busy := false
+	for id, j := range l.jobs {
+		busy = busy || j.busy
+		if j.busy != j.watched {
+			j.watched = j.busy
+			l.config.Jobs.Watch(id, j.busy)
+		}
+	}
+	if busy {
+		return often
+	}
+	return max(often, l.full-l.config.Now())
+}
+
+// take looks at the jobs that want it, at most so many, and as long as processes may be asked. Those that are left out
+// are first in the next turn.
+func (l *Looker) take(now time.Duration, turn *int, most int, wants func(*job) bool) {
+	first := *turn
+	for k := range l.list {
+		at := (first + k) % len(l.list)
+		j := l.jobs[l.list[at].ID]
+		if j == nil {
+			continue // it has just been left
+		}
+		if l.asks <= 0 || most <= 0 {
+			*turn = at
+			return
+		}
+		if wants(j) {
+			most--
+			l.look(j, now)
+		}
+	}
+}
+
+// learn takes over the newest readings of all jobs.
+func (l *Looker) learn() {
 	for _, j := range l.jobs {
 		j.present = false
 	}
-	busy := 0
 	for i := range l.list {
 		look := &l.list[i]
 		j := l.jobs[look.ID]
@@ -151,57 +241,74 @@ func (l *Looker) Look() time.Duration {
 		}
 		j.present, j.look = true, *look
 		j.look.GPUs, j.look.Drivers = gpus, drivers
-		if all && j.due(now) && !l.steady(j, now) || j.busy && busy < maxOften {
-			l.look(j, now)
-		}
-		if j.busy {
-			busy++
-		}
-		if j.busy != j.watched {
-			j.watched = j.busy
-			l.config.Watch(look.ID, j.busy)
-		}
 	}
-	for id, j := range l.jobs {
-		if !j.present {
-			l.end(id, j, false)
-		}
-	}
-	if busy > 0 {
-		return often
-	}
-	return max(often, l.full-l.config.Now())
 }
 
 func (l *Looker) begin(look *sampling.JobLook) *job {
-	j := &job{last: look.Since, processes: map[int]*program{}}
+	j := &job{last: look.Since, processes: map[int]*program{}, owners: map[int]string{}}
 	for _, make := range l.config.New {
 		j.detectors = append(j.detectors, make(look.ID))
 	}
 	l.jobs[look.ID] = j
+	l.config.Jobs.Keep(look.ID)
 	return j
 }
 
-// end reports what the end of a job, or that of the agent, ends.
+// end reports what the end of a job ends, or that of the agent or of following the job.
 func (l *Looker) end(id string, j *job, stopping bool) {
-	delete(l.jobs, id)
 	j.facts.Job, j.facts.Last, j.facts.At = id, j.last, l.config.Now()
 	j.facts.Processes, j.facts.Files, j.facts.Events, j.facts.Listening = nil, nil, nil, -1
 	j.facts.Past = past{l.config.Readings.History(), id, j.look.GPUs}
 	j.facts.Stopping = stopping
 	for _, d := range j.detectors {
-		if found := d.Close(&j.facts); len(found) > 0 {
-			l.config.Found(found)
+		l.report(j, d.Close(&j.facts))
+	}
+	l.forget(id, j)
+}
+
+// forget ends the looks at a job.
+func (l *Looker) forget(id string, j *job) {
+	delete(l.jobs, id)
+	if j.watched {
+		l.config.Jobs.Watch(id, false)
+	}
+	l.config.Jobs.Release(id)
+}
+
+// report passes on what was found, with whose it is. That of a process that nobody knows is nobody's.
+func (l *Looker) report(j *job, all []detect.Found) {
+	if l.config.Owner != nil {
+		all = slices.DeleteFunc(all, func(f detect.Found) bool {
+			_, known := j.owners[f.PID]
+			return !known
+		})
+		for i := range all {
+			all[i].Owner = j.owners[all[i].PID]
 		}
 	}
-	if j.watched {
-		l.config.Watch(id, false)
+	if len(all) > 0 {
+		l.config.Found(all)
 	}
+}
+
+// own notes whose a process is, which nobody can say once it has ended.
+func (l *Looker) own(j *job, pid int) {
+	if l.config.Owner == nil {
+		return
+	}
+	if len(j.owners) >= maxOwners {
+		for old := range j.owners {
+			if j.processes[old] == nil {
+				delete(j.owners, old)
+			}
+		}
+	}
+	j.owners[pid] = l.config.Owner(pid)
 }
 
 // due reports whether a job has done something since the last look at it. One that used no CPU time read nothing.
 func (j *job) due(now time.Duration) bool {
-	if j.looked == 0 || j.busy || now-j.looked >= idle {
+	if j.looked == 0 || j.busy || now-j.looked >= idle || len(j.look.Processes) != len(j.processes) {
 		return true
 	}
 	if j.look.CPUTime-j.cpu >= stirs || j.look.Moved-min(j.moved, j.look.Moved) >= moves {
@@ -209,127 +316,6 @@ func (j *job) due(now time.Duration) bool {
 	}
 	j.last = max(j.last, min(j.look.ReadAt, now-staleBy))
 	return false
-}
-
-// look gives the facts of a job to its detectors.
-func (l *Looker) look(j *job, now time.Duration) {
-	f := &j.facts
-	f.Job, f.At, f.Last = j.look.ID, now, min(j.last, now)
-	f.Files, f.Processes, f.Events = f.Files[:0], f.Processes[:0], nil
-	f.Listening = -1
-	j.hadGPU = j.hadGPU || len(j.look.GPUs) > 0
-	f.HasGPU, f.GPUMemory = j.hadGPU, j.look.GPUMemory
-	f.Past = past{l.config.Readings.History(), j.look.ID, j.look.GPUs}
-	for i := range j.look.Processes {
-		p := &j.look.Processes[i]
-		if l.looks >= maxLooks && !j.busy {
-			j.facts.Processes = append(j.facts.Processes, j.process(p, now)) // it lives, and that is all
-			continue
-		}
-		l.looks++
-		l.process(j, p, now)
-	}
-	for pid, p := range j.processes {
-		if p.seen != now {
-			delete(j.processes, pid)
-			delete(j.steady.memory, pid)
-		}
-	}
-	j.steady.learn(f, j.look.Moved, uint64((now-j.looked+every/2)/every))
-	j.looked, j.last, j.cpu, j.moved = now, now, j.look.CPUTime, j.look.Moved
-	j.busy = false
-	for _, d := range j.detectors {
-		found := d.Look(f)
-		if len(found) > 0 {
-			l.config.Found(found)
-		}
-		j.busy = j.busy || d.Busy()
-	}
-}
-
-// process adds the files of a process to the facts of its job.
-func (l *Looker) process(j *job, of *sample.Process, now time.Duration) {
-	p := j.processes[of.PID]
-	if p == nil || p.started != of.Started {
-		p = &program{started: of.Started}
-		j.processes[of.PID] = p
-	}
-	p.seen = now
-	size, inMemory := process.Memory(l.config.Root, of.PID)
-	if size == 0 {
-		return // it has ended
-	}
-	j.steady.note(of.PID, size, inMemory)
-	want := process.FilesWanted{Sockets: j.busy, Others: true}
-	since := now - p.mapsAt
-	switch {
-	case l.maps >= maxMaps && !j.busy:
-	case p.mapsAt == 0, size > p.highest+larger && since >= mapsEvery:
-		want.Maps = true
-	case len(p.mapped) > 0 && since >= mapsOften && size != p.highest:
-		want.Maps = true
-	}
-	all, err := l.filesOf(of, want)
-	seen := j.process(of, now)
-	seen.Denied, seen.Memory = err != nil, inMemory
-	j.facts.Processes = append(j.facts.Processes, seen)
-	if err != nil {
-		return
-	}
-	if want.Maps {
-		l.maps++
-		p.mapsAt, p.highest = now, size
-		p.mapped = p.mapped[:0]
-	}
-	if want.Sockets {
-		j.facts.Listening = max(0, j.facts.Listening) + all.Listening
-	}
-	for i := range all.List {
-		x := &all.List[i]
-		if x.Mapped > 0 {
-			p.mapped = append(p.mapped, *x)
-		}
-		if x.FD >= 0 {
-			j.facts.Files = append(j.facts.Files, fact(of.PID, x))
-		}
-	}
-	for i := range p.mapped {
-		x := p.mapped[i]
-		x.FD = -1
-		j.facts.Files = append(j.facts.Files, fact(of.PID, &x))
-	}
-}
-
-// process returns the facts of a process that its reading has. Its files are not known.
-func (j *job) process(of *sample.Process, now time.Duration) detect.Process {
-	started := of.Started - sample.Origin()
-	if of.Started == 0 || started > now {
-		started = 0 // it is not known, or the machine was suspended
-	}
-	return detect.Process{
-		PID: of.PID, Started: started, Denied: true, CPUTime: of.CPUTime, Drives: slices.Contains(j.look.Drivers, of.PID),
-	}
-}
-
-func fact(pid int, x *process.File) detect.File {
-	f := detect.File{
-		PID: pid, FD: x.FD, Path: x.Path, Key: detect.FileKey{Device: x.Device, Inode: x.Inode}, Size: x.Size,
-		Offset: x.Offset, Write: x.Write, Mapped: x.Mapped,
-	}
-	if x.FD >= 0 {
-		f.Mapped = 0 // the mapping is a fact of its own
-	}
-	return f
-}
-
-// files asks for the files of a process, with more rights where there are any.
-func (l *Looker) filesOf(of *sample.Process, want process.FilesWanted) (process.Files, error) {
-	key := process.Key{PID: of.PID}
-	all, err := l.direct.ModelFiles(key, want)
-	if err != nil && l.config.Reader != nil && (errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)) {
-		return l.config.Reader.ModelFiles(key, want)
-	}
-	return all, err
 }
 
 // past answers from the history of a job.

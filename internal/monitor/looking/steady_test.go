@@ -25,16 +25,23 @@ type bench struct {
 	reading  sample.Process
 	chars    uint64
 	calls    int
-	seen     int // looks that the detector got
-	newest   int // files in the last of them
+	asked    process.Key // the newest one
+	seen     int         // looks that the detector got
+	newest   int         // files in the last of them
 }
 
 const pid = 4711
 
-func (b *bench) ModelFiles(process.Key, process.FilesWanted) (process.Files, error) {
+func (b *bench) ModelFiles(of process.Key, _ process.FilesWanted) (process.Files, error) {
 	b.calls++
+	b.asked = of
 	return process.Files{List: b.files}, nil
 }
+
+func (*bench) Watch(string, bool) {}
+func (*bench) Keep(string)        {}
+func (*bench) Left(string) bool   { return false }
+func (*bench) Release(string)     {}
 
 func (b *bench) Look(f *detect.Facts) []detect.Found {
 	b.seen++
@@ -56,8 +63,8 @@ func newBench(t *testing.T) *bench {
 	r.Apply(&recording.Entry{Mark: &recording.Mark{Op: recording.Follow, ID: "job"}})
 	b.reading = sample.Process{PID: pid, Job: "job"}
 	b.looker = New(Config{
-		Root: b.root, Readings: r, New: []detect.New{func(string) detect.Detector { return b }},
-		Watch: func(string, bool) {}, Found: func([]detect.Found) {}, Now: func() time.Duration { return b.at },
+		Root: b.root, Readings: r, Jobs: b, New: []detect.New{func(string) detect.Detector { return b }},
+		Found: func([]detect.Found) {}, Now: func() time.Duration { return b.at },
 	})
 	b.looker.direct = b
 	return b

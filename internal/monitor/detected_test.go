@@ -1,0 +1,164 @@
+package monitor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/detect"
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
+)
+
+// reports are those that a monitor has made.
+type reports struct {
+	mu  sync.Mutex
+	all []*window.Report
+}
+
+func (r *reports) add(one *window.Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, one)
+}
+
+func (r *reports) of(kind window.Kind) (list []*window.Report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, one := range r.all {
+		if one.Kind == kind {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// noSpan is a span of which nothing is sent.
+type noSpan struct{}
+
+func (noSpan) End(emit.Span)                  {}
+func (noSpan) Drop()                          {}
+func (noSpan) SpanContext() trace.SpanContext { return trace.SpanContext{} }
+func (noSpan) Exemplar() trace.SpanContext    { return trace.SpanContext{} }
+
+// taker returns a client that takes detected windows.
+func taker(m *Monitor) *windows.Client {
+	c := m.Windows.NewClient(windows.Options{Durations: &emit.Durations{},
+		Spans: func(string, time.Time, trace.SpanContext) windows.Span { return noSpan{} }})
+	c.TakeDetected()
+	return c
+}
+
+// reader reads 16 MiB of a file in 1.6 s, and keeps it open until it is killed.
+const reader = `exec 3<"$0"; i=0; while [ $i -lt 16 ]; do head -c 1048576 <&3 >/dev/null; sleep 0.1; i=$((i+1)); done
+exec 4</dev/zero; read line`
+
+// A load that is going on when its job is left is reported for the job and its user, and then the job is gone.
+func TestLoadOfAJobThatIsLeft(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := os.WriteFile(model, make([]byte, 18<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got reports
+	m := watching(t, Config{Detect: true, Reports: got.add})
+	taker(m)
+	c := exec.Command("sh", "-c", reader, model)
+	input, err := c.StdinPipe() // it waits for it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = input.Close() }()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	job := m.Jobs.JobOf(c.Process.Pid)
+	if err := m.Jobs.Follow(job, c.Process.Pid, "", false); err != nil {
+		t.Fatal(err)
+	}
+	m.Jobs.Keep(job) // as a look does, which may be late on a busy machine
+	time.Sleep(3 * time.Second)
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	m.Jobs.Unfollow(job)
+	for i := 0; len(got.of(window.ModelLoad)) == 0; i++ {
+		if i > 1000 {
+			t.Fatal("got no load, want one of the job that was left")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	r := got.of(window.ModelLoad)[0]
+	if r.Job != job || r.Scope != window.Process || r.Client != "" || r.Path != model {
+		t.Errorf("got the job %q, scope %s, client %q, path %q; want %q, %s, this user and %q",
+			r.Job, r.Scope, r.Client, r.Path, job, window.Process, model)
+	}
+	for i := 0; ; i++ {
+		if _, _, followed := m.readings.Followed(job); !followed {
+			break
+		}
+		if i > 1000 {
+			t.Fatal("the job is still followed")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// What is found of a job that is not followed any more would be about the whole machine, and for nobody.
+func TestDetectedOfNobody(t *testing.T) {
+	var got reports
+	m := watching(t, Config{Reports: got.add})
+	now := m.Now().At.Mono
+	m.Windows.Detected([]detect.Found{{Kind: window.ModelLoad, Job: "gone", Start: now - time.Second, End: now}})
+	time.Sleep(100 * time.Millisecond)
+	if all := got.of(window.ModelLoad); len(all) != 0 || m.Windows.DetectedLeft() != 1 {
+		t.Errorf("got %d reports and %d left out, want none and 1", len(all), m.Windows.DetectedLeft())
+	}
+}
+
+// A user gets a quarter of the detected windows of an hour, however many jobs it has.
+func TestDetectedOfAUser(t *testing.T) {
+	m := watching(t, Config{})
+	const jobs, each = 4, 60
+	now := m.Now().At.Mono
+	list := make([]detect.Found, 0, jobs*each)
+	for n := range jobs {
+		job := fmt.Sprint("job ", n)
+		if err := m.Jobs.Follow(job, os.Getpid(), "", false); err != nil {
+			t.Fatal(err)
+		}
+		defer m.Jobs.Unfollow(job)
+		for range each {
+			list = append(list, detect.Found{Kind: window.ModelLoad, Job: job, Owner: "uid 7", Start: now - 1, End: now})
+		}
+	}
+	m.Windows.Detected(list)
+	if got, want := m.Windows.DetectedLeft(), uint64(jobs*each-480/4); got != want {
+		t.Errorf("got %d left out, want %d", got, want)
+	}
+}
+
+// The second of two clients gets the detected windows when the first one is closed.
+func TestDetectedTakenOver(t *testing.T) {
+	m := watching(t, Config{})
+	a, b := taker(m), taker(m)
+	a.TakeDetected() // again: nothing changes
+	if a.HasDetectedAlone() || b.HasDetectedAlone() {
+		t.Error("got one that has them alone, want two")
+	}
+	a.Close()
+	if !m.Windows.TakesDetected() || !b.HasDetectedAlone() {
+		t.Error("after the first was closed: nobody takes windows, want the second")
+	}
+	b.Close()
+	if m.Windows.TakesDetected() {
+		t.Error("after both were closed: somebody takes windows, want nobody")
+	}
+}
