@@ -3,6 +3,7 @@
 package loads
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -59,6 +60,7 @@ type Detector struct {
 	looked  bool
 	counted [3]float64 // levels of the quantities at the look before
 	memory  map[int]int64
+	lasts   map[int]time.Duration // by process: see lastOf
 	files   map[string]*file
 	reads   map[string]*transfer
 	writes  map[string]*transfer
@@ -82,21 +84,27 @@ type gpuMemory struct {
 // handle is a file descriptor of a process.
 type handle struct{ pid, fd int }
 
+// position is that of a file descriptor in a look.
+type position struct {
+	at   int64
+	seen time.Duration
+}
+
 // file is a file of a model.
 type file struct {
 	path    string
 	key     detect.FileKey
 	size    int64
 	parts   int
-	handles map[handle]int64 // open for reading: the position
-	writers map[handle]int64 // open for writing: the size
-	mapped  map[int]bool     // processes that have mapped it
-	seen    time.Duration    // the last look that saw it open or mapped
-	since   interval         // in which it was opened
-	closed  interval         // in which it was closed
-	written interval         // by this job
-	moved   float64          // bytes by which its positions moved in this look
-	done    bool             // a load of it has ended, and it was not opened again since
+	handles map[handle]position   // open for reading
+	writers map[handle]position   // open for writing
+	mapped  map[int]time.Duration // by process that has mapped it, the last look that saw it
+	seen    time.Duration         // the last look that saw it open or mapped
+	since   interval              // in which it was opened
+	closed  interval              // in which it was closed
+	written interval              // by this job
+	moved   float64               // bytes by which its positions moved in this look
+	done    bool                  // a load of it has ended, and it was not opened again since
 }
 
 func (f *file) active() bool { return len(f.handles) > 0 || len(f.mapped) > 0 }
@@ -221,15 +229,15 @@ func (d *Detector) counters(f *detect.Facts) (grew [3]float64) {
 // growth returns by how much the memory of files grew in each process.
 func (d *Detector) growth(f *detect.Facts) map[int]float64 {
 	grew := make(map[int]float64, len(f.Processes))
-	memory := make(map[int]int64, len(f.Processes))
+	memory, lasts := make(map[int]int64, len(f.Processes)), make(map[int]time.Duration, len(f.Processes))
 	for i := range f.Processes {
 		p := &f.Processes[i]
-		memory[p.PID] = p.Memory
+		memory[p.PID], lasts[p.PID] = p.Memory, p.Last
 		if before, known := d.memory[p.PID]; known && p.Memory > before {
 			grew[p.PID] = float64(p.Memory - before)
 		}
 	}
-	d.memory = memory
+	d.memory, d.lasts = memory, lasts
 	return grew
 }
 
@@ -304,7 +312,6 @@ func (d *Detector) event(e *detect.Event) {
 		return
 	}
 	at := interval{e.At, e.At}
-	h := handle{e.PID, -2}
 	switch {
 	case !e.Close:
 		if !one.active() && len(one.writers) == 0 {
@@ -312,7 +319,7 @@ func (d *Detector) event(e *detect.Event) {
 		}
 		one.size = max(one.size, e.Size)
 	case e.Write:
-		if one.writers[h] == 0 && len(one.writers) == 0 {
+		if len(one.writers) == 0 {
 			d.join(d.writes, "w:"+path.Dir(one.path), one, e.PID)
 		}
 		one.size = max(one.size, e.Size)
@@ -337,7 +344,8 @@ func (d *Detector) file(name string) *file {
 		if len(d.files) >= maxFiles {
 			return nil
 		}
-		one = &file{path: name, handles: map[handle]int64{}, writers: map[handle]int64{}, mapped: map[int]bool{}}
+		one = &file{path: name, handles: map[handle]position{}, writers: map[handle]position{},
+			mapped: map[int]time.Duration{}}
 		_, one.parts = keyOf(name)
 		d.files[name] = one
 	}
@@ -348,7 +356,7 @@ func (d *Detector) file(name string) *file {
 func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 	opened := func() {
 		if one.since.end <= f.Last || one.since.start != one.since.end { // no event said when
-			one.since = interval{f.Last, f.At}
+			one.since = interval{d.lastOf(x.PID, f), f.At}
 			for i := range f.Processes {
 				if p := &f.Processes[i]; p.PID == x.PID {
 					one.since.start = min(max(one.since.start, p.Started), f.At)
@@ -368,7 +376,7 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 			opened()
 			one.written.start = one.since.start
 		}
-		one.writers[h] = x.Size
+		one.writers[h] = position{x.Size, f.At}
 		one.size = x.Size
 		one.written.end = f.At
 		if !modelfile.IsPartial(one.path) || !strings.HasSuffix(one.path, ".incomplete") {
@@ -377,7 +385,8 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 	case modelfile.IsPartial(one.path):
 	case x.FD >= 0:
 		h := handle{x.PID, x.FD}
-		before, known := one.handles[h]
+		old, known := one.handles[h]
+		before := old.at
 		if !one.active() {
 			opened()
 			one.done = false
@@ -391,7 +400,7 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 			moved = x.Offset
 		}
 		one.moved += float64(moved)
-		one.handles[h] = x.Offset
+		one.handles[h] = position{x.Offset, f.At}
 		if one.done && (!known || moved > 0) { // it stayed open after its load
 			one.done, one.since = false, interval{f.Last, f.At}
 		}
@@ -401,11 +410,11 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 			opened()
 			one.done = false
 		}
-		one.mapped[x.PID] = true
+		one.mapped[x.PID] = f.At
 		d.joinRead(one, x.PID)
 	}
 	if x.FD >= 0 && x.Mapped > 0 && !x.Write {
-		one.mapped[x.PID] = true
+		one.mapped[x.PID] = f.At
 	}
 }
 
@@ -450,45 +459,34 @@ func (d *Detector) join(all map[string]*transfer, key string, one *file, pid int
 
 // endHandles drops what a look does not show any more.
 func (d *Detector) endHandles(one *file, f *detect.Facts) {
-	if one.seen == f.At {
-		present := map[handle]bool{}
-		maps := map[int]bool{}
-		for i := range f.Files {
-			if x := &f.Files[i]; x.Path == one.path {
-				if x.FD >= 0 {
-					present[handle{x.PID, x.FD}] = true
-				}
-				if x.Mapped > 0 && !x.Write {
-					maps[x.PID] = true
-				}
-			}
-		}
-		was := one.active()
-		deleteOthers(one.handles, present)
-		deleteOthers(one.mapped, maps)
-		wrote := len(one.writers) > 0
-		deleteOthers(one.writers, present)
-		if was && !one.active() || wrote && len(one.writers) == 0 {
-			one.closed = interval{f.Last, f.At}
-		}
+	was, wrote := one.active(), len(one.writers) > 0
+	if !was && !wrote {
 		return
 	}
-	if one.active() || len(one.writers) > 0 {
-		if one.closed.end <= f.Last || one.closed.start != one.closed.end {
-			one.closed = interval{f.Last, f.At}
+	last := f.Last
+	gone := func(pid int, seen time.Duration) bool {
+		if seen == f.At {
+			return false
 		}
-		clear(one.handles)
-		clear(one.mapped)
-		clear(one.writers)
+		last = min(last, d.lastOf(pid, f))
+		return true
+	}
+	maps.DeleteFunc(one.handles, func(h handle, x position) bool { return gone(h.pid, x.seen) })
+	maps.DeleteFunc(one.writers, func(h handle, x position) bool { return gone(h.pid, x.seen) })
+	maps.DeleteFunc(one.mapped, func(pid int, seen time.Duration) bool { return gone(pid, seen) })
+	if was && !one.active() || wrote && len(one.writers) == 0 {
+		if one.closed.end <= f.Last || one.closed.start != one.closed.end { // no event said when
+			one.closed = interval{last, f.At}
+		}
 	}
 }
 
-func deleteOthers[K comparable, V any](m map[K]V, keep map[K]bool) {
-	for k := range m {
-		if !keep[k] {
-			delete(m, k)
-		}
+// lastOf returns up to when it is known what a process had open before this look.
+func (d *Detector) lastOf(pid int, f *detect.Facts) time.Duration {
+	if last := d.lasts[pid]; last > 0 {
+		return min(last, f.Last)
 	}
+	return f.Last
 }
 
 // forget drops files that were not open for long.

@@ -1,6 +1,7 @@
 package loads
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -233,5 +234,57 @@ func TestJobEnded(t *testing.T) {
 	}
 	if len(all) != 1 || all[0].Unfinished || (all[0].End-s.to).Abs() > 300*ms {
 		t.Errorf("got %+v, want one load that ended at %v", all, s.to)
+	}
+}
+
+// A look takes time in proportion to its files, however many there are.
+func TestManyFiles(t *testing.T) {
+	took := func(files int) time.Duration {
+		d := New("job")
+		f := &detect.Facts{Job: "job", Past: steady{}, Listening: -1, Processes: []detect.Process{{PID: 7}}}
+		for i := range files {
+			f.Files = append(f.Files, detect.File{PID: 7, FD: i, Path: fmt.Sprintf("/m/%d/model.pt", i), Size: 1 << 30})
+		}
+		best := time.Hour
+		for range 20 {
+			f.Last, f.At = f.At, f.At+time.Second
+			began := time.Now()
+			d.Look(f)
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	if few, many := took(maxGroups), took(16*maxGroups); many > 64*few {
+		t.Errorf("got %v for %d files, and %v for 16 times as many, want 16 times as long", few, maxGroups, many)
+	}
+}
+
+// A process that is not asked in each look: what it opened and closed is as uncertain as that leaves it.
+func TestProcessAskedRarely(t *testing.T) {
+	s := steady{5 * time.Second, 9 * time.Second, 100 << 20, detect.ReadChars}
+	d := New("job")
+	var all []detect.Found
+	asked, known := time.Second, time.Second
+	var files []detect.File
+	for last, at := time.Second, 1100*ms; at < 30*time.Second; last, at = at, at+100*ms {
+		if at%(2*time.Second) == 100*ms { // every two seconds
+			asked, known = at, asked
+			files = nil
+			if at > s.from && at < s.to {
+				files = []detect.File{{PID: 7, FD: 3, Path: "/m/model.pt", Size: 400 << 20, Offset: int64(s.moved(at))}}
+			}
+		}
+		all = append(all, d.Look(&detect.Facts{Job: "job", At: at, Last: last, Files: files, Past: s, Listening: -1,
+			Processes: []detect.Process{{PID: 7, At: asked, Last: known}}})...)
+	}
+	if len(all) != 1 {
+		t.Fatalf("got %+v, want one load", all)
+	}
+	got := all[0]
+	if got.StartOpen < 1900*ms || got.EndOpen < 1900*ms {
+		t.Errorf("got %v and %v left open, want the two seconds between looks", got.StartOpen, got.EndOpen)
+	}
+	if (got.Start-s.from).Abs() > time.Second || (got.End-s.to).Abs() > time.Second {
+		t.Errorf("got %v to %v, want about %v to %v", got.Start, got.End, s.from, s.to)
 	}
 }
