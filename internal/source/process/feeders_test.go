@@ -209,7 +209,17 @@ func TestManyFeeders(t *testing.T) {
 		tree.running(program{pid: 1000 + i, parent: 10, session: 10, start: 990, cgroup: scope,
 			reads: []int{i + 2}, writes: []int{i + 1}})
 	}
-	if got := tree.feeders(s); len(got) != maxFeeders {
+	// A search is as short on a busy machine as on another one, and goes on later.
+	all := func() (got []int) {
+		for range 50 {
+			s.searched, s.jobs[0].feeding.due = 0, 0
+			if got = tree.feeders(s); len(got) >= maxFeeders {
+				break
+			}
+		}
+		return got
+	}
+	if got := all(); len(got) != maxFeeders {
 		t.Errorf("in a row: got %d feeders, want %d", len(got), maxFeeders)
 	}
 	for i := range maxFeeders {
@@ -218,7 +228,7 @@ func TestManyFeeders(t *testing.T) {
 	for i := range 2 * maxFeeders {
 		tree.running(program{pid: 2000 + i, parent: 10, session: 10, start: 990, cgroup: scope, writes: []int{1}})
 	}
-	if got := tree.feeders(s); len(got) != maxFeeders {
+	if got := all(); len(got) != maxFeeders {
 		t.Errorf("side by side: got %d feeders, want %d", len(got), maxFeeders)
 	}
 	for i := range 2 * maxEnds {
