@@ -191,6 +191,8 @@ func (w *walker) expected(th *thread) *thread {
 		if next := w.threads[waker]; next != nil && next.died == 0 {
 			return next
 		}
+	} else if th.pause.kind == asleep && w.reasons.get(th.pause.reason).Kind == ForPipe {
+		return w.child(th) // a first result, from a worker: what it does may take longer than patience
 	}
 	return nil
 }
