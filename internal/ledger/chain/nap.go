@@ -2,9 +2,9 @@ package chain
 
 import "time"
 
-// naps are the sleeps of a thread that polls with a timeout, since it last did something else. Loops of events have such
-// timeouts (10 ms in gloo): the thread looks, finds nothing, and sleeps on. What ends the last nap is what it waited for
-// in all of them.
+// naps are the sleeps of a thread that polls with a timeout, since it last did something else. Loops of events have
+// such timeouts (10 ms in gloo): the thread looks, finds nothing, and sleeps on. It waited in all naps for what ends the
+// last one.
 type naps struct {
 	taking bool
 	began  time.Duration // of the first nap
@@ -14,8 +14,8 @@ type naps struct {
 // maxLook is the longest work between two naps that is only a look.
 const maxLook = time.Millisecond
 
-// whole returns the sleep as which a segment counts in the clocks: with the naps before it, if it is what ended them. It
-// moves the clocks back to the first nap then.
+// whole returns the sleep as which a segment counts in the clocks: with the naps before it, if it is what ended them.
+// It moves the clocks back to the first nap then.
 func (th *thread) whole(s *segment) *segment {
 	switch {
 	case s.nap && !th.naps.taking:

@@ -42,7 +42,7 @@ func TestNaps(t *testing.T) {
 	}
 
 	tl = loop(look, func(s *script) { s.inFrom(sample.SoftIRQ, 100, 100, 1, 0) }).timeline(110)
-	check(t, "a packet of nobody", tl.Walk(1, ms(0), ms(100), nil), 10*look, 0, 0, 100-10*look, 0)
+	check(t, "a packet from another machine", tl.Walk(1, ms(0), ms(100), nil), 10*look, 0, 0, 100-10*look, 0)
 }
 
 // A thread that works between its sleeps waits in each for something else.
@@ -52,7 +52,7 @@ func TestNoNaps(t *testing.T) {
 	check(t, "work between sleeps", tl.Walk(1, ms(0), ms(100), nil), 10*work, 0, 10-work, 9*(10-work), 0)
 }
 
-// The first result of a worker may take long: until it is there, the process that reads its pipe is taken to wait for
+// The first result of a worker may take long. Until it is there, the process that reads its pipe is assumed to wait for
 // the youngest process that it has begun.
 func TestFirstResult(t *testing.T) {
 	s := &script{}
@@ -65,5 +65,5 @@ func TestFirstResult(t *testing.T) {
 	check(t, "a first result", s.timeline(100).Walk(1, ms(2), ms(100), nil), 0, 0, 98, 0, 0)
 	s.in(60, 60, 1, 0)
 	s.out(62, 1, pipe)
-	check(t, "a pipe that nobody of the job writes", s.timeline(100).Walk(1, ms(62), ms(100), nil), 0, 0, 0, 38, 0)
+	check(t, "a pipe that no process of the job writes", s.timeline(100).Walk(1, ms(62), ms(100), nil), 0, 0, 0, 38, 0)
 }
