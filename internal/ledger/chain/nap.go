@@ -2,9 +2,8 @@ package chain
 
 import "time"
 
-// naps are the sleeps of a thread that polls with a timeout, since it last did something else. Loops of events have
-// such timeouts (10 ms in gloo): the thread looks, finds nothing, and sleeps on. It waited in all naps for what ends the
-// last one.
+// naps are the sleeps of a thread that polls with a timeout, since it last did something else. An event loop has such a
+// timeout (10 ms in gloo): the thread looks, finds nothing, and sleeps on. It waited in all naps for what ends the last.
 type naps struct {
 	taking bool
 	began  time.Duration // of the first nap
