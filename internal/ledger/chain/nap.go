@@ -2,8 +2,9 @@ package chain
 
 import "time"
 
-// naps are the sleeps of a thread that polls with a timeout, since it last did something else. An event loop has such a
-// timeout (10 ms in gloo): the thread looks, finds nothing, and sleeps on. It waited in all naps for what ends the last.
+// naps are the sleeps of a thread that polls with a timeout, since it last did something else. An event loop has such
+// a timeout (10 ms in gloo): the thread looks, finds nothing, and sleeps on. What ends the last nap is what it waited
+// for in all of them.
 type naps struct {
 	taking bool
 	began  time.Duration // of the first nap
