@@ -33,6 +33,7 @@ type span struct {
 	start, end int64
 	bytes      int64  // of a read, write or fetch
 	ready      int64  // of these: how long the thread was ready without a core, in ns
+	cpu        int64  // of a fetch: how long it ran, in ns; -1 if the program did not log it
 	target     string // the thread that is waited for
 }
 
@@ -158,8 +159,12 @@ func (l *Log) line(text string, own bool) error {
 	}
 	switch what {
 	case reading, writing, fetched:
-		s := span{kind: what, start: start, end: end}
-		_, err := fmt.Sscanf(argument, "%d:%d", &s.bytes, &s.ready)
+		s := span{kind: what, start: start, end: end, cpu: -1}
+		parts := strings.Count(argument, ":")
+		_, err := fmt.Sscanf(argument+":-1", "%d:%d:%d", &s.bytes, &s.ready, &s.cpu)
+		if parts < 1 || parts > 2 {
+			err = fmt.Errorf("the line %q has %d numbers, want 2 or 3", text, parts+1)
+		}
 		l.threads[thread] = append(l.threads[thread], s)
 		return err
 	case waiting, onGPU, other:

@@ -33,7 +33,8 @@ type walker struct {
 //
 //   - reads or writes: storage, except for what the same call costs from memory, which is CPU;
 //   - waits for another thread: whatever that one does, and so on;
-//   - receives data from a server: other, and network within it, except for what the same call costs from a fast one;
+//   - receives data from a server: other, and network within it, except for the CPU time that the thread logs, or else
+//     what the same call costs from a fast one;
 //   - waits for something else: other;
 //   - does none of these: CPU. It may be ready and have no core.
 //
@@ -100,12 +101,16 @@ func (w *walker) within(s span, start, end int64, deep int) {
 	case other:
 		w.sum.Other += float64(end - start)
 	case reading, writing, fetched:
-		if w.cost == nil {
+		if w.cost == nil && (s.kind != fetched || s.cpu < 0) {
 			w.sum.CPU += float64(end - start)
 			return
 		}
 		// What the call costs from memory is taken from its end.
-		cut := max(s.end-int64(w.cost[s.kind]*float64(s.bytes)), s.start)
+		cost := int64(w.cost[s.kind] * float64(s.bytes))
+		if s.kind == fetched && s.cpu >= 0 {
+			cost = s.cpu
+		}
+		cut := max(s.end-cost, s.start)
 		stored := float64(max(min(end, cut)-start, 0))
 		ready := stored * min(float64(s.ready)/float64(max(cut-s.start, 1)), 1)
 		if s.kind == fetched {

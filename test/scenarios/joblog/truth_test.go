@@ -70,6 +70,17 @@ func TestTruthWithoutStorageIsCPU(t *testing.T) {
 	near(t, "late", p.Late, 0.002)
 }
 
+// What a fetch costs is the CPU time that it logs, also in a window with a fast server.
+func TestTruthOfFetches(t *testing.T) {
+	l := logOf(t, "main window 0 100000000 0:a\nmain fetch 20000000 50000000 1000:4000000:6000000\n")
+	for _, cost := range []map[Kind]float64{nil, {fetched: 20000}} {
+		p := Truth(l, Drivers(l), false, 0, 100*ms, cost)
+		near(t, "network", p.Network, 0.020)
+		near(t, "other", p.Other, 0.020)
+		near(t, "CPU", p.CPU, 0.080)
+	}
+}
+
 func TestTruthWithoutGPU(t *testing.T) {
 	l := logOf(t, "main window 0 100000000 0:a\nmain read 20000000 50000000 0:0\n")
 	p := Truth(l, Drivers(l), false, 0, 100*ms, map[Kind]float64{})

@@ -27,7 +27,8 @@ type job struct {
 	Input   string     `json:"input,omitempty"`  // a command whose output the program reads, within bash -c
 	Fio     string     `json:"fio,omitempty"`    // fio in parallel, on the "same" disk or on "another"
 	Peer    []string   `json:"peer,omitempty"`   // arguments of the same program, which runs outside of the job
-	Server  []string   `json:"server,omitempty"` // arguments of programs/objects, which runs outside of the job
+	Server  []string   `json:"server,omitempty"` // arguments of a server, which runs outside of the job
+	Serves  string     `json:"serves,omitempty"` // it, in programs; "" for objects
 	Second  *job       `json:"second,omitempty"` // in parallel, on the same accelerator
 }
 
@@ -204,6 +205,18 @@ func entries() []entry {
 		{"fetch-poll", false, fetchPoll},
 		{"fetch-serve", false, fetchServe},
 		{"gradients", false, gradients},
+		{"s3-objects", true, func(c chance) job { return s3(c, "objects") }},
+		{"s3-workers", false, func(c chance) job { return s3(c, "objects", "--workers", "2") }},
+		{"s3-read", false, func(c chance) job { return s3(c, "objects", "--read", c.number(16<<10, 128<<10)) }},
+		{"s3-range", false, s3Range},
+		{"s3-cpu", false, s3OnCPU},
+		{"s3-model", false, func(c chance) job { return s3Model(c, c.between(2, 4)) }},
+		{"s3-model-1", false, func(c chance) job { return s3Model(c, 1) }},
+		{"s3-shards", false, s3Shards},
+		{"s3-hidden", false, s3Hidden},
+		{"s3-slow-work", false, s3SlowWork},
+		{"s3-logs", false, s3Logs},
+		{"s3-rank", false, s3Rank},
 	}
 }
 
@@ -341,6 +354,88 @@ func fetchServe(c chance) job {
 			"--epochs", "2"},
 		Peer: []string{"{memory}/port", "--send", "--size", size, "--decode", c.seconds(40, 80)},
 	}
+}
+
+// late draws how a server of S3 is slow: late, or at a rate for each request, or for all.
+func (c chance) late() []string {
+	server := []string{"-seed", c.number(1, 1<<30)}
+	switch c.IntN(3) {
+	case 0:
+		return append(server, "-before", c.number(20, 60)+"ms", "-spread", c.number(1, 40)+"ms")
+	case 1:
+		return append(server, "-before", c.number(2, 10)+"ms", "-rate", strconv.Itoa(c.between(6, 14)<<20))
+	}
+	return append(server, "-before", c.number(2, 10)+"ms", "-total", strconv.Itoa(c.between(6, 14)<<20))
+}
+
+// s3 is a job of programs/s3.py.
+func s3(c chance, kind string, more ...string) job {
+	size, count := strconv.Itoa(c.between(300, 900)<<10), c.number(50, 70)
+	return job{
+		Program: "s3.py", Disk: diskSpec{Kind: string(slowdisk.Memory)}, GPUs: 1, Driver: c.driver(),
+		Args: append([]string{kind, "{memory}/port", "--size", size, "--objects", count, "--decode", c.seconds(4, 14),
+			"--step", c.seconds(25, 60)}, more...),
+		Server: append([]string{"-port", "{memory}/port", "-objects", count, "-size", size}, c.late()...), Serves: "bucket",
+	}
+}
+
+// s3Range requests an object in pieces. The server answers each late.
+func s3Range(c chance) job {
+	j := s3(c, "objects", "--range", strconv.Itoa(c.between(64, 160)<<10), "--objects", "20")
+	j.Server = append(j.Server, "-before", c.number(15, 30)+"ms")
+	return j
+}
+
+func s3OnCPU(c chance) job {
+	return s3(c, "objects", "--step", "0", "--decode", c.seconds(20, 40))
+}
+
+// s3Model downloads a model in parts, with boto3's threads, and reads it.
+func s3Model(c chance, threads int) job {
+	j := s3(c, "model", "--threads", strconv.Itoa(threads), "--range", strconv.Itoa(c.between(2, 6)<<20),
+		"--decode", c.seconds(1500, 2500))
+	size := strconv.Itoa(c.between(40, 70) << 20)
+	j.Args = append(j.Args, "--size", size, "--step", c.seconds(300, 800))
+	j.Server = append(j.Server, "-objects", "1", "-size", size)
+	return j
+}
+
+// s3Shards streams tar shards.
+func s3Shards(c chance) job {
+	j := s3(c, "shards", "--threads", c.number(1, 2), "--read", []string{"0", "262144"}[c.IntN(2)])
+	j.Data = []dataSpec{{"shards", "{memory}/shards", c.between(480, 640), c.between(192, 256)}}
+	j.Server = append([]string{"-port", "{memory}/port", "-from", "{memory}/shards", "-seed", c.number(1, 1<<30)},
+		"-before", c.number(5, 40)+"ms", "-total", strconv.Itoa(c.between(1500, 3000)<<10))
+	return j
+}
+
+// s3Hidden reads ahead with workers, and its accelerator is slow: the server's time is hidden.
+func s3Hidden(c chance) job {
+	j := s3(c, "objects", "--workers", "3", "--step", c.seconds(160, 220), "--epochs", "2")
+	j.Server = append(j.Server, "-rate", "0", "-total", "0", "-before", c.number(10, 40)+"ms")
+	return j
+}
+
+// s3SlowWork is a fast server and slow work in the thread that gets the data.
+func s3SlowWork(c chance) job {
+	j := s3(c, "objects", "--decode", c.seconds(40, 80), "--epochs", "2")
+	j.Server = append(j.Server, "-rate", "0", "-total", "0", "-before", "0", "-spread", "0")
+	return j
+}
+
+// s3Logs stores logs, and gets no data.
+func s3Logs(c chance) job {
+	j := s3(c, "logs", "--epochs", "2")
+	j.Server = append(j.Server, "-rate", strconv.Itoa(c.between(3, 8)<<20), "-total", "0")
+	return j
+}
+
+// s3Rank gets data from a fast server, and waits for a slow peer that serves none.
+func s3Rank(c chance) job {
+	j := s3(c, "rank", "--meet", "{memory}/peer", "--epochs", "2")
+	j.Server = append(j.Server, "-rate", "0", "-total", "0", "-before", "0", "-spread", "0")
+	j.Peer = []string{"answer", "{memory}/peer", "--step", c.seconds(60, 120)}
+	return j
 }
 
 // gradients is a rank that exchanges as much as it gets, with one that answers late.

@@ -257,7 +257,7 @@ func (o *options) lacks() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("slow storage needs root")
 	}
-	if text, err := tool(python, "-c", "import torch, torchvision, numpy, PIL, sklearn, h5py"); err != nil {
+	if text, err := tool(python, "-c", "import torch, torchvision, numpy, PIL, sklearn, h5py, boto3"); err != nil {
 		return fmt.Errorf("missing Python packages of Debian, which .ci/run installs: %s", lastLine(text))
 	}
 	for _, name := range []string{"fio", "gcc", "mkfs.btrfs", "mkfs.ext4", "losetup", "setpriv"} {

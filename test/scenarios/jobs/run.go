@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,7 +231,7 @@ func (r *running) neighbours(ctx context.Context) (stop func() error, err error)
 	}
 	if r.job.Server != nil {
 		server := filepath.Join(r.folder, "server")
-		if err := r.compile("objects", server); err != nil {
+		if err := r.compile(cmp.Or(r.job.Serves, "objects"), server); err != nil {
 			return stop, err
 		}
 		args := make([]string, len(r.job.Server))

@@ -4,7 +4,7 @@ Each line of the log is "THREAD KIND START END ARGUMENT". Times are nanoseconds 
 
     read, write   a call that fetches or stores data; the argument is its size in bytes, and for how many nanoseconds of
                   it the thread was ready but had no core
-    fetch         a call that receives data from a server; the argument is as for a read
+    fetch         a call that receives data from a server; the argument is as for a read, and the thread's CPU time in it
     wait          for another thread, which the argument names
     gpu           for the accelerator
     other         for something else, which the argument names
@@ -68,13 +68,15 @@ class span:
 
     def __enter__(self):
         self.ready = ready()
+        self.cpu = time.thread_time_ns()
         self.start = now()
         return self
 
     def __exit__(self, *_):
         end = now()
         if self.kind in ("read", "write", "fetch"):
-            self.argument = f"{self.argument}:{ready() - self.ready}"
+            cpu = time.thread_time_ns() - self.cpu
+            self.argument = f"{self.argument}:{ready() - self.ready}" + (f":{cpu}" if self.kind == "fetch" else "")
         record(self.kind, self.start, end, self.argument)
 
 
