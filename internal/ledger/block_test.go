@@ -221,7 +221,26 @@ func TestStolenTimeIsIdle(t *testing.T) {
 	if math.Abs(got-0.15) > 0.02 {
 		t.Errorf("got %.3f of the time stolen, want 0.15", got)
 	}
-	if name := a.schedule.names.of(chain.ForSteal, 0, 20*time.Second); name != "stolen by the hypervisor" {
+	if name := a.schedule.names.of(chain.ForSteal, 0, 20*time.Second, nil); name != "stolen by the hypervisor" {
 		t.Errorf("got the name %q, want that of stolen time", name)
+	}
+}
+
+// TestNamesOfAShortWindow: nothing is settled in the first seconds of a job, and yet a report says what it waited for.
+func TestNamesOfAShortWindow(t *testing.T) {
+	const length = 2 * time.Second
+	s, gpu := loop(0, 60*ms, 40*ms, false, 20*ms, length)
+	for i := range s.Events {
+		if e := &s.Events[i]; e.Kind == sample.ThreadOut && e.State == sample.StateAsleep {
+			e.Stolen = 15 * ms
+		}
+	}
+	a := divided(t, &s, gpu, length)
+	if name := a.schedule.names.of(chain.ForSteal, 0, length, nil); name != "" {
+		t.Fatalf("got the name %q of settled blocks, want none", name)
+	}
+	waits := a.schedule.names.waits(chain.ForSteal, 0, length, a.schedule.open(0, length))
+	if len(waits) != 1 || waits[0].Name != "stolen by the hypervisor" || math.Abs(waits[0].Time-0.3) > 0.04 {
+		t.Errorf("got %+v, want 0.3 s that were stolen", waits)
 	}
 }

@@ -98,15 +98,36 @@ func add(list []named, one named) []named {
 	return list
 }
 
-// of returns the name with the most time of a kind from one moment to another. Of an interval that it does not
-// remember, it is that of the last minutes.
-func (n *names) of(kind chain.ReasonKind, from, to time.Duration) string {
-	return largest(n.list(kind, from, to), kind)
+// open returns what the leading thread waited for in the part of an interval that is not settled yet. A short window, or
+// one at the begin of a job, may have no other.
+func (s *schedule) open(from, to time.Duration) (list []named) {
+	if s.timeline == nil {
+		return nil
+	}
+	if s.begun {
+		from = max(from, s.done)
+	}
+	if to = min(to, s.timeline.Until()); from >= to {
+		return nil
+	}
+	pieces := s.timeline.Walk(s.leader, from, to, nil)
+	for i := range pieces {
+		if p := &pieces[i]; p.Kind == chain.Other {
+			list = add(list, named{s.timeline.Reason(s.leader, p), (p.To - p.From).Seconds(), 1})
+		}
+	}
+	return list
+}
+
+// of returns the name with the most time of a kind from one moment to another; open is of the part that is not settled.
+// Of an interval that it does not remember, it is that of the last minutes.
+func (n *names) of(kind chain.ReasonKind, from, to time.Duration, open []named) string {
+	return largest(n.list(kind, from, to, open), kind)
 }
 
 // waits lists the names of a kind from one moment to another, as of does.
-func (n *names) waits(kind chain.ReasonKind, from, to time.Duration) (waits []Wait) {
-	for _, known := range n.list(kind, from, to) {
+func (n *names) waits(kind chain.ReasonKind, from, to time.Duration, open []named) (waits []Wait) {
+	for _, known := range n.list(kind, from, to, open) {
 		if known.Kind == kind {
 			waits = append(waits, Wait{known.Reason, known.time, known.times})
 		}
@@ -114,10 +135,15 @@ func (n *names) waits(kind chain.ReasonKind, from, to time.Duration) (waits []Wa
 	return waits
 }
 
-func (n *names) list(kind chain.ReasonKind, from, to time.Duration) (list []named) {
+func (n *names) list(kind chain.ReasonKind, from, to time.Duration, open []named) (list []named) {
 	for i := range n.recent {
 		if one := &n.recent[i]; one.Kind == kind && one.from < to && one.to > from && from >= n.dropped {
 			list = add(list, one.named)
+		}
+	}
+	for _, one := range open {
+		if one.Kind == kind {
+			list = add(list, one)
 		}
 	}
 	if len(list) == 0 {

@@ -63,7 +63,7 @@ func (e *Pressure) SetTargets(targets []Target) {
 func (e *Pressure) Reason(id string, kind chain.ReasonKind, from, to time.Duration) string {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
-			return a.schedule.names.of(kind, from, to)
+			return a.schedule.names.of(kind, from, to, a.schedule.open(from, to))
 		}
 	}
 	return ""
@@ -73,7 +73,7 @@ func (e *Pressure) Reason(id string, kind chain.ReasonKind, from, to time.Durati
 func (e *Pressure) Waits(id string, kind chain.ReasonKind, from, to time.Duration) []Wait {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
-			return a.schedule.names.waits(kind, from, to)
+			return a.schedule.names.waits(kind, from, to, a.schedule.open(from, to))
 		}
 	}
 	return nil
