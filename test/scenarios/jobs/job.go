@@ -209,6 +209,7 @@ func entries() []entry {
 		{"s3-workers", false, func(c chance) job { return s3(c, "objects", "--workers", "2") }},
 		{"s3-read", false, func(c chance) job { return s3(c, "objects", "--read", c.number(16<<10, 128<<10)) }},
 		{"s3-range", false, s3Range},
+		{"s3-far", false, s3Far},
 		{"s3-cpu", false, s3OnCPU},
 		{"s3-model", false, func(c chance) job { return s3Model(c, c.between(2, 4)) }},
 		{"s3-model-1", false, func(c chance) job { return s3Model(c, 1) }},
@@ -381,8 +382,15 @@ func s3(c chance, kind string, more ...string) job {
 
 // s3Range requests an object in pieces. The server answers each late.
 func s3Range(c chance) job {
-	j := s3(c, "objects", "--range", strconv.Itoa(c.between(64, 160)<<10), "--objects", "20")
+	j := s3(c, "objects", "--range", strconv.Itoa(c.between(64, 160)<<10), "--objects", "45")
 	j.Server = append(j.Server, "-before", c.number(15, 30)+"ms")
+	return j
+}
+
+// s3Far is a server behind a network with a round trip.
+func s3Far(c chance) job {
+	j := s3(c, "objects")
+	j.Server = append(j.Server, "-round-trip", c.number(4, 25)+"ms")
 	return j
 }
 

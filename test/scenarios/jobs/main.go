@@ -42,6 +42,7 @@ type options struct {
 	known    bool
 	whatIf   bool
 	again    bool
+	remedies bool
 	agent    bool
 	runs     int // of the demo
 	user     string
@@ -67,6 +68,7 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "five short jobs")
 	flag.BoolVar(&o.known, "known", false, "check the truth itself, with programs that sleep where others read")
 	flag.BoolVar(&o.whatIf, "what-if", false, "try what the replay predicts: a faster GPU, and more workers")
+	flag.BoolVar(&o.remedies, "remedies", false, "follow the remedies for data from S3, and measure what that gains")
 	flag.BoolVar(&o.agent, "agent", false,
 		"run an agent next to each job, and compare its counters of GPU time with the ledger of run")
 	flag.BoolVar(&o.again, "again", false,
@@ -135,6 +137,9 @@ func (o *options) main(ctx context.Context) (int, error) {
 	}
 	if o.agent {
 		return 0, o.followed(ctx, chosen)
+	}
+	if o.remedies {
+		return 0, o.followRemedies(ctx)
 	}
 	if o.whatIf {
 		return 0, o.tryChanges(ctx, chosen)

@@ -68,15 +68,16 @@ class Calls:
 
 
 def port_of(path):
+    """The address of a server: its host and port."""
     while not os.path.exists(path):
         time.sleep(0.05)
     with open(path) as file:
-        return int(file.read())
+        return file.read()
 
 
 def client(port):
     return boto3.client(
-        "s3", endpoint_url=f"http://127.0.0.1:{port}", region_name="us-east-1", aws_access_key_id="key",
+        "s3", endpoint_url=f"http://{port}", region_name="us-east-1", aws_access_key_id="key",
         aws_secret_access_key="secret", config=Config(s3={"addressing_style": "path"}, max_pool_connections=32),
     )
 
@@ -121,7 +122,6 @@ class Objects(Dataset):
 
     def ahead(self):
         """Yields the batches of a loader without workers, with several requests at once ahead of it."""
-        self.client = self.client or client(self.port)
         with ThreadPoolExecutor(AHEAD) as pool:
             coming = [pool.submit(self.fetch, index) for index in range(2 * AHEAD)]
             for index in range(0, len(self), 2):
@@ -135,6 +135,8 @@ class Objects(Dataset):
 def objects(args, port):
     gpu = truth.Accelerator() if args.step else None
     data = Objects(args, port)
+    if not args.workers:
+        data.client = client(port)  # which takes a while, and is not for the first epoch alone
     peer = meet(args.meet) if args.kind == "rank" else None
     for epoch in epochs(args, port):
         follow = args.follow if epoch else ""
@@ -156,7 +158,7 @@ def objects(args, port):
 def epochs(args, port):
     for epoch in range(args.epochs):
         if epoch == 1 and not args.follow:
-            connection = http.client.HTTPConnection("127.0.0.1", port)
+            connection = http.client.HTTPConnection(port)
             connection.request("GET", "/fast")
             connection.getresponse().read()
             connection.close()
@@ -282,7 +284,7 @@ def logs(args, port):
 
 
 def meet(path):
-    connection = socket.create_connection(("127.0.0.1", port_of(path)))
+    connection = socket.create_connection(("127.0.0.1", int(port_of(path))))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 

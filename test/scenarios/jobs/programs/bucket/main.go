@@ -9,11 +9,9 @@ import (
 	"io"
 	"log"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +30,7 @@ type options struct {
 	size    int
 	from    string
 	seed    uint64
+	trip    time.Duration
 	slow    slow
 }
 
@@ -48,11 +47,12 @@ type slow struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.port, "port", "", "file that gets the port")
+	flag.StringVar(&o.port, "port", "", "file that gets the address")
 	flag.IntVar(&o.objects, "objects", 0, "objects with random bytes")
 	flag.IntVar(&o.size, "size", 1<<20, "bytes of each")
 	flag.StringVar(&o.from, "from", "", "a folder whose files are objects, too")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the waits")
+	flag.DurationVar(&o.trip, "round-trip", 0, "of the network in between; 0 to listen on this machine")
 	flag.DurationVar(&o.slow.before, "before", 0, "wait before an answer")
 	flag.DurationVar(&o.slow.spread, "spread", 0, "wait at most so much longer")
 	flag.Float64Var(&o.slow.rate, "rate", 0, "bytes per second of each request; 0 for no limit")
@@ -72,12 +72,11 @@ func (o *options) serve() error {
 	if err := o.fill(store); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := listen(o.trip, &o.slow.fast)
 	if err != nil {
 		return err
 	}
-	text := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-	if err := os.WriteFile(o.port+".new", []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(o.port+".new", []byte(listener.Addr().String()), 0o644); err != nil {
 		return err
 	}
 	if err := os.Rename(o.port+".new", o.port); err != nil {
