@@ -182,6 +182,20 @@ func TestWalk(t *testing.T) {
 			s.in(50, 50, 1, 3)
 			s.in(60, 60, 2, 0)
 		}, []float64{60, 0, 40, 0, 0}},
+		"is woken by a thread that receives data in pieces while another one reads": {func(s *script) {
+			s.began(0, 2, 0)
+			s.began(0, 3, 0)
+			s.on(0, 2)
+			s.on(0, 3)
+			s.out(10, 1, futex)
+			s.out(10, 2, disk)
+			for at := 10.0; at < 50; at += 10 {
+				s.out(at, 3, receive)
+				s.inFrom(sample.SoftIRQ, at+9, at+9, 3, 99)
+			}
+			s.in(50, 50, 1, 3)
+			s.in(60, 60, 2, 0)
+		}, []float64{64, 0, 0, 36, 0}},
 		"is woken by a thread that sleeps once while another one reads": {func(s *script) {
 			s.began(0, 2, 0)
 			s.began(0, 3, 0)

@@ -60,12 +60,12 @@ func (th *thread) active(from, to time.Duration) (sum time.Duration) {
 }
 
 // polls reports whether a thread slept again and again in a stretch, and no thread ended these sleeps. What it released
-// at last did not wait for any of them.
+// at last did not wait for any of them. Waiting for what a peer sends piece by piece is no polling.
 func (th *thread) polls(from, to time.Duration) bool {
 	naps, slept, all := 0, time.Duration(0), time.Duration(0)
 	th.each(from, to, func(s segment) {
 		all += s.to - s.from
-		if s.kind == asleep && s.waker == 0 {
+		if s.kind == asleep && s.waker == 0 && !s.receives {
 			naps, slept = naps+1, slept+s.to-s.from
 		}
 	})

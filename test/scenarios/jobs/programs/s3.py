@@ -179,12 +179,9 @@ def model(args, port):
         if follow == "copy" and epoch == 1:
             store.download_file(BUCKET, "object/0", path + ".copy")
         with truth.window(epoch, "epoch", epoch=epoch):
-            if follow == "copy":
-                os.replace(path + ".copy", path)
-                os.link(path, path + ".copy")
-            else:
+            if follow != "copy":
                 download(store, path, config)
-            with open(path, "rb") as file:
+            with open(path + ".copy" if follow == "copy" else path, "rb") as file:
                 data = numpy.frombuffer(file.read(), dtype=numpy.uint8)
             work(data.tobytes(), args.decode)
             if gpu:
