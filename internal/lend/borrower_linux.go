@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
 // Limits of a Borrower.
@@ -41,6 +42,8 @@ type Borrower struct {
 	news    chan struct{}    // closed at the next frame
 	late    bool             // the server has sent no frame yet, or not in time and none since
 	gap     bool             // a link has ended: events are missing
+	opened  []tcp.Change     // connections, of all frames since the previous EachConnection
+	unseen  bool             // there may have been others
 	lost    error            // why the newest link has ended
 }
 
@@ -237,12 +240,16 @@ func (b *Borrower) end(l *link, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.lost = err
-	b.gap = b.gap || l.works()
+	b.gap, b.unseen = b.gap || l.works(), true
 	close(l.done)
 }
 
 // take adds a frame.
-func (b *Borrower) take(s *sample.Schedule) error {
+func (b *Borrower) take(s *sample.Schedule, tail []byte) error {
+	changes, all, known, err := decodeChanges(tail)
+	if err != nil {
+		return err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if skew := s.Until - b.now(); skew > maxSkew || skew < -maxSkew {
@@ -255,6 +262,7 @@ func (b *Borrower) take(s *sample.Schedule) error {
 		b.gap = false
 		s.Lost++
 	}
+	b.connected(changes, all, known)
 	b.until, b.late, b.lost = s.Until, false, nil
 	if b.pending == nil {
 		b.pending = s

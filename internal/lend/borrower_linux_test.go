@@ -318,7 +318,7 @@ func TestUnreadFrames(t *testing.T) {
 		for range each {
 			s.Events = append(s.Events, sample.ThreadEvent{At: at})
 		}
-		if err := b.take(s); err != nil {
+		if err := b.take(s, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -54,7 +54,7 @@ func TestLimitsOfALoan(t *testing.T) {
 	}
 	m.Report(in(os.Getpid(), 0))
 	if err := n.frame(func(frame []byte) error {
-		if s, err := decode(frame[lengthBytes:], 0); err != nil || s.Lost != 1 || len(s.Events) > 0 {
+		if s, _, err := decode(frame[lengthBytes:], 0); err != nil || s.Lost != 1 || len(s.Events) > 0 {
 			t.Errorf("without room: got %+v, %v; want one lost event", s, err)
 		}
 		return nil

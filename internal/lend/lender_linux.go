@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
 // Limits of a Lender.
@@ -110,6 +111,8 @@ type Loan struct {
 	source  Source // nil before start
 	encoder encoder
 	sample  sample.Sample
+	list    []tcp.Change // of a frame
+	tail    []byte       // of a frame
 
 	jobs    map[string]map[int]bool // processes that the borrower named, by job
 	lent    map[int]bool            // processes whose events may be sent, and whether they were found gone
@@ -297,6 +300,7 @@ func (n *Loan) frame(send func([]byte) error) error {
 		return nil
 	}
 	n.filter(s)
+	n.encoder.tail = n.changes()
 	return send(n.encoder.encode(s))
 }
 

@@ -68,7 +68,7 @@ func got(t *testing.T, n *Loan) []sample.ThreadEvent {
 	t.Helper()
 	var s *sample.Schedule
 	err := n.frame(func(frame []byte) (err error) {
-		s, err = decode(frame[lengthBytes:], 0)
+		s, _, err = decode(frame[lengthBytes:], 0)
 		return err
 	})
 	if err != nil {

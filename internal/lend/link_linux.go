@@ -147,11 +147,11 @@ func (l *link) receive(from io.Reader, b *Borrower) error {
 			return err
 		}
 		buf = frame
-		s, err := decode(frame, b.origin)
+		s, tail, err := decode(frame, b.origin)
 		if err != nil {
 			return err
 		}
-		if err := b.take(s); err != nil {
+		if err := b.take(s, tail); err != nil {
 			return err
 		}
 	}

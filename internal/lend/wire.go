@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the frames. Both sides must have the same.
-const Version = 3
+const Version = 4
 
 // Bounds of a frame.
 const (
@@ -19,6 +19,7 @@ const (
 	lengthBytes = 4
 	maxHeader   = 3 * binary.MaxVarintLen64
 	maxEvents   = 1 << 15
+	maxTail     = 1 << 18 // bytes after the events
 )
 
 // errFrame is the error of a frame that breaks the format.
@@ -26,9 +27,10 @@ var errFrame = errors.New("a frame of the scheduler's events is damaged: run the
 
 // encoder turns readings into frames. A frame is its length, as four bytes, and varints: Until, Lost, the number of
 // events, and the events. Each has its kind, the time since the event before it, the thread, the process, a set of the
-// fields that are not zero, and these. Until is on CLOCK_MONOTONIC, and Woken and From are relative to At.
+// fields that are not zero, and these. What follows them is the tail, of connections. Until is on CLOCK_MONOTONIC, and Woken and From are relative to At.
 type encoder struct {
 	origin time.Duration // CLOCK_MONOTONIC of Stamp.Mono 0
+	tail   []byte        // of the next frame, at most maxTail
 	events []byte
 	frame  []byte
 }
@@ -40,7 +42,7 @@ func (e *encoder) encode(s *sample.Schedule) []byte {
 	for i := range s.Events[:min(len(s.Events), maxEvents)] {
 		before := len(e.events)
 		e.events = appendEvent(e.events, &s.Events[i], previous)
-		if len(e.events) > maxFrame-maxHeader {
+		if len(e.events) > maxFrame-maxHeader-maxTail {
 			e.events = e.events[:before]
 			break
 		}
@@ -53,6 +55,7 @@ func (e *encoder) encode(s *sample.Schedule) []byte {
 	b = binary.AppendUvarint(b, s.Lost+uint64(len(s.Events)-n))
 	b = binary.AppendUvarint(b, uint64(n))
 	b = append(b, e.events...)
+	b = append(b, e.tail[:min(len(e.tail), maxTail)]...)
 	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthBytes))
 	e.frame = b
 	return b
@@ -189,13 +192,13 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	return buf[:n], err
 }
 
-// decode returns the reading in a frame, with times relative to origin.
-func decode(frame []byte, origin time.Duration) (*sample.Schedule, error) {
+// decode returns the reading in a frame, with times relative to origin, and the tail.
+func decode(frame []byte, origin time.Duration) (s *sample.Schedule, tail []byte, err error) {
 	d := decoder{rest: frame}
-	s := &sample.Schedule{Until: time.Duration(d.signed()) - origin, Lost: d.unsigned()}
+	s = &sample.Schedule{Until: time.Duration(d.signed()) - origin, Lost: d.unsigned()}
 	n := d.unsigned()
 	if d.bad || n > maxEvents {
-		return nil, errFrame
+		return nil, nil, errFrame
 	}
 	s.Events = make([]sample.ThreadEvent, n)
 	previous := s.Until
@@ -203,10 +206,10 @@ func decode(frame []byte, origin time.Duration) (*sample.Schedule, error) {
 		d.event(&s.Events[i], previous)
 		previous = s.Events[i].At
 	}
-	if d.bad || len(d.rest) > 0 {
-		return nil, errFrame
+	if d.bad {
+		return nil, nil, errFrame
 	}
-	return s, nil
+	return s, d.rest, nil
 }
 
 // decoder reads a frame. After an error it returns zeros.

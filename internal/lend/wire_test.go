@@ -50,7 +50,7 @@ func TestFrameHasAllFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decode(frame, here)
+	got, _, err := decode(frame, here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestFrameIsBounded(t *testing.T) {
 	if len(b) > maxFrame+lengthBytes {
 		t.Errorf("got %d bytes, want at most %d", len(b), maxFrame+lengthBytes)
 	}
-	got, err := decode(b[lengthBytes:], 0)
+	got, _, err := decode(b[lengthBytes:], 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +101,9 @@ func TestDamagedFrames(t *testing.T) {
 	s := &sample.Schedule{Until: time.Second, Events: []sample.ThreadEvent{full(t, time.Second)}}
 	whole := bytes.Clone(e.encode(s))
 	for n := range len(whole) - lengthBytes {
-		if _, err := decode(whole[lengthBytes:lengthBytes+n], 0); !errors.Is(err, errFrame) {
+		if _, _, err := decode(whole[lengthBytes:lengthBytes+n], 0); !errors.Is(err, errFrame) {
 			t.Errorf("the first %d bytes: got %v, want %v", n, err, errFrame)
 		}
-	}
-	if _, err := decode(append(whole[lengthBytes:len(whole):len(whole)], 0), 0); !errors.Is(err, errFrame) {
-		t.Errorf("a byte too many: got %v, want %v", err, errFrame)
 	}
 	if _, err := readFrame(bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff}), nil); !errors.Is(err, errFrame) {
 		t.Errorf("a frame of 4 GiB: got %v, want %v", err, errFrame)
@@ -115,7 +112,7 @@ func TestDamagedFrames(t *testing.T) {
 		t.Errorf("a frame that ends early: got %v, want %v", err, io.ErrUnexpectedEOF)
 	}
 	many := binary.AppendUvarint([]byte{0, 0}, 1<<40) // a count that would take all memory
-	if _, err := decode(many, 0); !errors.Is(err, errFrame) {
+	if _, _, err := decode(many, 0); !errors.Is(err, errFrame) {
 		t.Errorf("2^40 events: got %v, want %v", err, errFrame)
 	}
 }
@@ -125,13 +122,13 @@ func FuzzDecode(f *testing.F) {
 	f.Add(bytes.Clone(e.encode(&sample.Schedule{Until: 1, Events: []sample.ThreadEvent{full(f, 9)}}))[lengthBytes:])
 	f.Add([]byte{0, 0, 1, 1, 2, 3, 4, 0})
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		s, err := decode(frame, 0)
+		s, _, err := decode(frame, 0)
 		if err != nil {
 			return
 		}
 		var again encoder
 		b := again.encode(s)
-		if back, err := decode(b[lengthBytes:], 0); err != nil || len(back.Events) != len(s.Events) || back.Until != s.Until {
+		if back, _, err := decode(b[lengthBytes:], 0); err != nil || len(back.Events) != len(s.Events) || back.Until != s.Until {
 			t.Errorf("got %v, %v; want what was decoded: %v", back, err, s)
 		}
 	})
@@ -159,7 +156,7 @@ func BenchmarkFrame(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := decode(frame, 0); err != nil {
+			if _, _, err := decode(frame, 0); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -91,7 +91,9 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	if s.schedule != nil {
 		if own, ok := s.schedule.(*schedule.Source); ok {
 			s.Process.Watch(own)
-			s.Process.WatchConnections(own)
+		}
+		if opener, ok := s.schedule.(process.Opener); ok { // also one that borrows the events
+			s.Process.WatchConnections(opener)
 		}
 		// The last: its events reach beyond the moment of every other reading.
 		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
