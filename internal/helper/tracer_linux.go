@@ -221,6 +221,9 @@ func (t *traced) Adopt(slot, generation uint32, pids []int) error {
 // Flush implements schedule.Tracing.
 func (t *traced) Flush() error { return t.ask(&traceQuestion{op: opFlush}) }
 
+// Tell implements schedule.Tracing.
+func (t *traced) Tell() error { return t.ask(&traceQuestion{op: opTell}) }
+
 // Ended implements schedule.Tracing.
 func (t *traced) Ended() error {
 	t.tracer.mu.Lock()

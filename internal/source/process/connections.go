@@ -145,6 +145,9 @@ func (c *connections) hear(jobs []*job, now time.Duration) {
 func (c *connections) learn(j *job, change *tcp.Change) bool {
 	if i := c.find(&change.Socket); i >= 0 {
 		one := c.open[i]
+		if !change.Closed && one.known && !one.foreign {
+			return false // it is read, and what was read may be newer
+		}
 		one.peer.add(&change.Socket, &one.Socket, c.now)
 		change.Socket.Inode = one.Inode
 		one.Socket, one.known = change.Socket, true

@@ -2,6 +2,8 @@ package process
 
 import (
 	"net"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -36,12 +38,17 @@ type followed struct {
 // follow starts the program, and reads once before the scheduler follows it.
 func follow(t *testing.T, server net.Listener, more ...string) *followed {
 	t.Helper()
+	return followAsker(t, askWith(t, downloader, server, more...))
+}
+
+func followAsker(t *testing.T, program *asker) *followed {
+	t.Helper()
 	scheduler, err := schedule.New("")
 	if err != nil {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { _ = scheduler.Close() })
-	f := &followed{askWith(t, downloader, server, more...), New("")}
+	f := &followed{program, New("")}
 	t.Cleanup(f.source.Close)
 	f.source.Watch(scheduler)
 	f.source.WatchConnections(scheduler)
@@ -120,5 +127,55 @@ func TestLongConnection(t *testing.T) {
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// apart is a downloader with a server of its own, in a network namespace that this test is not in.
+const apart = `
+import ctypes, os, socket, subprocess, sys, threading
+assert ctypes.CDLL(None, use_errno=True).unshare(0x40000000) == 0, "unshare"
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+listener = socket.create_server(("127.0.0.1", 0))
+def serve():
+    conn, _ = listener.accept()
+    while True:
+        size = conn.recv(8, socket.MSG_WAITALL)
+        if not size:
+            return
+        conn.sendall(bytes(int(size)))
+threading.Thread(target=serve, daemon=True).start()
+print("ready", flush=True)
+s = False
+for line in sys.stdin:
+    s = s or socket.create_connection(listener.getsockname())
+    s.sendall(b"%8d" % int(line))
+    got = 0
+    while got < int(line):
+        got += len(s.recv(1 << 16))
+    print(got, flush=True)
+`
+
+// An open connection of another network namespace, such as a container's, counts before it is closed.
+func TestConnectionOfAnotherNamespace(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("making a network namespace needs root")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("ip is missing: ", err)
+	}
+	program := followAsker(t, askWith(t, apart, serve(t, "tcp4", "127.0.0.1:0")))
+	const times, bytes = 3, 40_000
+	var got sample.Peer
+	for i := range times {
+		program.ask(bytes)
+		want := uint64(i+1) * bytes
+		for end := time.Now().Add(5 * time.Second); got.Received < want && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if peers := program.read(); len(peers) > 0 {
+				got = peers[0]
+			}
+		}
+		if got.Received != want || got.Connections != 1 || got.Opened != 1 {
+			t.Fatalf("got %+v, want %d bytes on one open connection", got, want)
+		}
 	}
 }

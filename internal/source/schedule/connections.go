@@ -2,7 +2,11 @@
 
 package schedule
 
-import "github.com/stallspan/stallspan/internal/source/tcp"
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/source/tcp"
+)
 
 // changes are those of the connections of jobs since they were asked for last.
 type changes struct {
@@ -10,12 +14,27 @@ type changes struct {
 	list     []tcp.Change
 	missing  bool
 	lostThen uint64 // at the last call of EachConnection
+
+	space uint32          // network namespace of this program; 0 if it is not known
+	away  map[uint64]bool // open connections of others, by cookie
+	told  time.Duration   // when the kernel was asked for these last
 }
+
+// tellEvery is the time between two reports of a connection of another network namespace.
+const tellEvery = time.Second
 
 // maxChanges bounds the changes between two readings: about 1 MiB.
 const maxChanges = 4096
 
 func (c *changes) add(change *tcp.Change) {
+	if c.away == nil {
+		c.away, c.space = map[uint64]bool{}, tcp.Namespace()
+	}
+	if change.Closed {
+		delete(c.away, change.Socket.Cookie)
+	} else if change.Space != c.space && len(c.away) < maxChanges {
+		c.away[change.Socket.Cookie] = true
+	}
 	switch {
 	case !c.wanted:
 	case len(c.list) >= maxChanges:
@@ -26,7 +45,8 @@ func (c *changes) add(change *tcp.Change) {
 }
 
 // EachConnection calls visit for each change of a connection that a followed thread has opened since the last call, in
-// any network namespace. Those from before the first call are missing. It reports whether these are all, as EachRan
+// any network namespace, and once a second for each open one of other namespaces. Those from before the first call are
+// missing. It reports whether these are all, as EachRan
 // does.
 func (s *Source) EachConnection(visit func(*tcp.Change)) (all bool) {
 	s.mu.Lock()
@@ -35,7 +55,11 @@ func (s *Source) EachConnection(visit func(*tcp.Change)) (all bool) {
 		return false
 	}
 	c := &s.connections
-	c.wanted = true
+	if c.wanted = true; len(c.away) > 0 {
+		if now := monotonic(); now-c.told >= tellEvery && s.tracing.Tell() == nil { // else at the next reading
+			c.told = now
+		}
+	}
 	s.drain()
 	for i := range c.list {
 		visit(&c.list[i])

@@ -11,6 +11,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
 var (
@@ -85,6 +87,7 @@ func load(programs *bpfObjects, o options) error {
 		"switch_has_state": number(switchHasState(kernel)),
 		"job_budget":       uint64(o.jobBudget),
 		"all_budget":       uint64(o.allBudget),
+		"own_space":        tcp.Namespace(),
 		"can_exchange":     number(runtime.GOARCH == "amd64" || !olderThan(version, 5, 18)),
 	}
 	if offset, known := preemptOffset(kernel); known && runtime.GOARCH == "amd64" {

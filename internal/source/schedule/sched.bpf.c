@@ -101,6 +101,10 @@ typedef struct {
 	struct net *net;
 } possible_net_t;
 
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -111,6 +115,7 @@ struct sock_common {
 	possible_net_t skc_net;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
+	atomic64_t skc_cookie;
 };
 
 struct sk_buff_head {
@@ -241,6 +246,7 @@ volatile const u32 switch_has_state;  // sched_switch has a fourth argument prev
 volatile const u32 owner_only;        // follow threads of one user and group alone, without capabilities
 volatile const u32 owner_uid;
 volatile const u32 owner_gid;
+volatile const u32 own_space;         // inode of the network namespace of user space; 0 if it is not known
 volatile const u32 can_exchange;      // atomic operations that return a value: Linux 5.18 on arm64
 volatile const u64 job_budget = 5000; // events of a job in a budget window
 volatile const u64 all_budget = 20000;
@@ -396,6 +402,9 @@ struct opened {
 	u32 slot;
 	u32 generation;
 	u64 told; // when it was last told; 0 before it is established
+	u64 cookie;
+	u32 space; // inode of its network namespace
+	u32 unused;
 };
 
 // What a connection has moved. The head's state is that of the connection, and its pid 0.
@@ -1398,7 +1407,7 @@ static __always_inline u32 space_of(const struct sock *sk)
 static __always_inline void tell_connection(const struct opened *of, struct sock *sk, u64 cookie, u8 state, u64 now)
 {
 	struct connection *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
-	u16 family = sk->__sk_common.skc_family;
+	u16 family = FIELD(sock, sk, __sk_common.skc_family);
 
 	if (!e) {
 		lose();
@@ -1420,10 +1429,10 @@ static __always_inline void tell_connection(const struct opened *of, struct sock
 	e->window = FIELD(tcp_sock, sk, rcv_wnd);
 	if (e->window < FIELD(tcp_sock, sk, rcv_ssthresh))
 		e->window = FIELD(tcp_sock, sk, rcv_ssthresh);
-	e->device = sk->__sk_common.skc_bound_dev_if;
+	e->device = FIELD(sock, sk, __sk_common.skc_bound_dev_if);
 	e->space = space_of(sk);
-	e->local_port = sk->__sk_common.skc_num;
-	e->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	e->local_port = FIELD(sock, sk, __sk_common.skc_num);
+	e->remote_port = __builtin_bswap16(FIELD(sock, sk, __sk_common.skc_dport));
 	if (family == AF_INET) {
 		BPF_CORE_READ_INTO((u32 *)e->local, sk, __sk_common.skc_rcv_saddr);
 		BPF_CORE_READ_INTO((u32 *)e->remote, sk, __sk_common.skc_daddr);
@@ -1467,11 +1476,47 @@ int on_state(u64 *ctx)
 	now = bpf_ktime_get_ns();
 	if (job && job->generation == new.generation && (state == TCP_ESTABLISHED || new.told)) {
 		count_event(job, now / BUDGET_WINDOW, job_budget);
-		tell_connection(&new, sk, bpf_get_socket_cookie(sk), state, now);
+		of->cookie = bpf_get_socket_cookie(sk);
+		of->space = space_of(sk);
+		tell_connection(&new, sk, of->cookie, state, now);
 		of->told = now;
 	}
 	if (state == TCP_CLOSE)
 		bpf_map_delete_elem(&connections, &key);
+	return 0;
+}
+
+// Tells what the open connections of other network namespaces have moved: user space cannot ask for these. A socket that
+// is closed at this moment is told by on_state, and its memory may be another one's already.
+static long tell_one(void *map, const u64 *key, const struct opened *of, void *unused)
+{
+	struct opened now_of = *of;
+	struct sock *sk;
+	struct job *job;
+	u32 slot;
+	u64 now;
+
+	if (!now_of.told || !now_of.space || now_of.space == own_space)
+		return 0;
+	slot = now_of.slot;
+	job = bpf_map_lookup_elem(&jobs, &slot);
+	if (!job || job->generation != now_of.generation)
+		return 0;
+	sk = (struct sock *)*key;
+	if ((u64)FIELD(sock, sk, __sk_common.skc_cookie.counter) != now_of.cookie)
+		return 0;
+	now = bpf_ktime_get_ns();
+	count_event(job, now / BUDGET_WINDOW, job_budget);
+	tell_connection(&now_of, sk, now_of.cookie, TCP_ESTABLISHED, now);
+	return 0;
+}
+
+// It runs for each thread, and then once without one.
+SEC("iter/task")
+int tell_open(struct bpf_iter__task *ctx)
+{
+	if (!ctx->task)
+		bpf_for_each_map_elem(&connections, tell_one, 0, 0);
 	return 0;
 }
 

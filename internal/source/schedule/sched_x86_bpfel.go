@@ -31,9 +31,11 @@ const (
 	bpfProgOnState       = "on_state"
 	bpfProgOnSwitch      = "on_switch"
 	bpfProgOnWaking      = "on_waking"
+	bpfProgTellOpen      = "tell_open"
 	bpfVarAllBudget      = "all_budget"
 	bpfVarCanExchange    = "can_exchange"
 	bpfVarJobBudget      = "job_budget"
+	bpfVarOwnSpace       = "own_space"
 	bpfVarOwnerGid       = "owner_gid"
 	bpfVarOwnerOnly      = "owner_only"
 	bpfVarOwnerUid       = "owner_uid"
@@ -93,6 +95,7 @@ type bpfProgramSpecs struct {
 	OnState  *ebpf.ProgramSpec `ebpf:"on_state"`
 	OnSwitch *ebpf.ProgramSpec `ebpf:"on_switch"`
 	OnWaking *ebpf.ProgramSpec `ebpf:"on_waking"`
+	TellOpen *ebpf.ProgramSpec `ebpf:"tell_open"`
 }
 
 // bpfMapSpecs contains maps before they are loaded into the kernel.
@@ -114,6 +117,7 @@ type bpfVariableSpecs struct {
 	AllBudget      *ebpf.VariableSpec `ebpf:"all_budget"`
 	CanExchange    *ebpf.VariableSpec `ebpf:"can_exchange"`
 	JobBudget      *ebpf.VariableSpec `ebpf:"job_budget"`
+	OwnSpace       *ebpf.VariableSpec `ebpf:"own_space"`
 	OwnerGid       *ebpf.VariableSpec `ebpf:"owner_gid"`
 	OwnerOnly      *ebpf.VariableSpec `ebpf:"owner_only"`
 	OwnerUid       *ebpf.VariableSpec `ebpf:"owner_uid"`
@@ -168,6 +172,7 @@ type bpfVariables struct {
 	AllBudget      *ebpf.Variable `ebpf:"all_budget"`
 	CanExchange    *ebpf.Variable `ebpf:"can_exchange"`
 	JobBudget      *ebpf.Variable `ebpf:"job_budget"`
+	OwnSpace       *ebpf.Variable `ebpf:"own_space"`
 	OwnerGid       *ebpf.Variable `ebpf:"owner_gid"`
 	OwnerOnly      *ebpf.Variable `ebpf:"owner_only"`
 	OwnerUid       *ebpf.Variable `ebpf:"owner_uid"`
@@ -189,6 +194,7 @@ type bpfPrograms struct {
 	OnState  *ebpf.Program `ebpf:"on_state"`
 	OnSwitch *ebpf.Program `ebpf:"on_switch"`
 	OnWaking *ebpf.Program `ebpf:"on_waking"`
+	TellOpen *ebpf.Program `ebpf:"tell_open"`
 }
 
 func (p *bpfPrograms) Close() error {
@@ -202,6 +208,7 @@ func (p *bpfPrograms) Close() error {
 		p.OnState,
 		p.OnSwitch,
 		p.OnWaking,
+		p.TellOpen,
 	)
 }
 

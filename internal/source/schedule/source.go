@@ -175,7 +175,7 @@ func (s *Source) revive() (again bool, err error) {
 		return false, errAway
 	}
 	s.ended, s.held, s.active.unsure = false, s.held[:0], true
-	s.connections.missing = true
+	s.connections.missing, s.connections.away = true, nil
 	for slot, j := range s.jobs {
 		if j != nil {
 			err = errors.Join(err, s.tracing.SetJob(uint32(slot), j.generation),

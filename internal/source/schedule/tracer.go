@@ -20,6 +20,7 @@ type Tracer struct {
 	links    []io.Closer
 	adopt    *link.Iter
 	flush    *link.Iter
+	tell     *link.Iter
 	closed   bool
 }
 
@@ -60,6 +61,9 @@ func (t *Tracer) attach(o options) (err error) {
 		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
 	if t.flush, err = link.AttachIter(link.IterOptions{Program: t.programs.Flush}); err != nil {
+		return fmt.Errorf("attach the iterator over threads: %w", err)
+	}
+	if t.tell, err = link.AttachIter(link.IterOptions{Program: t.programs.TellOpen}); err != nil {
 		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
 	for _, p := range t.programs.traced() {
@@ -124,13 +128,23 @@ func (t *Tracer) join(m member, pids []int) error {
 
 // iterate runs a program for each thread of the machine.
 func iterate(over *link.Iter) error {
-	threads, err := over.Open()
+	all, err := over.Open()
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, threads)
-	_ = threads.Close()
+	_, err = io.Copy(io.Discard, all)
+	_ = all.Close()
 	return err
+}
+
+// Tell has the kernel report the open connections of other network namespaces.
+func (t *Tracer) Tell() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return errClosed
+	}
+	return iterate(t.tell)
 }
 
 // Flush has the kernel report the sums of threads that pause.
@@ -157,7 +171,7 @@ func (t *Tracer) Close() error {
 	for _, l := range t.links {
 		_ = l.Close() // closing a descriptor detaches
 	}
-	for _, iterator := range []*link.Iter{t.adopt, t.flush} {
+	for _, iterator := range []*link.Iter{t.adopt, t.flush, t.tell} {
 		if iterator != nil {
 			_ = iterator.Close()
 		}

@@ -26,6 +26,7 @@ import boto3
 import numpy
 import torch
 import truth
+import urllib3
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from PIL import Image
@@ -44,6 +45,7 @@ class Calls:
     @classmethod
     def watch(cls):
         receive, send = socket.socket.recv_into, socket.socket.sendall
+        wait = urllib3.util.wait_for_read
 
         def logged(self, *args):
             if self.family != socket.AF_INET:
@@ -64,7 +66,12 @@ class Calls:
             with truth.span("other", "send"):
                 return send(self, *args)
 
+        def waited(sock, *args):  # until the server wants what is stored (100 Continue)
+            with truth.span("other", "server"):
+                return wait(sock, *args)
+
         socket.socket.recv_into, socket.socket.sendall = logged, sent
+        urllib3.util.wait_for_read = waited
 
 
 def port_of(path):
