@@ -73,7 +73,7 @@ func (q *traceQuestion) parse(frame []byte) error {
 		return d.end()
 	case opUnmeasure:
 		return d.end()
-	case opJob, opAdopt, opFlush, opTell, opUntrace, opMeasure:
+	case opJob, opAdopt, opFlush, opReport, opUntrace, opMeasure:
 	default:
 		return errFrame
 	}
@@ -213,8 +213,8 @@ func (s *tracings) do(q *traceQuestion) error {
 		return t.Adopt(q.slot, q.generation, q.pids)
 	case opFlush:
 		return t.Flush()
-	case opTell:
-		return t.Tell()
+	case opReport:
+		return t.Report()
 	case opUntrace:
 		delete(s.held, q.handle)
 		return t.Close()

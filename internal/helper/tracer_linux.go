@@ -221,8 +221,8 @@ func (t *traced) Adopt(slot, generation uint32, pids []int) error {
 // Flush implements schedule.Tracing.
 func (t *traced) Flush() error { return t.ask(&traceQuestion{op: opFlush}) }
 
-// Tell implements schedule.Tracing.
-func (t *traced) Tell() error { return t.ask(&traceQuestion{op: opTell}) }
+// Report implements schedule.Tracing.
+func (t *traced) Report() error { return t.ask(&traceQuestion{op: opReport}) }
 
 // Ended implements schedule.Tracing.
 func (t *traced) Ended() error {

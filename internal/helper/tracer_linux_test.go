@@ -233,7 +233,7 @@ var traceQuestions = []traceQuestion{
 	{op: opJob, number: 4, handle: 1, slot: schedule.MaxJobs},
 	{op: opAdopt, number: 5, handle: 2, slot: 3, generation: 1, pids: []int{1, maxPID}},
 	{op: opFlush, number: 6, handle: 9},
-	{op: opTell, number: 7, handle: 9},
+	{op: opReport, number: 7, handle: 9},
 	{op: opUntrace, number: 7, handle: 9},
 	{op: opMeasure, number: 8, handle: 1},
 	{op: opMeasure, number: 9},
@@ -290,7 +290,7 @@ func (fakeTracing) Memory() schedule.Memory {
 }
 func (fakeTracing) SetJob(uint32, uint32) error       { return syscall.E2BIG }
 func (fakeTracing) Adopt(uint32, uint32, []int) error { return nil }
-func (fakeTracing) Tell() error                       { return nil }
+func (fakeTracing) Report() error                     { return nil }
 func (fakeTracing) Flush() error                      { return errors.New("no number") }
 func (f fakeTracing) Close() error                    { *f.closed++; return nil }
 

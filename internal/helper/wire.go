@@ -49,7 +49,7 @@ const (
 	opJob                     // a handle, a slot, a generation; an error
 	opAdopt                   // the same, and process IDs; an error
 	opFlush                   // a handle; an error
-	opTell                    // a handle; an error
+	opReport                  // a handle; an error
 	opUntrace                 // a handle; nothing
 	opModels                  // a key, and what is wanted; an error, a number, and files
 	opMeasure                 // a handle or 0; an error, or two descriptors

@@ -98,8 +98,8 @@ func add(list []named, one named) []named {
 	return list
 }
 
-// open returns what the leading thread waited for in the part of an interval that is not settled yet. A short window, or
-// one at the begin of a job, may have no other.
+// open returns what the leading thread waited for in the part of an interval that is not settled yet. A short window,
+// or one at the begin of a job, may have no other.
 func (s *schedule) open(from, to time.Duration) (list []named) {
 	if s.timeline == nil {
 		return nil

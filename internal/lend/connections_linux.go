@@ -19,8 +19,7 @@ type connector interface {
 }
 
 // changes returns what a frame ends with: whether the changes are all, their number, and the changes. It is empty for a
-// source that knows of none. What a user may learn of a connection, the user's own process told the kernel when it
-// connected: the kernel has compared its ids at that moment.
+// source that knows of none. The kernel has compared the ids of the user's process when it connected.
 func (n *Loan) changes() []byte {
 	source, ok := n.source.(connector)
 	if !ok {
@@ -117,8 +116,8 @@ func (b *Borrower) connected(list []tcp.Change, all, known bool) {
 	b.unseen = b.unseen || !all || !known || room < len(list)
 }
 
-// EachConnection calls visit for each connection of a job that was established or closed, as the server has told it up
-// to now: the newest may be 100 ms old. It reports whether these are all.
+// EachConnection calls visit for each change of a connection that the server has reported since the last call. The
+// newest may be 100 ms old. It reports whether these are all.
 func (b *Borrower) EachConnection(visit func(*tcp.Change)) (all bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

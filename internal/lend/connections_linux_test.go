@@ -173,7 +173,8 @@ func TestConnectionsAreLent(t *testing.T) {
 	var received uint64
 	var established, ended int
 	all := true
-	for end := time.Now().Add(5 * time.Second); ended < times && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); ended < times && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
 		frame()
 		all = b.EachConnection(func(c *tcp.Change) {
 			if c.Socket.Remote.String() != listener.Addr().String() || c.Job != "run" {

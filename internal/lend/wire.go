@@ -27,7 +27,8 @@ var errFrame = errors.New("a frame of the scheduler's events is damaged: run the
 
 // encoder turns readings into frames. A frame is its length, as four bytes, and varints: Until, Lost, the number of
 // events, and the events. Each has its kind, the time since the event before it, the thread, the process, a set of the
-// fields that are not zero, and these. What follows them is the tail, of connections. Until is on CLOCK_MONOTONIC, and Woken and From are relative to At.
+// fields that are not zero, and these. What follows them is the tail, of connections. Until is on CLOCK_MONOTONIC, and
+// Woken and From are relative to At.
 type encoder struct {
 	origin time.Duration // CLOCK_MONOTONIC of Stamp.Mono 0
 	tail   []byte        // of the next frame, at most maxTail

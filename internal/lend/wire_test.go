@@ -128,7 +128,8 @@ func FuzzDecode(f *testing.F) {
 		}
 		var again encoder
 		b := again.encode(s)
-		if back, _, err := decode(b[lengthBytes:], 0); err != nil || len(back.Events) != len(s.Events) || back.Until != s.Until {
+		back, _, err := decode(b[lengthBytes:], 0)
+		if err != nil || len(back.Events) != len(s.Events) || back.Until != s.Until {
 			t.Errorf("got %v, %v; want what was decoded: %v", back, err, s)
 		}
 	})

@@ -297,8 +297,8 @@ func (m *Monitor) Late() uint64 {
 	return m.sources.Late()
 }
 
-// OperationsLeft returns how many operations of disks stallspan.disk.operation.duration lacks, because there are too many
-// disks and jobs.
+// OperationsLeft returns how many operations of disks stallspan.disk.operation.duration lacks, because there are too
+// many disks and jobs.
 func (m *Monitor) OperationsLeft() uint64 {
 	if m.sources == nil {
 		return 0

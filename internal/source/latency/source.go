@@ -302,8 +302,8 @@ func (s *Source) word(i int) uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&s.memory.directory[8*i])))
 }
 
-// key returns what a cell is of. It is read as one number, because the kernel may change it meanwhile. Both architectures
-// have the lowest byte first.
+// key returns what a cell is of. It is read as one number, because the kernel may change it meanwhile. Both
+// architectures have the lowest byte first.
 func (s *Source) key(i int) key {
 	all := s.word(directoryHead/8 + i)
 	return key{uint32(all), uint16(all >> 32), uint16(all >> 48)}

@@ -63,7 +63,7 @@ type mounted struct {
 	at   sample.Stamp         // of it
 }
 
-// begin notes since when the counters of a mount count. Whoever mounts it again within a second is found by its counters.
+// begin notes since when the counters of a mount count. One that is mounted again within a second shows by these.
 func (m *mounted) begin(now sample.Stamp) {
 	again := m.Began.Wall.IsZero()
 	at := now

@@ -80,10 +80,10 @@ const otherPeers = "*:*"
 const (
 	maxConnections = 1024 // of all jobs
 	maxInodes      = 16384
-	maxPeers       = 96 // of all jobs, but for the first of each job, and otherPeers
+	maxPeers       = 96 // of all jobs, without the first of each job and otherPeers
 	maxJobPeers    = 16 // with otherPeers
 
-	// A peer without connections that has moved nothing for so long makes room for others. Windows that are longer lack it.
+	// A peer without connections that has moved nothing for so long makes room for others. Longer windows lack it.
 	idlePeer = 10 * time.Minute
 
 	// A list of all sockets takes milliseconds, and a connection microseconds. So they take 0.5 % of a core at most; with
@@ -383,7 +383,7 @@ func (c *connections) peerOf(j *job, s *tcp.Socket, accepted bool) *peer {
 	return c.newPeer(j, otherPeers, accepted)
 }
 
-// peerNamed returns a peer of a job; nil if there is none.
+// peerNamed returns a peer of a job; nil for one that is not known.
 func (c *connections) peerNamed(j *job, name string, accepted bool) *peer {
 	for _, p := range c.peers {
 		if p.job == j && p.Accepted == accepted && p.Address == name {

@@ -339,7 +339,8 @@ func TestListFails(t *testing.T) {
 	}
 	var got []sample.Peer
 	failures := 0
-	for end := time.Now().Add(10 * time.Second); len(got) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); len(got) == 0 && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
 		s := sample.Sample{Edge: true}
 		if source.Read(&s) != nil {
 			failures++
@@ -358,7 +359,8 @@ func TestConnecting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
+	at := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
+	if err := errors.Join(unix.Bind(fd, at), unix.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
 	name, _ := unix.Getsockname(fd)

@@ -169,7 +169,8 @@ func TestConnectionOfAnotherNamespace(t *testing.T) {
 	for i := range times {
 		program.ask(bytes)
 		want := uint64(i+1) * bytes
-		for end := time.Now().Add(5 * time.Second); got.Received < want && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(5 * time.Second); got.Received < want && time.Now().Before(end); {
+			time.Sleep(50 * time.Millisecond)
 			if peers := program.read(); len(peers) > 0 {
 				got = peers[0]
 			}

@@ -85,7 +85,7 @@ type Options struct {
 	// OwnScope states that Cgroup holds only this job. Then the job is all processes in it and in the cgroups below, and
 	// the CPU time is that of the cgroup, in microseconds.
 	OwnScope bool
-	// Client is who has the job followed: it has a share of the room for connections. "" if nobody has.
+	// Client is who has the job followed: it has a share of the room for connections. "" for no client.
 	Client string
 }
 

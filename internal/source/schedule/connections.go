@@ -15,13 +15,13 @@ type changes struct {
 	missing  bool
 	lostThen uint64 // at the last call of EachConnection
 
-	space uint32          // network namespace of this program; 0 if it is not known
-	away  map[uint64]bool // open connections of others, by cookie
-	told  time.Duration   // when the kernel was asked for these last
+	space    uint32          // network namespace of this program; 0 if it is not known
+	away     map[uint64]bool // open connections of others, by cookie
+	reported time.Duration   // when the kernel was asked for these last
 }
 
-// tellEvery is the time between two reports of a connection of another network namespace.
-const tellEvery = time.Second
+// reportEvery is the time between two reports of a connection of another network namespace.
+const reportEvery = time.Second
 
 // maxChanges bounds the changes between two readings: about 1 MiB.
 const maxChanges = 4096
@@ -56,8 +56,8 @@ func (s *Source) EachConnection(visit func(*tcp.Change)) (all bool) {
 	}
 	c := &s.connections
 	if c.wanted = true; len(c.away) > 0 {
-		if now := monotonic(); now-c.told >= tellEvery && s.tracing.Tell() == nil { // else at the next reading
-			c.told = now
+		if now := monotonic(); now-c.reported >= reportEvery && s.tracing.Report() == nil { // else at the next reading
+			c.reported = now
 		}
 	}
 	s.drain()

@@ -43,8 +43,8 @@ type Tracing interface {
 	Adopt(slot, generation uint32, pids []int) error
 	// Flush has the kernel report the sums of threads that pause.
 	Flush() error
-	// Tell has the kernel report the open connections of other network namespaces.
-	Tell() error
+	// Report has the kernel report the open connections of other network namespaces.
+	Report() error
 	// Ended returns why there are no events any more; nil if there are.
 	Ended() error
 	Close() error

@@ -20,7 +20,7 @@ type Tracer struct {
 	links    []io.Closer
 	adopt    *link.Iter
 	flush    *link.Iter
-	tell     *link.Iter
+	report   *link.Iter
 	closed   bool
 }
 
@@ -63,7 +63,7 @@ func (t *Tracer) attach(o options) (err error) {
 	if t.flush, err = link.AttachIter(link.IterOptions{Program: t.programs.Flush}); err != nil {
 		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
-	if t.tell, err = link.AttachIter(link.IterOptions{Program: t.programs.TellOpen}); err != nil {
+	if t.report, err = link.AttachIter(link.IterOptions{Program: t.programs.TellOpen}); err != nil {
 		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
 	for _, p := range t.programs.traced() {
@@ -137,14 +137,14 @@ func iterate(over *link.Iter) error {
 	return err
 }
 
-// Tell has the kernel report the open connections of other network namespaces.
-func (t *Tracer) Tell() error {
+// Report has the kernel report the open connections of other network namespaces.
+func (t *Tracer) Report() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return errClosed
 	}
-	return iterate(t.tell)
+	return iterate(t.report)
 }
 
 // Flush has the kernel report the sums of threads that pause.
@@ -171,7 +171,7 @@ func (t *Tracer) Close() error {
 	for _, l := range t.links {
 		_ = l.Close() // closing a descriptor detaches
 	}
-	for _, iterator := range []*link.Iter{t.adopt, t.flush, t.tell} {
+	for _, iterator := range []*link.Iter{t.adopt, t.flush, t.report} {
 		if iterator != nil {
 			_ = iterator.Close()
 		}

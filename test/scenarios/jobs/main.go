@@ -8,7 +8,7 @@
 //
 //	make jobs                                  all jobs with seed 101
 //	make jobs SEED=1 JOBS='-only images'       some of them, with a seed for tuning
-//	make jobs JOBS=-short                      five of them, as in CI
+//	make jobs JOBS=-short                      six of them, as in CI
 //	make jobs JOBS='-evidence both'            each with and without the scheduler's evidence
 package main
 
@@ -65,7 +65,7 @@ func main() {
 	flag.IntVar(&o.seeds, "seeds", 1, "how many seeds, from -seed on")
 	flag.IntVar(&o.repeat, "repeat", 1, "how often each job runs")
 	flag.StringVar(&o.only, "only", "", "only jobs whose name matches this `regexp`")
-	flag.BoolVar(&o.short, "short", false, "five short jobs")
+	flag.BoolVar(&o.short, "short", false, "six short jobs")
 	flag.BoolVar(&o.known, "known", false, "check the truth itself, with programs that sleep where others read")
 	flag.BoolVar(&o.whatIf, "what-if", false, "try what the replay predicts: a faster GPU, and more workers")
 	flag.BoolVar(&o.remedies, "remedies", false, "follow the remedies for data from S3, and measure what that gains")
@@ -265,7 +265,7 @@ func (o *options) lacks() error {
 	if text, err := tool(python, "-c", "import torch, torchvision, numpy, PIL, sklearn, h5py, boto3"); err != nil {
 		return fmt.Errorf("missing Python packages of Debian, which .ci/run installs: %s", lastLine(text))
 	}
-	for _, name := range []string{"fio", "gcc", "mkfs.btrfs", "mkfs.ext4", "losetup", "setpriv"} {
+	for _, name := range []string{"fio", "gcc", "mkfs.btrfs", "mkfs.ext4", "losetup", "setpriv", "ip"} {
 		if _, err := tool("which", name); err != nil {
 			return fmt.Errorf("%s is missing, which .ci/run installs", name)
 		}

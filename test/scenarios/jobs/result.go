@@ -192,6 +192,9 @@ func (r *running) compare(l *joblog.Log, report reported) ([]*result, error) {
 	return results, nil
 }
 
+// otherWork is why a speed-up does not count where other programs worked.
+const otherWork = "other programs took CPU time"
+
 // warmSectors is how much the disk may read in a window from memory: 1 MiB, of metadata and of other programs.
 const warmSectors = 1 << 20 / 512
 
@@ -209,7 +212,7 @@ func rerun(results []*result, alone bool) {
 	case cold.Truth.Storage+cold.Truth.Network < margin*cold.Truth.Total():
 		cold.VoidSpeedup = "it hardly waited for data"
 	case alone && max(cold.Foreign, results[1].Foreign, results[2].Foreign) > foreign:
-		cold.VoidSpeedup = "other programs took CPU time"
+		cold.VoidSpeedup = otherWork
 	case cold.Void != "":
 		cold.VoidSpeedup = cold.Void
 	}

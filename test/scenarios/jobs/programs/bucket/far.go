@@ -21,7 +21,7 @@ const (
 	farSubnet   = "/30"
 )
 
-// listen returns a listener of this machine, or of a network of its own with a round trip in between, until fast is set.
+// listen returns a listener of this machine, or of a network of its own. Until fast is set, a round trip is in between.
 func listen(roundTrip time.Duration, fast *atomic.Bool) (listener net.Listener, err error) {
 	if roundTrip <= 0 {
 		return net.Listen("tcp", "127.0.0.1:0")
