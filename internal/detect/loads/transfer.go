@@ -3,13 +3,87 @@ package loads
 import (
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/detect"
-	"github.com/stallspan/stallspan/internal/source/modelfile"
 	"github.com/stallspan/stallspan/internal/window"
 )
+
+// transfer is the reading or writing of the files of one model.
+type transfer struct {
+	key       string
+	files     []*file
+	parts     int
+	ahead     float64  // bytes that its files' positions were at in the job's first look
+	open      interval // in which the first file was opened
+	began     interval // in which the first byte moved, if it was later
+	moved     bool
+	sums      [3]float64    // bytes: by calls, from storage, touched in mappings
+	last      time.Duration // when the newest byte moved
+	closed    interval      // in which the last file was closed
+	points    []point       // the first ones, for the rate
+	newest    point
+	processes map[int]int // looks by process
+	saidAt    time.Duration
+	bytes     float64
+}
+
+type point struct {
+	at    time.Duration
+	bytes float64
+}
+
+func anyOf(all map[string]*transfer, match func(*transfer) bool) bool {
+	for _, t := range all {
+		if match(t) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *transfer) size() (bytes float64) {
+	for _, one := range t.files {
+		bytes += float64(one.size)
+	}
+	return bytes
+}
+
+// covered is how many bytes were read, by the way that shows most: a read call shows in the first, a mapping in the
+// third, and both in the second if the bytes were not in memory.
+func (t *transfer) covered() float64 {
+	return min(max(t.sums[0], t.sums[1], t.sums[2]), t.size()*float64(max(1, len(t.processes))))
+}
+
+// process returns the one that was seen most.
+func (t *transfer) process() (pid int) {
+	most := 0
+	for p, n := range t.processes {
+		if n > most || n == most && p < pid {
+			pid, most = p, n
+		}
+	}
+	return pid
+}
+
+func (t *transfer) active() bool {
+	return slices.ContainsFunc(t.files, (*file).active)
+}
+
+// path returns the file, or the folder of several.
+func (t *transfer) path() string {
+	if len(t.files) == 1 {
+		return t.files[0].path
+	}
+	return path.Dir(t.files[0].path)
+}
+
+// found returns a window of the transfer.
+func (t *transfer) found(kind window.Kind, job string) detect.Found {
+	return detect.Found{
+		Kind: kind, Job: job, PID: t.process(), Path: clean(t.path()), Bytes: uint64(t.covered()),
+	}
+}
 
 // progress adds what moved since the look before to the transfers that can have moved it.
 func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]float64) {
@@ -178,297 +252,4 @@ func hint(past detect.Past, q detect.Quantity) func(interval) (time.Duration, bo
 		}
 		return 0, false
 	}
-}
-
-// finishReads ends the reading of models that is over.
-func (d *Detector) finishReads(f *detect.Facts, all bool) {
-	for _, t := range sorted(d.reads) {
-		if all || d.isRead(t, f) {
-			d.endRead(t, f, false, all)
-		}
-	}
-}
-
-func sorted(all map[string]*transfer) []*transfer {
-	list := make([]*transfer, 0, len(all))
-	for _, t := range all {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *transfer) int { return strings.Compare(a.key, b.key) })
-	return list
-}
-
-// isRead reports whether the reading of a model is over.
-func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
-	share := t.covered() / max(1, t.size())
-	wait := closedFor
-	if t.parts > len(t.files) {
-		wait = closedFew
-	}
-	if !t.active() {
-		ended := time.Duration(0)
-		for _, one := range t.files {
-			ended = max(ended, one.closed.end)
-		}
-		return f.At-ended >= wait
-	}
-	idle := f.At - max(t.last, t.open.end)
-	if t.parts <= len(t.files) {
-		wait = pause
-	}
-	if share >= whole {
-		return idle >= wait
-	}
-	return idle >= abandoned && share >= minCovered
-}
-
-// endRead ends the reading of a model. What follows may belong to the load, if it is one.
-func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
-	delete(d.reads, t.key)
-	end, open := t.last, time.Duration(0)
-	var closed interval
-	for _, one := range t.files {
-		one.done = true
-		if one.closed.end > closed.end {
-			closed = one.closed
-		}
-	}
-	switch {
-	case again:
-		open = f.At - f.Last
-		end = max(end, f.Last)
-	case !t.active() && closed.end > 0:
-		at := closed.start + (closed.end-closed.start)/2
-		if at < end || at-end < late {
-			end, open = max(at, min(end, closed.end)), closed.end-closed.start
-		}
-	}
-	begin, openBegin := t.begin(hint(f.Past, detect.ReadChars))
-	share := t.covered() / max(1, t.size())
-	certain := t.confidence(share)
-	if share < minCovered && t.covered() < 1<<30 || certain < minConfidence || end <= begin || !t.moved {
-		return
-	}
-	found := t.found(window.ModelLoad, d.job)
-	found.Model = clean(modelOf(t.files[0].path))
-	found.Start, found.StartOpen, found.End, found.EndOpen = begin, openBegin, end, open
-	found.Confidence = certain
-	found.Unfinished = ending && share < whole
-	if loaded := t.downloaded(begin); loaded.end > loaded.start {
-		found.Start = loaded.start
-		found.Phases = append(found.Phases, detect.Phase{
-			Name: Download, Start: loaded.start, End: loaded.end, Bytes: uint64(t.size()),
-		})
-	}
-	found.Phases = append(found.Phases, detect.Phase{Name: Read, Start: begin, End: end, Bytes: found.Bytes})
-	d.dropSaved(t)
-	p := &pending{found: found, readEnd: end, until: f.At + serving, listens: d.listens}
-	if again {
-		p.until = f.At
-	}
-	d.pending = append(d.pending, p)
-}
-
-// downloaded returns when this job wrote the files, if that was shortly before a moment.
-func (t *transfer) downloaded(begin time.Duration) (all interval) {
-	for _, one := range t.files {
-		w := one.written
-		if w.end == 0 || begin-w.end > downloads || w.end > begin+time.Second {
-			continue
-		}
-		if all.end == 0 {
-			all = w
-		}
-		all = interval{min(all.start, w.start), max(all.end, w.end)}
-	}
-	return all
-}
-
-// dropSaved forgets the writing of files that are read now: it was a download.
-func (d *Detector) dropSaved(t *transfer) {
-	d.saved = slices.DeleteFunc(d.saved, func(w *transfer) bool {
-		return slices.ContainsFunc(w.files, func(one *file) bool { return slices.Contains(t.files, one) })
-	})
-}
-
-// minConfidence is the confidence from which on a window is emitted.
-const minConfidence = 0.7
-
-// confidence is how likely it is that a transfer is the load of a model.
-func (t *transfer) confidence(share float64) float64 {
-	certain, largest := 0.0, int64(0)
-	for _, one := range t.files {
-		if one.size > largest {
-			certain, largest = likely(one.path), one.size
-		}
-	}
-	if t.parts == 0 && len(t.files) > manyFiles && modelfile.Repository(t.files[0].path) == "" {
-		certain = min(certain, 0.3)
-	}
-	switch {
-	case share < 0.75:
-		certain *= 0.8
-	case share < whole:
-		certain *= 0.9
-	}
-	return certain
-}
-
-// finishWrites ends checkpoints that are over.
-func (d *Detector) finishWrites(f *detect.Facts, all bool) {
-	for _, t := range sorted(d.writes) {
-		open, ended := false, interval{}
-		for _, one := range t.files {
-			open = open || len(one.writers) > 0
-			if one.closed.end > ended.end {
-				ended = one.closed
-			}
-		}
-		if open {
-			if now := t.size(); now != t.bytes {
-				if !t.moved {
-					t.moved, t.began = true, interval{f.Last, f.At}
-				}
-				t.bytes = now
-				t.points = append(t.points[:min(len(t.points), maxPoints-1)], point{f.At, now})
-			}
-			t.last = f.At
-		}
-		if all && open {
-			delete(d.writes, t.key) // it was not completed
-			continue
-		}
-		if open || f.At-ended.end < closedFor && !all {
-			continue
-		}
-		t.closed = ended
-		t.bytes = t.size()
-		t.saidAt = f.At
-		delete(d.writes, t.key)
-		d.saved = append(d.saved, t)
-	}
-	d.saved = slices.DeleteFunc(d.saved, func(t *transfer) bool {
-		if f.At-t.saidAt < fetched && !all {
-			return false
-		}
-		d.checkpoint(t, f)
-		return true
-	})
-}
-
-// checkpoint reports what was written.
-func (d *Detector) checkpoint(t *transfer, f *detect.Facts) {
-	reading := func(one *file) bool {
-		return anyOf(d.reads, func(r *transfer) bool { return slices.Contains(r.files, one) })
-	}
-	if t.bytes < minSaved || slices.ContainsFunc(t.files, reading) {
-		return
-	}
-	certain := 0.0
-	for _, one := range t.files {
-		if modelfile.IsBlob(one.path) {
-			return
-		}
-		certain = max(certain, likely(strings.TrimSuffix(one.path, ".tmp")))
-	}
-	if certain < minConfidence {
-		return
-	}
-	found := t.found(window.Checkpoint, d.job)
-	found.Bytes = uint64(t.bytes)
-	found.Start, found.StartOpen = t.begin(hint(f.Past, detect.WriteBytes))
-	found.End = t.closed.start + (t.closed.end-t.closed.start)/2
-	found.EndOpen = t.closed.end - t.closed.start
-	found.Confidence = certain
-	if len(t.files) == 1 {
-		found.Name = clean(path.Base(t.files[0].path))
-	} else {
-		found.Name = clean(path.Base(path.Dir(t.files[0].path)))
-	}
-	if found.End > found.Start {
-		d.out = append(d.out, found)
-	}
-}
-
-// resolve reports the loads that nothing follows any more.
-func (d *Detector) resolve(f *detect.Facts, all bool) {
-	d.pending = slices.DeleteFunc(d.pending, func(p *pending) bool {
-		if !d.extend(p, f) && !all && f.At < p.until {
-			return false
-		}
-		d.out = append(d.out, p.found)
-		return true
-	})
-}
-
-// extend adds to a load what followed its last byte. It reports whether the load is over for sure.
-func (d *Detector) extend(p *pending, f *detect.Facts) (over bool) {
-	if f.HasGPU && d.gpu.grew > p.found.Start && d.gpu.since <= p.readEnd+serving && d.gpu.grew > p.device.end {
-		p.device = interval{max(d.gpu.since, p.found.Start), d.gpu.grew}
-		p.found.End = max(p.found.End, d.gpu.grew)
-		p.until = max(p.until, f.At+flat)
-	}
-	if f.HasGPU && p.listens == 0 {
-		p.until = max(p.until, min(p.readEnd+warmUp, f.At+serving))
-	}
-	compile := d.compile.end > p.readEnd && d.compile.start >= p.found.Start && d.compile.start <= p.readEnd+warmUp
-	if compile && f.At-d.compile.end < quiet && p.listens <= 0 {
-		p.until = max(p.until, min(p.readEnd+compiling, f.At+quiet))
-	}
-	listen := p.listens >= 0 && f.Listening > p.listens
-	if !listen {
-		if f.Listening >= 0 && p.listens < 0 {
-			p.listens = f.Listening
-		}
-		if f.At >= p.until {
-			p.phases(0, interval{}, f)
-		}
-		return false
-	}
-	end := f.Last + (f.At-f.Last)/2
-	p.found.End, p.found.EndOpen = max(p.found.End, end), f.At-f.Last
-	compiled := interval{}
-	if compile {
-		compiled = d.compile
-	}
-	p.phases(end, compiled, f)
-	return true
-}
-
-// phases adds the phases after the reading; listens is when the job began to listen, 0 if it did not.
-func (p *pending) phases(listens time.Duration, compiled interval, f *detect.Facts) {
-	after := p.readEnd
-	if p.device.end > p.device.start {
-		p.found.Phases = append(p.found.Phases, detect.Phase{
-			Name: ToDevice, Start: p.device.start, End: min(p.device.end, p.found.End),
-		})
-		after = max(after, p.device.end)
-	}
-	if compiled.end > compiled.start {
-		p.found.Phases = append(p.found.Phases, detect.Phase{
-			Name: Compile, Start: compiled.start, End: min(compiled.end, p.found.End),
-		})
-		after = max(after, compiled.end)
-	}
-	if listens <= after || !f.HasGPU {
-		return
-	}
-	first, ok1 := f.Past.Level(detect.GPUBusy, after)
-	last, ok2 := f.Past.Level(detect.GPUBusy, listens)
-	if ok1 && ok2 && last-first > 0.01 {
-		if at, ok := hintFrom(f.Past, after, listens, first, last); ok {
-			p.found.Phases = append(p.found.Phases, detect.Phase{Name: WarmUp, Start: at, End: listens})
-		}
-	}
-}
-
-// hintFrom returns when the GPU began to work.
-func hintFrom(past detect.Past, from, to time.Duration, first, last float64) (time.Duration, bool) {
-	step := max(50*time.Millisecond, (to-from)/1000)
-	for at := from; at < to; at += step {
-		if level, ok := past.Level(detect.GPUBusy, at); ok && level-first > 0.01*(last-first) {
-			return max(from, at-step), true
-		}
-	}
-	return 0, false
 }

@@ -1,0 +1,94 @@
+package loads
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/detect"
+	"github.com/stallspan/stallspan/internal/source/modelfile"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// dropSaved forgets the writing of files that are read now: it was a download.
+func (d *Detector) dropSaved(t *transfer) {
+	d.saved = slices.DeleteFunc(d.saved, func(w *transfer) bool {
+		return slices.ContainsFunc(w.files, func(one *file) bool { return slices.Contains(t.files, one) })
+	})
+}
+
+// finishWrites ends checkpoints that are over.
+func (d *Detector) finishWrites(f *detect.Facts, all bool) {
+	for _, t := range sorted(d.writes) {
+		open, ended := false, interval{}
+		for _, one := range t.files {
+			open = open || len(one.writers) > 0
+			if one.closed.end > ended.end {
+				ended = one.closed
+			}
+		}
+		if open {
+			if now := t.size(); now != t.bytes {
+				if !t.moved {
+					t.moved, t.began = true, interval{f.Last, f.At}
+				}
+				t.bytes = now
+				t.points = append(t.points[:min(len(t.points), maxPoints-1)], point{f.At, now})
+			}
+			t.last = f.At
+		}
+		if all && open {
+			delete(d.writes, t.key) // it was not completed
+			continue
+		}
+		if open || f.At-ended.end < closedFor && !all {
+			continue
+		}
+		t.closed = ended
+		t.bytes = t.size()
+		t.saidAt = f.At
+		delete(d.writes, t.key)
+		d.saved = append(d.saved, t)
+	}
+	d.saved = slices.DeleteFunc(d.saved, func(t *transfer) bool {
+		if f.At-t.saidAt < fetched && !all {
+			return false
+		}
+		d.checkpoint(t, f)
+		return true
+	})
+}
+
+// checkpoint reports what was written.
+func (d *Detector) checkpoint(t *transfer, f *detect.Facts) {
+	reading := func(one *file) bool {
+		return anyOf(d.reads, func(r *transfer) bool { return slices.Contains(r.files, one) })
+	}
+	if t.bytes < minSaved || slices.ContainsFunc(t.files, reading) {
+		return
+	}
+	certain := 0.0
+	for _, one := range t.files {
+		if modelfile.IsBlob(one.path) {
+			return
+		}
+		certain = max(certain, likely(strings.TrimSuffix(one.path, ".tmp")))
+	}
+	if certain < minConfidence {
+		return
+	}
+	found := t.found(window.Checkpoint, d.job)
+	found.Bytes = uint64(t.bytes)
+	found.Start, found.StartOpen = t.begin(hint(f.Past, detect.WriteBytes))
+	found.End = t.closed.start + (t.closed.end-t.closed.start)/2
+	found.EndOpen = t.closed.end - t.closed.start
+	found.Confidence = certain
+	if len(t.files) == 1 {
+		found.Name = clean(path.Base(t.files[0].path))
+	} else {
+		found.Name = clean(path.Base(path.Dir(t.files[0].path)))
+	}
+	if found.End > found.Start {
+		d.out = append(d.out, found)
+	}
+}

@@ -1,0 +1,138 @@
+package loads
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/detect"
+	"github.com/stallspan/stallspan/internal/source/modelfile"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// finishReads ends the reading of models that is over.
+func (d *Detector) finishReads(f *detect.Facts, all bool) {
+	for _, t := range sorted(d.reads) {
+		if all || d.isRead(t, f) {
+			d.endRead(t, f, false, all)
+		}
+	}
+}
+
+func sorted(all map[string]*transfer) []*transfer {
+	list := make([]*transfer, 0, len(all))
+	for _, t := range all {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b *transfer) int { return strings.Compare(a.key, b.key) })
+	return list
+}
+
+// isRead reports whether the reading of a model is over.
+func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
+	share := t.covered() / max(1, t.size())
+	wait := closedFor
+	if t.parts > len(t.files) {
+		wait = closedFew
+	}
+	if !t.active() {
+		ended := time.Duration(0)
+		for _, one := range t.files {
+			ended = max(ended, one.closed.end)
+		}
+		return f.At-ended >= wait
+	}
+	idle := f.At - max(t.last, t.open.end)
+	if t.parts <= len(t.files) {
+		wait = pause
+	}
+	if share >= whole {
+		return idle >= wait
+	}
+	return idle >= abandoned && share >= minCovered
+}
+
+// endRead ends the reading of a model. What follows may belong to the load, if it is one.
+func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
+	delete(d.reads, t.key)
+	end, open := t.last, time.Duration(0)
+	var closed interval
+	for _, one := range t.files {
+		one.done = true
+		if one.closed.end > closed.end {
+			closed = one.closed
+		}
+	}
+	switch {
+	case again:
+		open = f.At - f.Last
+		end = max(end, f.Last)
+	case !t.active() && closed.end > 0:
+		at := closed.start + (closed.end-closed.start)/2
+		if at < end || at-end < late {
+			end, open = max(at, min(end, closed.end)), closed.end-closed.start
+		}
+	}
+	begin, openBegin := t.begin(hint(f.Past, detect.ReadChars))
+	share := t.covered() / max(1, t.size())
+	certain := t.confidence(share)
+	if share < minCovered && t.covered() < 1<<30 || certain < minConfidence || end <= begin || !t.moved {
+		return
+	}
+	found := t.found(window.ModelLoad, d.job)
+	found.Model = clean(modelOf(t.files[0].path))
+	found.Start, found.StartOpen, found.End, found.EndOpen = begin, openBegin, end, open
+	found.Confidence = certain
+	found.Unfinished = ending && share < whole
+	if loaded := t.downloaded(begin); loaded.end > loaded.start {
+		found.Start = loaded.start
+		found.Phases = append(found.Phases, detect.Phase{
+			Name: Download, Start: loaded.start, End: loaded.end, Bytes: uint64(t.size()),
+		})
+	}
+	found.Phases = append(found.Phases, detect.Phase{Name: Read, Start: begin, End: end, Bytes: found.Bytes})
+	d.dropSaved(t)
+	p := &pending{found: found, readEnd: end, until: f.At + serving, listens: d.listens}
+	if again {
+		p.until = f.At
+	}
+	d.pending = append(d.pending, p)
+}
+
+// downloaded returns when this job wrote the files, if that was shortly before a moment.
+func (t *transfer) downloaded(begin time.Duration) (all interval) {
+	for _, one := range t.files {
+		w := one.written
+		if w.end == 0 || begin-w.end > downloads || w.end > begin+time.Second {
+			continue
+		}
+		if all.end == 0 {
+			all = w
+		}
+		all = interval{min(all.start, w.start), max(all.end, w.end)}
+	}
+	return all
+}
+
+// minConfidence is the confidence from which on a window is emitted.
+const minConfidence = 0.7
+
+// confidence is how likely it is that a transfer is the load of a model.
+func (t *transfer) confidence(share float64) float64 {
+	certain, largest := 0.0, int64(0)
+	for _, one := range t.files {
+		if one.size > largest {
+			certain, largest = likely(one.path), one.size
+		}
+	}
+	if t.parts == 0 && len(t.files) > manyFiles && modelfile.Repository(t.files[0].path) == "" {
+		certain = min(certain, 0.3)
+	}
+	switch {
+	case share < 0.75:
+		certain *= 0.8
+	case share < whole:
+		certain *= 0.9
+	}
+	return certain
+}
