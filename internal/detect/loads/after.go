@@ -7,38 +7,18 @@ import (
 	"github.com/stallspan/stallspan/internal/detect"
 )
 
-// gpuMemory follows the memory in use on the job's GPUs.
-type gpuMemory struct {
-	used  uint64
-	since time.Duration // the look before it grew first, in the present growth
-	grew  time.Duration // the last look that saw it grow
-}
-
 // pending is a load whose bytes are read: what follows may belong to it.
 type pending struct {
 	found   detect.Found
 	readEnd time.Duration
 	until   time.Duration
 	listens int
-	device  interval
-}
-
-// devices follows the memory of GPUs, and compilations.
-func (d *Detector) devices(f *detect.Facts) {
-	grown := f.GPUMemory > d.gpu.used+d.gpu.used/256+(1<<20)
-	if grown && d.gpu.used > 0 || d.gpu.used == 0 && f.GPUMemory > 0 {
-		if f.At-d.gpu.grew > flat {
-			d.gpu.since = f.Last
-		}
-		d.gpu.grew = f.At
-	}
-	d.gpu.used = f.GPUMemory
 }
 
 // resolve reports the loads that nothing follows any more.
 func (d *Detector) resolve(f *detect.Facts, all bool) {
 	d.pending = slices.DeleteFunc(d.pending, func(p *pending) bool {
-		if !d.extend(p, f) && !all && f.At < p.until {
+		if !d.extend(p, f, all) {
 			return false
 		}
 		d.out = append(d.out, p.found)
@@ -46,48 +26,84 @@ func (d *Detector) resolve(f *detect.Facts, all bool) {
 	})
 }
 
-// extend adds to a load what followed its last byte. It reports whether the load is over for sure.
-func (d *Detector) extend(p *pending, f *detect.Facts) (over bool) {
-	if f.HasGPU && d.gpu.grew > p.found.Start && d.gpu.since <= p.readEnd+serving && d.gpu.grew > p.device.end {
-		p.device = interval{max(d.gpu.since, p.found.Start), d.gpu.grew}
-		p.found.End = max(p.found.End, d.gpu.grew)
-		p.until = max(p.until, f.At+flat)
+// extend adds to a load what followed its last byte. It reports whether the load is over: at once if all are.
+func (d *Detector) extend(p *pending, f *detect.Facts, all bool) (over bool) {
+	limit := f.At
+	next, followed := d.next(p)
+	if followed { // what follows from there on belongs to the next load
+		limit = next
+		p.until = min(p.until, next+lagging)
 	}
-	if f.HasGPU && p.listens == 0 {
-		p.until = max(p.until, min(p.readEnd+warmUp, f.At+serving))
+	var copies []step
+	if f.HasGPU {
+		copies = d.gpu.copies(p, limit)
+	}
+	if n := len(copies); n > 0 && !followed {
+		p.until = max(p.until, copies[n-1].at+flat)
 	}
 	compile := d.compile.end > p.readEnd && d.compile.start >= p.found.Start && d.compile.start <= p.readEnd+warmUp
-	if compile && f.At-d.compile.end < quiet && p.listens <= 0 {
+	if !followed && f.HasGPU && p.listens == 0 {
+		p.until = max(p.until, min(p.readEnd+warmUp, f.At+serving))
+	}
+	if !followed && compile && f.At-d.compile.end < quiet && p.listens <= 0 {
 		p.until = max(p.until, min(p.readEnd+compiling, f.At+quiet))
 	}
-	listen := p.listens >= 0 && f.Listening > p.listens
-	if !listen {
-		if f.Listening >= 0 && p.listens < 0 {
-			p.listens = f.Listening
-		}
-		if f.At >= p.until {
-			p.phases(0, interval{}, f)
-		}
+	listen := !followed && p.listens >= 0 && f.Listening > p.listens
+	if f.Listening >= 0 && p.listens < 0 {
+		p.listens = f.Listening
+	}
+	if !all && !listen && f.At < p.until {
 		return false
+	}
+	var device, compiled interval
+	if len(copies) > 0 {
+		end, open := ended(copies, p, f.Past)
+		device = interval{max(copies[0].last, p.found.Start), end}
+		if end > p.found.End {
+			p.found.End, p.found.EndOpen = end, open
+		}
+	}
+	if !listen {
+		p.phases(0, device, interval{}, f)
+		return true
 	}
 	end := f.Last + (f.At-f.Last)/2
 	p.found.End, p.found.EndOpen = max(p.found.End, end), f.At-f.Last
-	compiled := interval{}
 	if compile {
 		compiled = d.compile
 	}
-	p.phases(end, compiled, f)
+	p.phases(end, device, compiled, f)
 	return true
 }
 
+// next returns when the load after this one began.
+func (d *Detector) next(p *pending) (at time.Duration, ok bool) {
+	earliest := func(begin time.Duration) {
+		if begin >= p.readEnd && (!ok || begin < at) {
+			at, ok = begin, true
+		}
+	}
+	for _, t := range d.reads {
+		if t.moved {
+			earliest(t.open.start)
+		}
+	}
+	for _, other := range d.pending {
+		if other != p {
+			earliest(other.found.Start)
+		}
+	}
+	return at, ok
+}
+
 // phases adds the phases after the reading; listens is when the job began to listen, 0 if it did not.
-func (p *pending) phases(listens time.Duration, compiled interval, f *detect.Facts) {
+func (p *pending) phases(listens time.Duration, device, compiled interval, f *detect.Facts) {
 	after := p.readEnd
-	if p.device.end > p.device.start {
+	if device.end > device.start {
 		p.found.Phases = append(p.found.Phases, detect.Phase{
-			Name: ToDevice, Start: p.device.start, End: min(p.device.end, p.found.End),
+			Name: ToDevice, Start: device.start, End: min(device.end, p.found.End),
 		})
-		after = max(after, p.device.end)
+		after = max(after, device.end)
 	}
 	if compiled.end > compiled.start {
 		p.found.Phases = append(p.found.Phases, detect.Phase{

@@ -83,7 +83,7 @@ func (d *Detector) Look(f *detect.Facts) []detect.Found {
 	grew := d.counters(f)
 	mapped := d.growth(f)
 	d.learn(f)
-	d.devices(f)
+	d.gpu.look(f)
 	d.progress(f, grew, mapped)
 	over := d.looked && len(f.Processes) == 0 // the job has ended, and is still listed: nothing follows any more
 	d.finishReads(f, over)

@@ -30,7 +30,7 @@ var general = []string{
 var ambiguous = []string{".bin", ".npz", ".h5", ".pb", ".msgpack", ".mar"}
 
 var (
-	saysModel = regexp.MustCompile(`(?i)(model|weight|checkpoint|ckpt|consolidated|adapter|lora|ggml|unet|vae|encoder|decoder|llama|bert|gpt)`)
+	saysModel = regexp.MustCompile(`(?i)(model|weight|param|checkpoint|ckpt|consolidated|adapter|lora|ggml|unet|vae|encoder|decoder|llama|bert|gpt)`)
 	saysData  = regexp.MustCompile(`(?i)(^|[^a-z])(data|dataset|datasets|train|training_data|valid|validation|val|test|tokens?|tokeni[sz]er|vocab|corpus|samples?|features?|embeddings?|images?|videos?|batch(es)?|cache|logs?|index)([^a-z]|$)`)
 )
 

@@ -1,0 +1,126 @@
+package loads
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/detect"
+)
+
+const (
+	readEvery  = 1100 * time.Millisecond // of the memory of a GPU, at most, and until its busy time is in the history
+	copyGap    = 2 * time.Second         // between two growths of a GPU's memory by the same load
+	lagging    = 1500 * time.Millisecond // until all that happened shows
+	maxSteps   = 64
+	runtimes   = 1 << 30 // bytes that the driver and libraries take besides the model
+	working    = 0.3     // share of a time in which a GPU works, once it does
+	workFor    = 200 * time.Millisecond
+	afterJump  = 2 * time.Second        // after all memory was taken at once, for the copy into it
+	afterSteps = 400 * time.Millisecond // after the last of several growths
+)
+
+// gpuMemory follows the memory in use on the job's GPUs.
+type gpuMemory struct {
+	used   uint64
+	known  bool
+	change time.Duration // the look that saw the newest change
+	steps  []step        // oldest first
+}
+
+// step is a change of the memory in use, between last and the look at at.
+type step struct {
+	last, at time.Duration
+	from, to uint64
+}
+
+// look takes over the memory in use.
+func (g *gpuMemory) look(f *detect.Facts) {
+	changed := max(f.GPUMemory, g.used) > min(f.GPUMemory, g.used)+g.used/256+(1<<20)
+	if !g.known || !changed {
+		g.known = g.known || f.HasGPU
+		if f.GPUMemory < g.used || !g.known {
+			g.used = f.GPUMemory
+		}
+		return
+	}
+	if len(g.steps) == maxSteps {
+		g.steps = append(g.steps[:0], g.steps[1:]...)
+	}
+	g.steps = append(g.steps, step{max(g.change, f.At-readEvery), f.At, g.used, f.GPUMemory})
+	g.used, g.change = f.GPUMemory, f.At
+}
+
+// copies returns by which growths of a GPU's memory the weights of a load came there, up to a limit: one after another,
+// not long after the last byte was read, and no more than the model has.
+func (g *gpuMemory) copies(p *pending, limit time.Duration) (list []step) {
+	total, last := 0.0, p.readEnd
+	for _, s := range g.steps {
+		switch {
+		case s.at <= p.found.Start || s.last >= limit:
+			continue
+		case s.to < s.from:
+			if s.at > p.readEnd {
+				return list
+			}
+			list, total = nil, 0
+			continue
+		case s.at-last > copyGap, total > 0 && total+float64(s.to-s.from) > 1.3*float64(p.found.Bytes)+runtimes:
+			return list
+		}
+		list = append(list, s)
+		total += float64(s.to - s.from)
+		last = max(last, s.at)
+	}
+	return list
+}
+
+// ended returns when the last weights were on the GPU, and how much that leaves open. Memory is read once a second: it
+// grew as fast in its last part as before. A GPU that did nothing and then works has all it needs.
+func ended(copies []step, p *pending, past detect.Past) (at, open time.Duration) {
+	n := len(copies)
+	last := copies[n-1]
+	if last.at <= p.readEnd {
+		return p.readEnd, 0
+	}
+	low := max(p.readEnd, last.last)
+	at, open = low+(last.at-low)/2, last.at-low
+	if n >= 3 {
+		first, before := copies[0], copies[n-2]
+		if rate := float64(before.to-first.to) / (before.at - first.at).Seconds(); rate > 0 {
+			took := time.Duration(float64(last.to-last.from) / rate * float64(time.Second))
+			at = min(max(low, before.at+took), last.at)
+		}
+	}
+	until := last.at + afterSteps
+	if n == 1 && float64(last.to-last.from) > 0.8*float64(p.found.Bytes) {
+		until = last.at + afterJump
+	}
+	if began, ok := works(past, low, until); ok {
+		return began, workFor
+	}
+	return at, open
+}
+
+// works returns when the GPUs of a job, which did nothing before, began to work.
+func works(past detect.Past, from, to time.Duration) (time.Duration, bool) {
+	const fine = 20 * time.Millisecond
+	first, known := past.Level(detect.GPUBusy, from)
+	if !known {
+		return 0, false
+	}
+	for at := from; at <= to; at += fine {
+		now, ok1 := past.Level(detect.GPUBusy, at)
+		then, ok2 := past.Level(detect.GPUBusy, at+workFor)
+		if !ok1 || !ok2 || now-first > 0.05*(at-from).Seconds()+0.02 {
+			return 0, false
+		}
+		if then-now >= working*workFor.Seconds() {
+			for ; at < to+workFor; at += fine { // the first moment that adds anything
+				if next, ok := past.Level(detect.GPUBusy, at+fine); !ok || next-now > 0.002 {
+					return at, true
+				}
+			}
+			return at, true
+		}
+	}
+	return 0, false
+}

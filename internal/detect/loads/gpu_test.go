@@ -1,0 +1,103 @@
+package loads
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/detect"
+)
+
+// card is a job that reads a model, copies it to a GPU and works there. Its memory is read once a second.
+type card struct {
+	steady
+	copied, until time.Duration // the copy
+	jump          bool          // all memory is taken at the begin of the copy
+	work          time.Duration // from when on the GPU works; 0 for never
+}
+
+const (
+	modelSize = 400 << 20
+	context   = 300 << 20
+)
+
+func (c card) memory(at time.Duration) uint64 {
+	at = (at - 50*ms).Truncate(time.Second) + 50*ms // the newest reading
+	switch {
+	case at <= c.copied:
+		return context
+	case at >= c.until || c.jump:
+		return context + modelSize
+	}
+	return context + uint64(float64(modelSize)*float64(at-c.copied)/float64(c.until-c.copied))
+}
+
+func (c card) Level(q detect.Quantity, at time.Duration) (float64, bool) {
+	if q != detect.GPUBusy {
+		return c.steady.Level(q, at)
+	}
+	if c.work == 0 {
+		return 0, true
+	}
+	return max(0, at-c.work).Seconds(), true
+}
+
+// load returns what is found of a job that reads a model, and copies it.
+func (c card) load(more func(f *detect.Facts)) (all []detect.Found) {
+	d := New("job")
+	for last, at := time.Second, 1100*ms; at < 3*time.Minute; last, at = at, at+100*ms {
+		f := &detect.Facts{Job: "job", At: at, Last: last, Past: c, HasGPU: true, GPUMemory: c.memory(at), Listening: 0,
+			Processes: []detect.Process{{PID: 7}}}
+		if at > c.from && at < c.to {
+			f.Files = []detect.File{{PID: 7, FD: 3, Path: "/m/model.pt", Size: modelSize, Offset: int64(c.moved(at))}}
+		}
+		if more != nil {
+			more(f)
+		}
+		all = append(all, d.Look(f)...)
+	}
+	return all
+}
+
+func newCard(copied, until, work time.Duration, jump bool) card {
+	return card{steady{5 * time.Second, 9 * time.Second, 100 << 20, detect.ReadChars}, copied, until, jump, work}
+}
+
+// A load ends when its weights are on the GPU: as the memory of it grew, or when the GPU begins to work.
+func TestCopyToGPU(t *testing.T) {
+	for name, c := range map[string]struct {
+		card
+		want, margin time.Duration
+	}{
+		"no copy":               {newCard(time.Hour, time.Hour, 0, false), 9 * time.Second, 300 * ms},
+		"while reading":         {newCard(5*time.Second, 9*time.Second, 0, false), 9 * time.Second, 300 * ms},
+		"of several seconds":    {newCard(9*time.Second, 13400*ms, 0, false), 13400 * ms, 300 * ms},
+		"then work":             {newCard(9*time.Second, 10700*ms, 10700*ms, false), 10700 * ms, 100 * ms},
+		"taken at once, work":   {newCard(9*time.Second, 10700*ms, 10700*ms, true), 10700 * ms, 100 * ms},
+		"work long after":       {newCard(9*time.Second, 9900*ms, 15*time.Second, false), 9900 * ms, 600 * ms},
+		"of something else":     {newCard(12500*ms, 16*time.Second, 16*time.Second, false), 9 * time.Second, 300 * ms},
+		"the GPU works already": {newCard(9*time.Second, 10700*ms, time.Second, false), 10700 * ms, 600 * ms},
+	} {
+		all := c.load(nil)
+		if len(all) != 1 {
+			t.Errorf("%s: got %+v, want one load", name, all)
+			continue
+		}
+		if got := all[0].End; (got - c.want).Abs() > c.margin {
+			t.Errorf("%s: got the end %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// The growth of a GPU's memory by the next load is none of the load before.
+func TestCopyOfTheNext(t *testing.T) {
+	c := newCard(11*time.Second, 14*time.Second, 0, false)
+	all := c.load(func(f *detect.Facts) {
+		if f.At > 10500*ms && f.At < 14*time.Second {
+			f.Files = append(f.Files, detect.File{PID: 7, FD: 3, Path: "/n/other.pt", Size: modelSize,
+				Offset: int64(float64(modelSize) * (f.At - 10500*ms).Seconds() / 3.5)})
+		}
+	})
+	if len(all) == 0 || (all[0].End-9*time.Second).Abs() > 300*ms {
+		t.Errorf("got %+v, want a load that ended at 9s", all)
+	}
+}
