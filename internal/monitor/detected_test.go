@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -160,5 +161,39 @@ func TestDetectedTakenOver(t *testing.T) {
 	b.Close()
 	if m.Windows.TakesDetected() {
 		t.Error("after both were closed: somebody takes windows, want nobody")
+	}
+}
+
+// Ranks that load the parts of a model are jobs of their own, and their load is one. Another program's is another.
+func TestLoadOfRanks(t *testing.T) {
+	var got reports
+	m := watching(t, Config{Reports: got.add})
+	for _, job := range []string{"rank 0", "rank 1", "other"} {
+		if err := m.Jobs.Follow(job, os.Getpid(), "", false); err != nil {
+			t.Fatal(err)
+		}
+		defer m.Jobs.Unfollow(job)
+	}
+	time.Sleep(200 * time.Millisecond)
+	now := m.Now().At.Mono
+	const ms = time.Millisecond
+	load := func(job, path string, parent int, start, end time.Duration) detect.Found {
+		return detect.Found{Kind: window.ModelLoad, Job: job, Path: path, Parent: parent, Start: now - start, End: now - end}
+	}
+	m.Windows.Detected([]detect.Found{
+		load("rank 0", "/m/llama", 7, 100*ms, 20*ms),
+		load("rank 1", "/m/llama/3.safetensors", 7, 90*ms, 10*ms), // the same
+		load("rank 1", "/m/llama", 7, 15*ms, 5*ms),                // the next
+		load("rank 1", "/m/mistral", 7, 95*ms, 20*ms),             // another model
+		load("other", "/m/llama", 8, 100*ms, 20*ms),               // of another program
+	})
+	time.Sleep(100 * time.Millisecond)
+	paths := map[string]int{}
+	for _, r := range got.of(window.ModelLoad) {
+		paths[r.Path+" of "+r.Job]++
+	}
+	want := map[string]int{"/m/llama of rank 0": 1, "/m/llama of rank 1": 1, "/m/mistral of rank 1": 1, "/m/llama of other": 1}
+	if !maps.Equal(paths, want) || m.Windows.DetectedLeft() != 0 {
+		t.Errorf("got %v, and %d left out, want %v and 0", paths, m.Windows.DetectedLeft(), want)
 	}
 }

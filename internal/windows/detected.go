@@ -3,6 +3,7 @@ package windows
 import (
 	"cmp"
 	"encoding/json"
+	"path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/quota"
+	"github.com/stallspan/stallspan/internal/source/modelfile"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -31,7 +33,53 @@ type detected struct {
 	left *atomic.Uint64
 
 	mu     sync.Mutex
-	takers []*Client // the spans are those of the first one
+	takers []*Client  // the spans are those of the first one
+	ranks  []rankLoad // the newest last
+}
+
+// maxRanks bounds the windows that are remembered for those of other ranks.
+const maxRanks = 256
+
+// rankLoad is a detected load or checkpoint of one of several jobs with the same parent.
+type rankLoad struct {
+	kind        window.Kind
+	client, job string
+	parent      int
+	folder      string
+	model       string
+	start, end  time.Duration
+}
+
+// ofRank reports whether a load or checkpoint is the part of it that another rank of the same program does, and which
+// was reported: ranks that hold a GPU each are jobs of their own.
+func (d *detected) ofRank(f *detect.Found, client string) bool {
+	if f.Kind != window.ModelLoad && f.Kind != window.Checkpoint || f.Parent <= 1 || f.Path == "" {
+		return false
+	}
+	own := rankLoad{f.Kind, client, f.Job, f.Parent, folderOf(f.Path), f.Model, f.Start, f.End}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.ranks {
+		same := r.kind == f.Kind && r.client == client && r.job != f.Job && r.parent == f.Parent &&
+			r.folder == own.folder && r.model == f.Model
+		overlap := min(r.end, f.End) - max(r.start, f.Start)
+		if same && overlap > (max(r.end, f.End)-min(r.start, f.Start))/2 {
+			return true
+		}
+	}
+	if len(d.ranks) == maxRanks {
+		d.ranks = slices.Delete(d.ranks, 0, 1)
+	}
+	d.ranks = append(d.ranks, own)
+	return false
+}
+
+// folderOf returns the folder of a model by the path of it or of one of its files.
+func folderOf(name string) string {
+	if modelfile.Is(name) || modelfile.IsBlob(name) {
+		return path.Dir(name)
+	}
+	return name
 }
 
 func newDetected() *detected {
@@ -98,6 +146,9 @@ func (g *Registry) detect(f *detect.Found) {
 		client = name.Client
 	}
 	if followed && g.announced(f, client, g.config.Readings.Processes(f.Job)) {
+		return
+	}
+	if followed && g.detected.ofRank(f, client) {
 		return
 	}
 	// What is known of a job has gone with it: a report would be about the whole machine.

@@ -174,6 +174,7 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 		old, known := one.handles[h]
 		before := old.at
 		if !one.active() {
+			d.reopened(one, f)
 			opened()
 			one.done = false
 		}
@@ -213,6 +214,19 @@ func (d *Detector) again(one *file, f *detect.Facts) {
 	}
 	d.endRead(t, f, true, false)
 	one.since, one.done = interval{f.Last, f.At}, false
+}
+
+// reopened ends a load whose files were all closed, and of which one is opened again: parts that are missing are not
+// waited for.
+func (d *Detector) reopened(one *file, f *detect.Facts) {
+	key, _ := keyOf(one.path)
+	t := d.reads[key]
+	if t == nil || !slices.Contains(t.files, one) || t.active() {
+		return
+	}
+	if t.covered() >= whole*t.size() || f.Last-t.left() >= closedFor {
+		d.endRead(t, f, false, false)
+	}
 }
 
 func (d *Detector) joinRead(one *file, pid int) {

@@ -36,11 +36,7 @@ func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
 		wait = closedFew
 	}
 	if !t.active() {
-		ended := time.Duration(0)
-		for _, one := range t.files {
-			ended = max(ended, one.closed.end)
-		}
-		return f.At-ended >= wait
+		return f.At-t.left() >= wait
 	}
 	idle := f.At - max(t.last, t.open.end)
 	if t.parts <= len(t.files) {

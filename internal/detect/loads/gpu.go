@@ -34,12 +34,12 @@ type step struct {
 
 // look takes over the memory in use.
 func (g *gpuMemory) look(f *detect.Facts) {
-	changed := max(f.GPUMemory, g.used) > min(f.GPUMemory, g.used)+g.used/256+(1<<20)
-	if !g.known || !changed {
-		g.known = g.known || f.HasGPU
-		if f.GPUMemory < g.used || !g.known {
-			g.used = f.GPUMemory
-		}
+	if !g.known {
+		g.used, g.known = f.GPUMemory, f.HasGPU
+		return
+	}
+	if max(f.GPUMemory, g.used) <= min(f.GPUMemory, g.used)+g.used/256+(1<<20) {
+		g.used = min(g.used, f.GPUMemory) // small growths add up
 		return
 	}
 	if len(g.steps) == maxSteps {
@@ -78,10 +78,17 @@ func (g *gpuMemory) copies(p *pending, limit time.Duration) (list []step) {
 func ended(copies []step, p *pending, past detect.Past) (at, open time.Duration) {
 	n := len(copies)
 	last := copies[n-1]
+	until := max(last.at, p.readEnd) + afterSteps
+	if n == 1 && float64(last.to-last.from) > 0.8*float64(p.found.Bytes) {
+		until = max(last.at, p.readEnd) + afterJump
+	}
+	low := max(p.readEnd, last.last)
+	if began, ok := works(past, low, until); ok {
+		return began, workFor
+	}
 	if last.at <= p.readEnd {
 		return p.readEnd, 0
 	}
-	low := max(p.readEnd, last.last)
 	at, open = low+(last.at-low)/2, last.at-low
 	if n >= 3 {
 		first, before := copies[0], copies[n-2]
@@ -89,13 +96,6 @@ func ended(copies []step, p *pending, past detect.Past) (at, open time.Duration)
 			took := time.Duration(float64(last.to-last.from) / rate * float64(time.Second))
 			at = min(max(low, before.at+took), last.at)
 		}
-	}
-	until := last.at + afterSteps
-	if n == 1 && float64(last.to-last.from) > 0.8*float64(p.found.Bytes) {
-		until = last.at + afterJump
-	}
-	if began, ok := works(past, low, until); ok {
-		return began, workFor
 	}
 	return at, open
 }

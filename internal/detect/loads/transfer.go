@@ -14,9 +14,12 @@ type transfer struct {
 	key       string
 	files     []*file
 	parts     int
-	ahead     float64  // bytes that its files' positions were at in the job's first look
-	open      interval // in which the first file was opened
-	began     interval // in which the first byte moved, if it was later
+	ahead     float64       // bytes that its files' positions were at in the job's first look
+	atFirst   bool          // it was open in the job's first look
+	followed  time.Duration // from when on the job is followed
+	mapped    bool          // one of its files was mapped
+	open      interval      // in which the first file was opened
+	began     interval      // in which the first byte moved, if it was later
 	moved     bool
 	sums      [3]float64    // bytes: by calls, from storage, touched in mappings
 	last      time.Duration // when the newest byte moved
@@ -70,6 +73,14 @@ func (t *transfer) active() bool {
 	return slices.ContainsFunc(t.files, (*file).active)
 }
 
+// left returns when the last of its files was closed.
+func (t *transfer) left() (at time.Duration) {
+	for _, one := range t.files {
+		at = max(at, one.closed.end)
+	}
+	return at
+}
+
 // path returns the file, or the folder of several.
 func (t *transfer) path() string {
 	if len(t.files) == 1 {
@@ -94,6 +105,9 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 	var calls, maps []*transfer
 	moved := map[*transfer]float64{}
 	for _, t := range d.reads {
+		if !d.looked {
+			t.atFirst, t.followed = true, f.Last
+		}
 		if t.covered() >= t.size()*float64(max(1, len(t.processes))) {
 			continue
 		}
@@ -101,6 +115,7 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 		for _, one := range t.files {
 			open = open || len(one.handles) > 0
 			closed = closed || one.closed.end > f.Last && one.closed.start <= f.At
+			t.mapped = t.mapped || len(one.mapped) > 0
 			mapped = mapped || len(one.mapped) > 0 || one.closed.end > f.Last
 			moved[t] += one.moved
 		}
@@ -164,6 +179,7 @@ func (t *transfer) note(f *detect.Facts) {
 	grown := now - t.bytes
 	if grown >= minProgress && t.moved && f.At-t.last >= late && t.bytes < header*t.size() {
 		t.moved, t.points = false, nil // that was a look at the header
+		t.open, t.atFirst = interval{f.Last, f.At}, false
 	}
 	t.bytes = now
 	step := f.At - f.Last
@@ -216,22 +232,32 @@ func (t *transfer) firstRate() float64 {
 }
 
 // begin returns when a transfer began, and how much that leaves open. What was seen at first has taken as long as the
-// rate after it. A file that is touched long after it was opened begins then.
+// rate after it. A file that is only mapped, and touched long after, is loaded from then on.
 func (t *transfer) begin(hint func(within interval) (time.Duration, bool)) (at, open time.Duration) {
 	within := t.open
+	late := lateCall
+	if t.mapped {
+		late = lateTouch
+	}
 	if t.moved && t.began.start-t.open.end >= late {
 		within = t.began
 	}
-	at = within.start + (within.end-within.start)/2
 	if within.start >= within.end {
 		return within.end, 0
 	}
+	at = within.start + (within.end-within.start)/2
+	if t.atFirst && within == t.open { // it may have been open for as long as the process runs
+		at = max(within.start, min(t.followed, within.end))
+	}
 	rate := t.firstRate()
-	switch found, ok := hint(within); {
-	case rate > 0 && t.points[0].at <= within.end+late:
+	found, ok := hint(within)
+	if rate > 0 && t.points[0].at <= within.end+lateCall {
 		before := time.Duration(t.points[0].bytes / rate * float64(time.Second))
-		at = min(max(within.start, t.points[0].at-before), within.end)
-	case ok:
+		if began := t.points[0].at - before; began < within.end {
+			return max(within.start, began), within.end - within.start
+		}
+	}
+	if ok && !t.atFirst {
 		at = found
 	}
 	return at, within.end - within.start

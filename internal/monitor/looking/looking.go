@@ -89,6 +89,7 @@ type job struct {
 	hadGPU    bool
 	processes map[int]*program
 	owners    map[int]string // by PID, also of processes that have ended
+	parent    int            // of its first process
 	turn      int            // the process that is asked first
 	facts     detect.Facts
 	steady    steady
@@ -286,6 +287,9 @@ func (l *Looker) report(j *job, all []detect.Found) {
 			all[i].Owner = j.owners[all[i].PID]
 		}
 	}
+	for i := range all {
+		all[i].Parent = j.parent
+	}
 	if len(all) > 0 {
 		l.config.Found(all)
 	}
@@ -293,6 +297,9 @@ func (l *Looker) report(j *job, all []detect.Found) {
 
 // own notes whose a process is, which nobody can say once it has ended.
 func (l *Looker) own(j *job, pid int) {
+	if len(j.processes) == 1 && j.parent == 0 {
+		j.parent, _ = process.Parent(l.config.Root, pid)
+	}
 	if l.config.Owner == nil {
 		return
 	}
