@@ -2,6 +2,7 @@ package loads
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,11 +45,7 @@ func (d *Detector) finishWrites(f *detect.Facts, all bool) {
 		if open || f.At-ended.end < closedFor && !all {
 			continue
 		}
-		t.closed = ended
-		t.bytes = t.size()
-		t.saidAt = f.At
-		delete(d.writes, t.key)
-		d.saved = append(d.saved, t)
+		d.wrote(t, ended, f)
 	}
 	d.saved = slices.DeleteFunc(d.saved, func(t *transfer) bool {
 		if f.At-t.saidAt < fetched && !all {
@@ -57,6 +54,40 @@ func (d *Detector) finishWrites(f *detect.Facts, all bool) {
 		d.checkpoint(t, f)
 		return true
 	})
+}
+
+// wrote ends the writing of a checkpoint.
+func (d *Detector) wrote(t *transfer, closed interval, f *detect.Facts) {
+	t.closed, t.bytes, t.saidAt = closed, t.size(), f.At
+	delete(d.writes, t.key)
+	d.saved = append(d.saved, t)
+}
+
+// numbers are what the names of checkpoints of the same training differ in.
+var numbers = regexp.MustCompile(`[0-9]+`)
+
+// nextWrite ends the writing of a checkpoint if a file is the next one of the same training, in the same folder.
+func (d *Detector) nextWrite(one *file, f *detect.Facts) {
+	t := d.writes["w:"+path.Dir(one.path)]
+	if t == nil || slices.Contains(t.files, one) {
+		return
+	}
+	own, parts := stem(one.path)
+	var closed interval
+	next := false
+	for _, other := range t.files {
+		if len(other.writers) > 0 {
+			return
+		}
+		if other.closed.end > closed.end {
+			closed = other.closed
+		}
+		base, _ := stem(other.path)
+		next = next || base != own && numbers.ReplaceAllString(base, "0") == numbers.ReplaceAllString(own, "0")
+	}
+	if next && parts == 0 {
+		d.wrote(t, closed, f)
+	}
 }
 
 // checkpoint reports what was written.

@@ -166,6 +166,7 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 		one.size = x.Size
 		one.written.end = f.At
 		if !modelfile.IsPartial(one.path) || !strings.HasSuffix(one.path, ".incomplete") {
+			d.nextWrite(one, f)
 			d.join(d.writes, "w:"+path.Dir(one.path), one, x.PID)
 		}
 	case modelfile.IsPartial(one.path):

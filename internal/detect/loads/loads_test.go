@@ -288,3 +288,105 @@ func TestProcessAskedRarely(t *testing.T) {
 		t.Errorf("got %v to %v, want about %v to %v", got.Start, got.End, s.from, s.to)
 	}
 }
+
+// The next checkpoint of a training is another one, however soon it follows. The parts of one checkpoint are one.
+func TestNextCheckpoint(t *testing.T) {
+	s := steady{2 * time.Second, 20 * time.Second, 50 << 20, detect.WriteBytes}
+	for name, c := range map[string]struct {
+		paths []string
+		want  int
+	}{
+		"steps":       {[]string{"/out/step-1.pt", "/out/step-2.pt", "/out/step-3.pt"}, 3},
+		"parts":       {[]string{"/out/model-00001-of-00003.safetensors", "/out/model-00002-of-00003.safetensors"}, 1},
+		"ranks":       {[]string{"/out/__0_0.distcp", "/out/__1_0.distcp"}, 1},
+		"other names": {[]string{"/out/model.pt", "/out/optimizer.pt"}, 1},
+	} {
+		all := play(t, s, 40*time.Second, func(at time.Duration) (open []detect.File) {
+			for i, path := range c.paths { // each for three seconds, half a second after the one before
+				from := 5*time.Second + time.Duration(i)*3500*ms
+				if at >= from && at < from+3*time.Second {
+					open = append(open, detect.File{PID: 7, FD: 3, Path: path, Size: int64((at - from) / ms * 50_000), Write: true})
+				}
+			}
+			return open
+		})
+		if len(all) != c.want {
+			t.Errorf("%s: got %+v, want %d", name, all, c.want)
+		}
+	}
+}
+
+// A rank reads only some of the parts that the names of its files count, and reads them again in its next load.
+func TestLoadAgainWithPartsMissing(t *testing.T) {
+	s := steady{2 * time.Second, 30 * time.Second, 100 << 20, detect.ReadChars}
+	all := play(t, s, 60*time.Second, func(at time.Duration) []detect.File {
+		for _, from := range []time.Duration{5 * time.Second, 12 * time.Second} {
+			if at >= from && at < from+4*time.Second {
+				return []detect.File{{PID: 7, FD: 3, Path: "/m/llama/model-00001-of-00004.safetensors", Size: 400 << 20,
+					Offset: int64((at - from) / ms * (100 << 20) / 1000)}}
+			}
+		}
+		return nil
+	})
+	if len(all) != 2 {
+		t.Fatalf("got %+v, want two loads", all)
+	}
+	for i, from := range []time.Duration{5 * time.Second, 12 * time.Second} {
+		if got := all[i]; (got.Start-from).Abs() > time.Second || (got.End-from-4*time.Second).Abs() > 300*ms {
+			t.Errorf("got %v to %v, want %v to %v", got.Start, got.End, from, from+4*time.Second)
+		}
+	}
+}
+
+// A file that is read begins with its open, also if the first byte takes seconds. A mapping that is touched seconds later
+// begins then.
+func TestBeginWithoutBytes(t *testing.T) {
+	for name, mapped := range map[string]bool{"read": false, "touched": true} {
+		d := New("job")
+		open, first, end := 5*time.Second, 8*time.Second, 12*time.Second
+		s := steady{first, end, 100 << 20, detect.ReadChars}
+		var all []detect.Found
+		for last, at := time.Second, 1100*ms; at < 40*time.Second; last, at = at, at+100*ms {
+			f := &detect.Facts{Job: "job", At: at, Last: last, Past: s, Listening: -1, Processes: []detect.Process{{PID: 7}}}
+			if at > open && at < end {
+				one := detect.File{PID: 7, FD: 3, Path: "/m/model.gguf", Size: 400 << 20, Offset: int64(s.moved(at))}
+				if mapped {
+					one.FD, one.Offset, one.Mapped = -1, 0, 400<<20
+					f.Past = steady{}
+				}
+				f.Files = append(f.Files, one)
+			}
+			if mapped {
+				f.Processes[0].Memory = int64(s.moved(at))
+			}
+			all = append(all, d.Look(f)...)
+		}
+		want := open
+		if mapped {
+			want = first
+		}
+		if len(all) != 1 || (all[0].Start-want).Abs() > 200*ms {
+			t.Errorf("%s: got %+v, want one load from %v", name, all, want)
+		}
+	}
+}
+
+// Of a file that was being read when the job was followed, the position says when that began.
+func TestBeganBefore(t *testing.T) {
+	s := steady{500 * ms, 4500 * ms, 100 << 20, detect.ReadChars}
+	d := New("job")
+	var all []detect.Found
+	for last, at := 2*time.Second, 2500*ms; at < 20*time.Second; last, at = at, at+100*ms {
+		// The counters of a job begin with its first reading, and those of its calls are late.
+		past := steady{2 * time.Second, 4500 * ms, 60 << 20, detect.ReadChars}
+		f := &detect.Facts{Job: "job", At: at, Last: last, Past: past, Listening: -1,
+			Processes: []detect.Process{{PID: 7, Started: 100 * ms}}}
+		if at < s.to {
+			f.Files = []detect.File{{PID: 7, FD: 3, Path: "/m/model.pt", Size: 400 << 20, Offset: int64(s.moved(at))}}
+		}
+		all = append(all, d.Look(f)...)
+	}
+	if len(all) != 1 || (all[0].Start-s.from).Abs() > 100*ms {
+		t.Errorf("got %+v, want one load from %v", all, s.from)
+	}
+}

@@ -15,6 +15,8 @@ type transfer struct {
 	files     []*file
 	parts     int
 	ahead     float64       // bytes that its files' positions were at in the job's first look
+	first     point         // the same, and when that was
+	walked    point         // bytes by which they moved since, and until when
 	atFirst   bool          // it was open in the job's first look
 	followed  time.Duration // from when on the job is followed
 	mapped    bool          // one of its files was mapped
@@ -108,6 +110,7 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 		if !d.looked {
 			t.atFirst, t.followed = true, f.Last
 		}
+		t.walk(f)
 		if t.covered() >= t.size()*float64(max(1, len(t.processes))) {
 			continue
 		}
@@ -249,6 +252,9 @@ func (t *transfer) begin(hint func(within interval) (time.Duration, bool)) (at, 
 	if t.atFirst && within == t.open { // it may have been open for as long as the process runs
 		at = max(within.start, min(t.followed, within.end))
 	}
+	if began, ok := t.walkedFrom(); ok {
+		return min(max(within.start, began), within.end), within.end - within.start
+	}
 	rate := t.firstRate()
 	found, ok := hint(within)
 	if rate > 0 && t.points[0].at <= within.end+lateCall {
@@ -261,6 +267,30 @@ func (t *transfer) begin(hint func(within interval) (time.Duration, bool)) (at, 
 		at = found
 	}
 	return at, within.end - within.start
+}
+
+// walk notes by how much the positions moved of a transfer that began before the job was followed.
+func (t *transfer) walk(f *detect.Facts) {
+	moved := 0.0
+	for _, one := range t.files {
+		moved += one.moved
+	}
+	switch {
+	case !t.atFirst || moved == 0:
+	case t.first.at == 0:
+		t.first = point{f.At, moved}
+	default:
+		t.walked = point{f.At, t.walked.bytes + moved}
+	}
+}
+
+// walkedFrom returns when the positions of such a transfer were at the start, if they moved as fast before.
+func (t *transfer) walkedFrom() (time.Duration, bool) {
+	took := t.walked.at - t.first.at
+	if t.ahead != 0 || t.first.at > t.open.end || t.walked.bytes < minProgress || took <= 0 { // it did not go on at once
+		return 0, false
+	}
+	return t.first.at - time.Duration(t.first.bytes/t.walked.bytes*float64(took)), true
 }
 
 // hint returns a function that finds in the history when a quantity began to grow.
