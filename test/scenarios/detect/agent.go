@@ -55,13 +55,16 @@ type found struct {
 		CPU     float64 `json:"cpu_s"`
 		Other   float64 `json:"other_s"`
 	} `json:"stall,omitempty"`
-	Phases []struct {
-		Phase string    `json:"name"`
-		Start time.Time `json:"start"`
-		End   time.Time `json:"end"`
-	} `json:"phases,omitempty"`
+	Phases []phase `json:"phases,omitempty"`
 
 	open bool // it had not ended
+}
+
+// phase is a part of a load.
+type phase struct {
+	Phase  string    `json:"name"`
+	Start  time.Time `json:"start"`
+	Length float64   `json:"duration_s"`
 }
 
 // startAgent starts an agent that sees the GPUs of a folder.

@@ -246,7 +246,7 @@ func (p *pair) phases(l *joblog.Log, m *match, mono func(time.Time) int64) {
 	for at := m.begin; at < m.end; at += sameTime {
 		var said string
 		for _, one := range m.window.Phases {
-			if at >= mono(one.Start) && at < mono(one.End) {
+			if began := mono(one.Start); at >= began && at < began+int64(one.Length*1e9) {
 				said = one.Phase
 			}
 		}

@@ -121,11 +121,7 @@ func TestFalseWindowsPerHour(t *testing.T) {
 
 func TestPhasesAreCompared(t *testing.T) {
 	w := window("model_load", 0, 1000)
-	w.Phases = append(w.Phases, struct {
-		Phase string    `json:"name"`
-		Start time.Time `json:"start"`
-		End   time.Time `json:"end"`
-	}{"read", time.Unix(0, 0), time.Unix(0, 800*ms)})
+	w.Phases = append(w.Phases, phase{"read", time.Unix(0, 0), 0.8})
 	r := &result{}
 	r.compare(logOf(t, "model_load 0 1000 ", `phase 0 600 ,"name":"read"`, `phase 600 900 ,"name":"host_to_device"`),
 		[]found{w}, 9000*ms, mono)
