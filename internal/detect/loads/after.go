@@ -13,6 +13,8 @@ type pending struct {
 	readEnd time.Duration
 	until   time.Duration
 	listens int
+	unnamed bool    // see transfer.unnamed
+	grew    float64 // bytes by which memory of GPUs grew with it
 }
 
 // resolve reports the loads that nothing follows any more.
@@ -20,6 +22,12 @@ func (d *Detector) resolve(f *detect.Facts, all bool) {
 	d.pending = slices.DeleteFunc(d.pending, func(p *pending) bool {
 		if !d.extend(p, f, all) {
 			return false
+		}
+		if p.unnamed {
+			if size := float64(p.found.Bytes); p.grew < 0.7*size || p.grew > 1.3*size {
+				return true
+			}
+			p.found.Confidence = copied
 		}
 		d.out = append(d.out, p.found)
 		return true
@@ -55,6 +63,9 @@ func (d *Detector) extend(p *pending, f *detect.Facts, all bool) (over bool) {
 	if !all && !listen && f.At < p.until {
 		return false
 	}
+	for _, s := range copies {
+		p.grew += float64(s.to - s.from)
+	}
 	var device, compiled interval
 	if len(copies) > 0 {
 		end, open := ended(copies, p, f.Past)
@@ -84,12 +95,12 @@ func (d *Detector) next(p *pending) (at time.Duration, ok bool) {
 		}
 	}
 	for _, t := range d.reads {
-		if t.moved {
+		if t.moved && t.named {
 			earliest(t.open.start)
 		}
 	}
 	for _, other := range d.pending {
-		if other != p {
+		if other != p && !other.unnamed {
 			earliest(other.found.Start)
 		}
 	}

@@ -52,6 +52,11 @@ func isMapped(x *detect.File) bool {
 	return x.Mapped > 0 && x.Size >= minSize && modelfile.IsBlob(x.Path)
 }
 
+// isUnnamed reports whether a file of a look has no extension, and may be a model by its size and by who reads it.
+func (d *Detector) isUnnamed(x *detect.File) bool {
+	return x.Size >= minBlob && !x.Write && d.drives[x.PID] && path.Ext(x.Path) == ""
+}
+
 // learn takes over which files are open or mapped.
 func (d *Detector) learn(f *detect.Facts) {
 	for _, one := range d.files {
@@ -72,7 +77,7 @@ func (d *Detector) learn(f *detect.Facts) {
 			continue
 		}
 		partial := modelfile.IsPartial(x.Path)
-		known := partial || isWeights(x.Path, x.Size) || isMapped(x) || d.files[x.Path] != nil
+		known := partial || isWeights(x.Path, x.Size) || isMapped(x) || d.isUnnamed(x) || d.files[x.Path] != nil
 		if !known && (!x.Write || !modelfile.Is(x.Path) && !modelfile.IsBlob(x.Path)) {
 			continue
 		}
@@ -250,12 +255,14 @@ func (d *Detector) join(all map[string]*transfer, key string, one *file, pid int
 	}
 	if !slices.Contains(t.files, one) {
 		t.files = append(t.files, one)
+		t.named = t.named || likely(one.path) != unnamed
 		if one.since.start < t.open.start {
 			t.open = one.since
 		}
 	}
 	t.parts = max(t.parts, one.parts)
 	t.processes[pid]++
+	t.drives = t.drives || d.drives[pid]
 }
 
 // endHandles drops what a look does not show any more.

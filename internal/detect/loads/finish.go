@@ -72,7 +72,10 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	begin, openBegin := t.begin(hint(f.Past, detect.ReadChars))
 	share := t.covered() / max(1, t.size())
 	certain := t.confidence(share)
-	if share < minCovered && t.covered() < 1<<30 || certain < minConfidence || end <= begin || !t.moved {
+	if certain < sure && len(d.drives) > 0 && !t.drives {
+		return // workers of a training read files like it for the process that has the model
+	}
+	if share < minCovered && t.covered() < 1<<30 || certain < minConfidence && t.named || end <= begin || !t.moved {
 		return
 	}
 	found := t.found(window.ModelLoad, d.job)
@@ -88,7 +91,7 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	}
 	found.Phases = append(found.Phases, detect.Phase{Name: Read, Start: begin, End: end, Bytes: found.Bytes})
 	d.dropSaved(t)
-	p := &pending{found: found, readEnd: end, until: f.At + serving, listens: d.listens}
+	p := &pending{found: found, readEnd: end, until: f.At + serving, listens: d.listens, unnamed: !t.named}
 	if again {
 		p.until = f.At
 	}
@@ -110,8 +113,10 @@ func (t *transfer) downloaded(begin time.Duration) (all interval) {
 	return all
 }
 
-// minConfidence is the confidence from which on a window is emitted.
-const minConfidence = 0.7
+const (
+	minConfidence = 0.7 // from which on a window is emitted
+	sure          = 0.9 // from which on nothing else has to speak for it
+)
 
 // confidence is how likely it is that a transfer is the load of a model.
 func (t *transfer) confidence(share float64) float64 {

@@ -101,3 +101,44 @@ func TestCopyOfTheNext(t *testing.T) {
 		t.Errorf("got %+v, want a load that ended at 9s", all)
 	}
 }
+
+// A file without an extension is a model if as much as it has comes to a GPU, by the process that reads it.
+func TestUnnamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		card
+		path   string
+		drives bool
+		want   int
+	}{
+		"copied":            {newCard(9*time.Second, 11*time.Second, 11*time.Second, false), "/store/0a1b2c", true, 1},
+		"not copied":        {newCard(time.Hour, time.Hour, 11*time.Second, false), "/store/0a1b2c", true, 0},
+		"read by a worker":  {newCard(9*time.Second, 11*time.Second, 11*time.Second, false), "/store/0a1b2c", false, 0},
+		"of another format": {newCard(9*time.Second, 11*time.Second, 11*time.Second, false), "/store/train.tar", true, 0},
+	} {
+		all := c.load(func(f *detect.Facts) {
+			f.Processes[0].Drives = c.drives
+			for i := range f.Files {
+				f.Files[i].Path = c.path
+			}
+		})
+		if len(all) != c.want {
+			t.Errorf("%s: got %+v, want %d", name, all, c.want)
+		}
+	}
+}
+
+// The workers of a training read files with features, which are named as models are. The process with the GPU does not.
+func TestWorkersLoadNothing(t *testing.T) {
+	for name, want := range map[string]int{"/x/part-a.pt": 0, "/x/model.pt": 1} {
+		c := newCard(time.Hour, time.Hour, 0, false)
+		all := c.load(func(f *detect.Facts) {
+			f.Processes = append(f.Processes, detect.Process{PID: 8, Drives: true})
+			for i := range f.Files {
+				f.Files[i].Path = name
+			}
+		})
+		if len(all) != want {
+			t.Errorf("%s: got %+v, want %d", name, all, want)
+		}
+	}
+}

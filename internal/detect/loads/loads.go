@@ -58,6 +58,7 @@ type Detector struct {
 	counted [3]float64 // levels of the quantities at the look before
 	memory  map[int]int64
 	lasts   map[int]time.Duration // by process: see lastOf
+	drives  map[int]bool          // processes that hold memory of a GPU; nil if none is known to
 	files   map[string]*file
 	reads   map[string]*transfer
 	writes  map[string]*transfer
@@ -155,17 +156,24 @@ func (d *Detector) counters(f *detect.Facts) (grew [3]float64) {
 	return grew
 }
 
-// growth returns by how much the memory of files grew in each process.
+// growth takes over what is known of processes, and returns by how much the memory of files grew in each.
 func (d *Detector) growth(f *detect.Facts) map[int]float64 {
 	grew := make(map[int]float64, len(f.Processes))
+	var drives map[int]bool
 	memory, lasts := make(map[int]int64, len(f.Processes)), make(map[int]time.Duration, len(f.Processes))
 	for i := range f.Processes {
 		p := &f.Processes[i]
 		memory[p.PID], lasts[p.PID] = p.Memory, p.Last
+		if p.Drives {
+			if drives == nil {
+				drives = map[int]bool{}
+			}
+			drives[p.PID] = true
+		}
 		if before, known := d.memory[p.PID]; known && p.Memory > before {
 			grew[p.PID] = float64(p.Memory - before)
 		}
 	}
-	d.memory, d.lasts = memory, lasts
+	d.memory, d.lasts, d.drives = memory, lasts, drives
 	return grew
 }

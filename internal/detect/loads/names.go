@@ -95,6 +95,13 @@ func modelOf(name string) string {
 	return base
 }
 
+// unnamed is the confidence in a file whose name says nothing. What shows that it holds a model is memory of a GPU that
+// grows by as much as was read: then the confidence is copied.
+const (
+	unnamed = 0.5
+	copied  = 0.85
+)
+
 // likely returns how likely it is that who reads all of a file loads a model, 0 to 1.
 func likely(name string) float64 {
 	base := path.Base(name)
@@ -106,6 +113,8 @@ func likely(name string) float64 {
 			return 0.9
 		}
 		return 0.3
+	case ext == "":
+		return unnamed
 	case ext == ".pt" || ext == ".pth" || ext == ".ckpt":
 		if saysModel.MatchString(base) {
 			return 0.95

@@ -29,6 +29,8 @@ type transfer struct {
 	points    []point       // the first ones, for the rate
 	newest    point
 	processes map[int]int // looks by process
+	drives    bool        // one of the processes holds memory of a GPU
+	named     bool        // the name of one of the files says what it is
 	saidAt    time.Duration
 	bytes     float64
 }
