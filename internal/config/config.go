@@ -20,6 +20,9 @@ const Off = "off"
 // Auto uses what the machine allows.
 const Auto = "auto"
 
+// All looks for windows of kinds, too, that were not measured to be right often enough: see Sampling.Detect.
+const All = "all"
+
 // Defaults and limits.
 const (
 	DefaultInterval = 100 * time.Millisecond
@@ -39,7 +42,7 @@ type Sampling struct {
 	Schedule string        `yaml:"schedule" mapstructure:"schedule"`   // Off: do not follow threads through the scheduler
 	Latency  string        `yaml:"latency" mapstructure:"latency"`     // Off: do not count how long each operation of a disk takes
 	Jobs     string        `yaml:"jobs" mapstructure:"jobs"`           // Off: do not follow processes because they hold memory of a GPU
-	Detect   string        `yaml:"detect" mapstructure:"detect"`       // Auto: look for windows of followed jobs
+	Detect   string        `yaml:"detect" mapstructure:"detect"`       // Auto: look for loads and checkpoints of jobs; All: epochs, too
 	Cgroups  []string      `yaml:"cgroups" mapstructure:"cgroups"`     // each that one of these patterns matches is a job
 
 	// PodResources is the kubelet's socket, as this program sees it; "" for its usual place below RootPath, or Off.
@@ -67,8 +70,8 @@ func (s Sampling) Validate() error {
 	if s.Jobs != "" && s.Jobs != Auto && s.Jobs != Off {
 		return fmt.Errorf("jobs: %q is unknown: choose %s or %s", s.Jobs, Auto, Off)
 	}
-	if s.Detect != "" && s.Detect != Auto && s.Detect != Off {
-		return fmt.Errorf("detect: %q is unknown: choose %s or %s", s.Detect, Auto, Off)
+	if s.Detect != "" && s.Detect != Auto && s.Detect != All && s.Detect != Off {
+		return fmt.Errorf("detect: %q is unknown: choose %s, %s or %s", s.Detect, Auto, All, Off)
 	}
 	if _, err := cgroup.ParsePatterns(s.Cgroups); err != nil {
 		return fmt.Errorf("cgroups%w", err)

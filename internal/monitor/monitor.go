@@ -5,6 +5,7 @@ package monitor
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,8 +113,13 @@ func New(c Config) (*Monitor, error) {
 	}
 	m.Windows = windows.New(owners)
 	if c.Detect && !c.Recorded {
+		detectors := detectors
+		if c.Epochs {
+			detectors = append(slices.Clip(detectors), rhythm.New)
+		}
 		m.looker = looking.New(looking.Config{
 			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: detectors,
+			Added: m.Jobs.Added(),
 			Found: m.Windows.Detected, Owner: locate.New(c.Root, "", true).Client, Wanted: m.Windows.TakesDetected,
 		})
 	}
@@ -150,7 +156,7 @@ func (m *Monitor) Start() {
 }
 
 // detectors make the detectors of each followed job.
-var detectors = []detect.New{loads.New, rhythm.New}
+var detectors = []detect.New{loads.New}
 
 // jobsEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver.
 const jobsEvery = time.Second

@@ -27,6 +27,7 @@ type Jobs struct {
 	readings *sampling.Readings
 	problems *sampling.Problems
 	groups   *cgroup.View
+	added    chan struct{} // see Added
 	auto     auto
 	holders  holders
 	matched  matched
@@ -50,8 +51,8 @@ type job struct {
 func New(root string, sources *sampling.Sources, r *sampling.Readings, problems *sampling.Problems) *Jobs {
 	return &Jobs{
 		root: root, sources: sources, readings: r, problems: problems, groups: cgroup.NewView(root), jobs: map[string]*job{},
-		places: quota.New(process.MaxJobs),
-		auto:   auto{now: func() time.Duration { return r.Present().Mono }},
+		places: quota.New(process.MaxJobs), added: make(chan struct{}, 1),
+		auto: auto{now: func() time.Duration { return r.Present().Mono }},
 	}
 }
 
@@ -147,8 +148,15 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 	wanted.Visible = sample.VisibleFrom(j.environment(pid))
 	j.jobs[wanted.ID] = &job{scope: wanted.Pressure, client: client, users: 1}
 	j.readings.Follow(wanted)
+	select {
+	case j.added <- struct{}{}:
+	default: // it is known that there are new ones
+	}
 	return nil
 }
+
+// Added receives after a job has been added. It is for one receiver.
+func (j *Jobs) Added() <-chan struct{} { return j.added }
 
 // Environment returns a variable of a process's environment, if that may be read.
 func (j *Jobs) Environment(pid int, key string) (value string, known bool) {

@@ -43,6 +43,8 @@ type Config struct {
 	Readings *sampling.Readings
 	Jobs     Jobs
 	New      []detect.New
+	// Added receives when a job is followed: it is looked at at once. It may be nil.
+	Added <-chan struct{}
 	// Found receives windows, in the order in which they ended; on the goroutine of Run or Close.
 	Found func([]detect.Found)
 	// Owner returns whose a living process is; nil for this program's user.
@@ -133,6 +135,7 @@ func (l *Looker) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+		case <-l.config.Added:
 		}
 		if l.config.Wanted != nil && !l.config.Wanted() {
 			l.leave()
@@ -185,7 +188,7 @@ func (l *Looker) Look() time.Duration {
 	if all {
 		l.take(now, &l.turns[0], len(l.list), func(j *job) bool { return j.due(now) && !l.steady(j, now) })
 	} else {
-		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy })
+		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy || j.looked == 0 })
 	}
 	busy := false
 	for id, j := range l.jobs {

@@ -13,14 +13,14 @@ import (
 // ask for what each descriptor is. It is looked at within a second if it begins or ends a process, if the memory of one
 // or of its GPUs changes as by a model, or if it moves more bytes than usual.
 const (
-	steadyLooks = 10 // in a row that saw the same
+	steadyLooks = 10 // in a row that saw the same, a second apart
 	steadyEvery = 3 * time.Second
 )
 
 // steady is what the last looks at a job saw.
 type steady struct {
 	seen   uint64 // hash of what was open
-	same   int    // looks in a row that saw it
+	same   int    // looks in a row that saw it, without those within the same second
 	usual  uint64 // bytes that it moves in a second, a moving mean: reading a program at its start fades
 	moved  uint64 // bytes that it had moved when it was last asked about
 	looked uint64 // the same at the last look
@@ -43,7 +43,9 @@ func (s *steady) learn(f *detect.Facts, moved, seconds uint64) {
 	if seen := h.Sum64(); seen != s.seen || !slices.ContainsFunc(f.Processes, known) {
 		s.seen, s.same, s.usual = seen, 0, 0
 	}
-	s.same++
+	if seconds > 0 {
+		s.same++
+	}
 	s.usual = (s.usual + (moved-min(s.looked, moved))/max(1, seconds)) / 2
 	s.looked, s.moved, s.gpu = moved, moved, f.GPUMemory
 }

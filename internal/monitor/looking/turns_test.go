@@ -227,3 +227,33 @@ func TestMapsLate(t *testing.T) {
 		t.Errorf("got %d questions for mappings in 15 s, want 2", c.maps)
 	}
 }
+
+// Looks at a job that may be loading do not make it one that is looked at rarely: it had the same files for a second.
+func TestOftenIsNotSteady(t *testing.T) {
+	c := newCrowd(t, 1, 1, true)
+	for range 5 * 10 {
+		c.look()
+	}
+	c.busy = false
+	before := c.asked[process.KeyOf(&c.reading[0])]
+	for range 4 * 10 {
+		c.look()
+	}
+	if got := c.asked[process.KeyOf(&c.reading[0])] - before; got < 4 {
+		t.Errorf("got %d looks in 4 s after it was busy for 5 s, want one a second", got)
+	}
+}
+
+// A job that has just been followed is looked at before the next second.
+func TestNewJobAtOnce(t *testing.T) {
+	c := newCrowd(t, 1, 1, false)
+	c.looker.full = c.at + 900*time.Millisecond
+	c.look()
+	if got := c.asked[process.KeyOf(&c.reading[0])]; got != 1 {
+		t.Errorf("got %d looks, want one", got)
+	}
+	c.look()
+	if got := c.asked[process.KeyOf(&c.reading[0])]; got != 1 {
+		t.Errorf("got %d looks, want no other one in this second", got)
+	}
+}

@@ -70,7 +70,7 @@ type phase struct {
 // startAgent starts an agent that sees the GPUs of a folder.
 func (o *options) startAgent(ctx context.Context, folder string) (*agent, error) {
 	settings := filepath.Join(folder, "agent.yaml")
-	if err := os.WriteFile(settings, []byte("sampling:\n  detect: auto\n"), 0o600); err != nil {
+	if err := os.WriteFile(settings, []byte("sampling:\n  detect: all\n"), 0o600); err != nil {
 		return nil, err
 	}
 	// It outlives an interrupt, because its windows are read after that.
