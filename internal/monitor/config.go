@@ -45,9 +45,9 @@ type Config struct {
 	// Jobs follows every process that holds memory of a GPU.
 	Jobs bool
 
-	// Detect looks for loads and checkpoints of followed jobs that no program announces, once a client takes them: see
-	// windows.Client.TakeDetected. With Epochs it looks for epochs, too.
-	Detect, Epochs bool
+	// Detect looks for loads of followed jobs that no program announces, once a client takes them: see
+	// windows.Client.TakeDetected. With DetectAll it looks for checkpoints and epochs, too.
+	Detect, DetectAll bool
 
 	// Cgroups are patterns of cgroups that are followed, too, each as one job.
 	Cgroups []string
@@ -83,8 +83,8 @@ type Journal = sampling.Journal
 func NewConfig(s config.Sampling) Config {
 	follow := s.Schedule != config.Off && WithSchedule()
 	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow, Latency: s.Latency != config.Off,
-		Jobs: s.Jobs != config.Off, Detect: s.Detect == config.Auto || s.Detect == config.All,
-		Epochs: s.Detect == config.All, Cgroups: s.Cgroups, PodResources: s.PodResources}
+		Jobs: s.Jobs != config.Off, Detect: s.Detect != config.Off,
+		DetectAll: s.Detect == config.All, Cgroups: s.Cgroups, PodResources: s.PodResources}
 }
 
 // WithSchedule reports whether the environment lets the scheduler be used.
@@ -120,14 +120,14 @@ type settings struct {
 	latency    bool
 	jobs       bool
 	detect     bool
-	epochs     bool
+	detectAll  bool
 	cgroups    string // separated by blanks
 	kubelet    string
 }
 
 func (c Config) settings() settings {
 	_ = c.complete() // New refuses an invalid interval
-	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Latency, c.Jobs, c.Detect, c.Epochs,
+	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Latency, c.Jobs, c.Detect, c.DetectAll,
 		strings.Join(c.Cgroups, " "), c.PodResources}
 }
 
@@ -148,7 +148,7 @@ func (s settings) String() string {
 	if !s.detect {
 		text += ", detect off"
 	}
-	if s.epochs {
+	if s.detectAll {
 		text += ", detect all"
 	}
 	if s.cgroups != "" {

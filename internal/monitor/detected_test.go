@@ -12,6 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/window"
@@ -195,5 +196,43 @@ func TestLoadOfRanks(t *testing.T) {
 	want := map[string]int{"/m/llama of rank 0": 1, "/m/llama of rank 1": 1, "/m/mistral of rank 1": 1, "/m/llama of other": 1}
 	if !maps.Equal(paths, want) || m.Windows.DetectedLeft() != 0 {
 		t.Errorf("got %v, and %d left out, want %v and 0", paths, m.Windows.DetectedLeft(), want)
+	}
+}
+
+// By default loads are looked for, and what is found of other kinds is left out.
+func TestDetectByDefault(t *testing.T) {
+	for setting, want := range map[string][2]bool{
+		"": {true, false}, config.Auto: {true, false}, config.All: {true, true}, config.Off: {false, false},
+	} {
+		s := config.DefaultSampling()
+		s.Detect = setting
+		if err := s.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if c := NewConfig(s); c.Detect != want[0] || c.DetectAll != want[1] {
+			t.Errorf("%q: got %v, %v, want %v", setting, c.Detect, c.DetectAll, want)
+		}
+	}
+	var got reports
+	m := watching(t, Config{Reports: got.add})
+	if err := m.Jobs.Follow("job", os.Getpid(), "", false); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Jobs.Unfollow("job")
+	time.Sleep(100 * time.Millisecond)
+	now := m.Now().At.Mono
+	var all []detect.Found
+	for _, kind := range []window.Kind{window.Checkpoint, window.ModelLoad, window.Epoch} {
+		all = append(all, detect.Found{Kind: kind, Job: "job", Start: now - 50*time.Millisecond, End: now})
+	}
+	m.loadsOnly(all)
+	for i := 0; len(got.of(window.ModelLoad)) == 0; i++ {
+		if i > 500 {
+			t.Fatal("got no load, want one")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := len(got.of(window.Checkpoint)) + len(got.of(window.Epoch)); n != 0 {
+		t.Errorf("got %d windows of other kinds, want none", n)
 	}
 }

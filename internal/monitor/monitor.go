@@ -26,6 +26,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
+	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
@@ -113,14 +114,14 @@ func New(c Config) (*Monitor, error) {
 	}
 	m.Windows = windows.New(owners)
 	if c.Detect && !c.Recorded {
-		detectors := detectors
-		if c.Epochs {
-			detectors = append(slices.Clip(detectors), rhythm.New)
+		detectors, found := []detect.New{loads.New, rhythm.New}, m.Windows.Detected
+		if !c.DetectAll {
+			detectors, found = detectors[:1], m.loadsOnly
 		}
 		m.looker = looking.New(looking.Config{
 			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: detectors,
 			Added: m.Jobs.Added(),
-			Found: m.Windows.Detected, Owner: locate.New(c.Root, "", true).Client, Wanted: m.Windows.TakesDetected,
+			Found: found, Owner: locate.New(c.Root, "", true).Client, Wanted: m.Windows.TakesDetected,
 		})
 	}
 	m.Spans = windows.NewSpans(m.readings, m.judge)
@@ -155,8 +156,11 @@ func (m *Monitor) Start() {
 	}
 }
 
-// detectors make the detectors of each followed job.
-var detectors = []detect.New{loads.New}
+// loadsOnly reports on the windows of the one kind whose precision, as measured, is enough to be on by default
+// (docs/internals/detected.md).
+func (m *Monitor) loadsOnly(all []detect.Found) {
+	m.Windows.Detected(slices.DeleteFunc(all, func(f detect.Found) bool { return f.Kind != window.ModelLoad }))
+}
 
 // jobsEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver.
 const jobsEvery = time.Second
