@@ -2,10 +2,14 @@ package sample
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 )
+
+// ErrLeftOut is returned by a Source that has nothing to read in this round. Such a reading reaches no Sink.
+var ErrLeftOut = errors.New("there is nothing to read in this round")
 
 // Source reads one kind of device.
 type Source interface {
@@ -94,7 +98,9 @@ func (s *slot) read(sink Sink, edge bool, now Stamp) {
 		s.sample.Reset()
 		s.sample.Edge = edge
 		err := s.Source.Read(&s.sample)
-		sink(s.Name, &s.sample, err)
+		if !errors.Is(err, ErrLeftOut) {
+			sink(s.Name, &s.sample, err)
+		}
 	})
 	if err == nil {
 		s.pause = 0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/source/switches"
 )
@@ -36,6 +37,19 @@ func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 		return own, err.Error()
 	}
 	return nil, err.Error()
+}
+
+// withJobs reads the scheduler's events in the rounds that read jobs. In the others they wait in the kernel.
+type withJobs struct {
+	events *schedule.Source
+	jobs   *process.Source
+}
+
+func (w withJobs) Read(into *sample.Sample) error {
+	if !into.Edge && w.jobs.Rests() {
+		return sample.ErrLeftOut
+	}
+	return w.events.Read(into)
 }
 
 // threads follows the threads of jobs through the scheduler. The zero value follows none.

@@ -8,6 +8,8 @@ type Activity interface {
 	// forked is whether it began other processes meanwhile: such a process may not be known otherwise, or be 0. It reports
 	// whether these are all.
 	EachRan(mark func(pid int, forked bool)) (all bool)
+	// Crowded reports whether EachRan should be called soon: there is little room for what happens.
+	Crowded() bool
 }
 
 // The counters of a process change only while one of its threads runs, with exceptions: io_uring may work for it, a

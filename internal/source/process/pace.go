@@ -67,6 +67,20 @@ func (s *Source) pace(now time.Duration) {
 	}
 }
 
+// awake is how long no round is left out after an edge. A window that began or ended there waits for readings from
+// after it, which come with those of the GPUs.
+const awake = 10 * time.Second
+
+// rests reports whether no job is to be read in a round that is not for an edge: all are read rarely, and were read less
+// than a second ago. What the scheduler reports meanwhile waits until the next round that is none of these.
+func (s *Source) rests(now time.Duration) bool {
+	if len(s.jobs) == 0 || s.candidates.wanted || now-s.rareAt >= scanInterval || s.idle.activity == nil ||
+		s.edgeAt > 0 && now-s.edgeAt < awake {
+		return false
+	}
+	return !slices.ContainsFunc(s.jobs, func(j *job) bool { return !j.rare || !j.rarely }) && !s.idle.activity.Crowded()
+}
+
 // due reports whether a job is read in a round. rare is whether it is one in which those are that are read rarely.
 func (j *job) due(round uint64, rare, edge bool, now time.Duration) bool {
 	if j.rarely {

@@ -57,6 +57,8 @@ type Source struct {
 	bySize    []*job        // scratch of pace
 	rareAt    time.Duration // Stamp.Mono of the last round in which jobs were read that are read rarely
 	rareRound bool          // this one is
+	resting   bool          // the last one read no job
+	edgeAt    time.Duration // Stamp.Mono of the last one for an edge
 	idle      idleness
 	found     findings
 
@@ -201,12 +203,26 @@ func (s *Source) Remove(id string) {
 	s.release(id)
 }
 
-// Read appends the jobs in the order of Add. A process that ended since the last reading is not an error.
+// Rests reports whether the last Read left out all jobs: none was due.
+func (s *Source) Rests() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.resting
+}
+
+// Read appends the jobs in the order of Add. A process that ended since the last reading is not an error. It returns
+// sample.ErrLeftOut if all jobs are read once a second, and none is due.
 func (s *Source) Read(out *sample.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := sample.Now()
+	if s.resting = !out.Edge && s.rests(now.Mono); s.resting {
+		return sample.ErrLeftOut
+	}
 	out.At = now
+	if out.Edge {
+		s.edgeAt = now.Mono
+	}
 	var problems sample.Problems
 	s.round++
 	s.noteRan(now.Mono)

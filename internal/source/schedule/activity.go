@@ -114,5 +114,13 @@ func (s *Source) EachRan(mark func(pid int, forked bool)) (all bool) {
 	return all
 }
 
+// Crowded reports whether a quarter of the kernel's buffer is in use. A tenth of a second of as many events as are
+// reported one by one fits in the rest.
+func (s *Source) Crowded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.closed && s.ring.used() >= s.ring.size/4
+}
+
 // lostNow returns how many events found no room since the start.
 func (s *Source) lostNow() uint64 { return atomic.LoadUint64(s.counters.lost) }

@@ -40,6 +40,9 @@ func (*Source) Unfollow(string) {}
 // EachRan knows nothing.
 func (*Source) EachRan(func(int, bool)) bool { return false }
 
+// Crowded is false.
+func (*Source) Crowded() bool { return false }
+
 // EachConnection knows nothing.
 func (*Source) EachConnection(func(*tcp.Change)) bool { return false }
 
