@@ -409,6 +409,18 @@ func (h *History) ids(s Series, match func(*group) bool) []string {
 	return ids
 }
 
+// Spacing returns the time between the two newest rows on the axis of s; 0 if there are fewer.
+func (h *History) Spacing(s Series) time.Duration {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a := &h.axes[s.kind().axis()]
+	if !a.used || a.next() < 2 {
+		return 0
+	}
+	t := &a.tiers[0]
+	return t.newest() - t.at(t.next-2)
+}
+
 // Last returns the time of the newest row on the axis of s.
 func (h *History) Last(s Series) (time.Duration, bool) {
 	h.mu.RLock()

@@ -20,7 +20,8 @@ type account struct {
 	totals history.LedgerTotals
 	at     time.Duration // end of the last cell
 	opened bool          // levels and at are set
-	levels levels        // at the end of the last cell
+	levels levels        // at the end of the last cell, or of one before it: see addCell
+	since  time.Duration // end of that one
 
 	schedule schedule
 
@@ -35,10 +36,11 @@ func newAccount(t Target) *account {
 	return &account{target: t, totals: history.LedgerTotals{ID: t.ID(), HasGain: t.Job != ""}}
 }
 
-// closeCell ends a cell at p, where the machine has these levels. The first call opens the account there.
-func (a *account) closeCell(h *history.History, p history.Point, host *hostLevels) {
+// closeCell ends a cell at p, where the machine has these levels. The first call opens the account there. See addCell
+// for passes.
+func (a *account) closeCell(h *history.History, p history.Point, host *hostLevels, passes bool) {
 	if !a.opened {
-		a.levels, a.at, a.opened = a.read(h, p, host), p.At, true
+		a.levels, a.since, a.at, a.opened = a.read(h, p, host), p.At, p.At, true
 		if a.schedule.timeline != nil && a.target.Job != "" {
 			// The history keeps a column from its first row on, and a window may begin before the first cell ends.
 			a.totals.Scheduled = &history.Scheduled{}
@@ -46,7 +48,7 @@ func (a *account) closeCell(h *history.History, p history.Point, host *hostLevel
 		return
 	}
 	if p.At > a.at {
-		a.addCell(h, p, host)
+		a.addCell(h, p, host, passes)
 	}
 }
 
@@ -61,22 +63,37 @@ func (a *account) extrapolate(
 	for p.At-ahead.at > length*3/2 && p.At-ahead.at < maxBacklog && ahead.at+length <= complete {
 		next := history.Point{At: ahead.at + length}
 		host := readHost(h, next)
-		ahead.addCell(h, next, &host)
+		ahead.addCell(h, next, &host, false)
 	}
 	if p.At > ahead.at {
 		host := readHost(h, p)
-		ahead.addCell(h, p, &host)
+		ahead.addCell(h, p, &host, false)
 	}
 	return ahead.totals
 }
 
-// addCell divides the time from the end of the last cell to p, and adds the parts to the totals.
-func (a *account) addCell(h *history.History, p history.Point, host *hostLevels) {
-	now := a.read(h, p, host)
-	dt := (p.At - a.at).Seconds()
-	if dt <= 0 {
+// addCell divides the time from the end of the last cell to p, and adds the parts to the totals. A cell that passes is
+// looked at by the scheduler's reports alone, if these know all of it.
+func (a *account) addCell(h *history.History, p history.Point, host *hostLevels, passes bool) {
+	if p.At <= a.at {
 		return
 	}
+	of, dark := a.scheduled(h, p)
+	if dark > 0 || !passes {
+		a.estimate(h, p, host, &of, dark)
+	}
+	a.totals.Busy += seconds(of.busy)
+	a.totals.Storage += seconds(of.storage)
+	a.totals.CPU += seconds(of.cpu)
+	a.totals.Gain += seconds(of.gain + a.gains.take(of.could, of.room))
+	a.at = p.At
+}
+
+// estimate adds dark seconds of the time up to p to its parts: as the counters divide the time since they were looked up
+// last. It learns from them in any case.
+func (a *account) estimate(h *history.History, p history.Point, host *hostLevels, of *parts, dark float64) {
+	now := a.read(h, p, host)
+	dt := (p.At - a.since).Seconds()
 	c := a.cell(h, now, p, dt)
 	if c.leaders > 0 && c.hasGPU {
 		waited := c.leaderWaited()
@@ -84,15 +101,10 @@ func (a *account) addCell(h *history.History, p history.Point, host *hostLevels)
 		c.spins = a.spin.spins()
 		c.overlap = a.spin.overlap(&c, waited)
 	}
-	of, dark := a.scheduled(h, p)
 	if dark > 0 {
 		of.add(c.split(), dark/dt)
 	}
-	a.totals.Busy += seconds(of.busy)
-	a.totals.Storage += seconds(of.storage)
-	a.totals.CPU += seconds(of.cpu)
-	a.totals.Gain += seconds(of.gain + a.gains.take(of.could, of.room))
-	a.levels, a.at = now, p.At
+	a.levels, a.since = now, p.At
 }
 
 // cell returns the evidence of the dt seconds up to p.
@@ -102,9 +114,9 @@ func (a *account) cell(h *history.History, now levels, p history.Point, dt float
 		c.period = h.SamplePeriod(a.target.GPU).Seconds()
 	}
 	if fetched := now.fetched - a.levels.fetched; fetched > 0 {
-		c.queue, c.onDisk, a.disk = ownQueue(h, history.Point{At: a.at}, p, fetched)
+		c.queue, c.onDisk, a.disk = ownQueue(h, history.Point{At: a.since}, p, fetched)
 	} else if c.shared && a.disk != "" {
-		c.onDisk, c.between = weighted(h, a.disk, history.Point{At: a.at}, p), true
+		c.onDisk, c.between = weighted(h, a.disk, history.Point{At: a.since}, p), true
 	}
 	if a.target.Job != "" && !a.target.Own {
 		if a.levels.ownIO(now, a.target.Remote) {

@@ -132,24 +132,33 @@ func (b *block) count(steps []history.Step) {
 	}
 }
 
-// add adds the pieces of a block from one moment to another.
-func (s *sums) add(b *block, from, to time.Duration) {
-	n := 0
-	for i := range b.pieces {
-		p := &b.pieces[i]
-		start, end := max(p.From, from), min(p.To, to)
+// cursor is a moment in a block: up to where it was added.
+type cursor struct {
+	at          time.Duration
+	piece, part int // the first that may go on after it
+}
+
+// add adds the pieces of a block from a cursor to a moment, and moves the cursor there.
+func (s *sums) add(b *block, from *cursor, to time.Duration) {
+	for ; from.piece < len(b.pieces); from.piece++ {
+		p := &b.pieces[from.piece]
+		start, end := max(p.From, from.at), min(p.To, to)
 		for start < end {
-			for n < len(b.parts) && b.parts[n].until <= start {
-				n++
+			for from.part < len(b.parts) && b.parts[from.part].until <= start {
+				from.part++
 			}
 			of, at := &b.division, end
-			if n < len(b.parts) {
-				of, at = &b.parts[n].division, min(end, b.parts[n].until)
+			if from.part < len(b.parts) {
+				of, at = &b.parts[from.part].division, min(end, b.parts[from.part].until)
 			}
-			s.addPiece(b, i, (at - start).Seconds(), of)
+			s.addPiece(b, from.piece, (at - start).Seconds(), of)
 			start = at
 		}
+		if p.To > to {
+			break
+		}
 	}
+	from.at = max(from.at, to)
 }
 
 // addPiece adds a part of a piece that lasts so many seconds.

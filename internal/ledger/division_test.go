@@ -24,7 +24,7 @@ func steps(busy ...float64) (all []history.Step) {
 func check(t *testing.T, b *block, from, to time.Duration, busy, storage, cpu float64) {
 	t.Helper()
 	var got sums
-	got.add(b, from, to)
+	got.add(b, &cursor{at: from}, to)
 	for what, pair := range map[string][2]float64{
 		"busy": {got.busy, busy}, "storage": {got.storage, storage}, "CPU": {got.cpu, cpu},
 	} {

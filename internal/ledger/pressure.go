@@ -28,6 +28,8 @@ type Pressure struct {
 	hosts    []hostLevels           // the levels, and
 	rows     [][]history.LedgerTotals
 	opened   bool          // an account began at the last end
+	failed   error         // of SetTargets, for the next Advance
+	behind   bool          // there is time that is not divided yet, because more is to come together
 	memory   blocks        // of all accounts
 	at       time.Duration // end of the last cell
 	appended time.Duration // newest row in the history
@@ -37,8 +39,13 @@ type Pressure struct {
 // NewPressure returns a Pressure without targets.
 func NewPressure(h *history.History) *Pressure { return &Pressure{history: h} }
 
-// SetTargets replaces the targets. A target that stays keeps its totals.
+// SetTargets replaces the targets. A target that stays keeps its totals. Time that was left to come together is divided
+// for the targets of that time.
 func (e *Pressure) SetTargets(targets []Target) {
+	if to, ok := e.reaches(); ok && e.behind {
+		_, e.failed = e.advance(to, nil)
+		e.behind = false
+	}
 	accounts := make([]*account, 0, len(targets))
 	e.gpus = e.gpus[:0]
 	for _, t := range targets {
@@ -80,7 +87,7 @@ func (e *Pressure) Waits(id string, kind chain.ReasonKind, from, to time.Duratio
 }
 
 // keepSchedule is how long the states of threads are kept: until every GPU's driver has reported its samples.
-const keepSchedule = history.Lag + 2*time.Second
+const keepSchedule = history.Lag + 2*time.Second + collects
 
 // forgetEvery is the time between two visits of all threads, to drop what is old.
 const forgetEvery = time.Second
@@ -102,15 +109,49 @@ func (e *Pressure) Learn(s *sample.Schedule) {
 	}
 }
 
-// Advance divides the time up to the newest moment that every source has reached, and adds the totals to the history.
-func (e *Pressure) Advance(edges []history.Point) (reached int, err error) {
-	to, ok := newestCommon(e.history, sources[:])
-	if !ok {
-		return 0, nil
-	}
+// Where jobs are read once a second, no window needs their time at once. Then it is divided when collects has come
+// together: each block is made once, and not also before it is complete.
+const (
+	collects   = 3 * time.Second
+	readRarely = 500 * time.Millisecond // between two readings of jobs
+)
+
+// collecting reports whether the time up to a moment need not be divided yet. It depends on nothing but readings: a
+// replay has no others.
+func (e *Pressure) collecting(to time.Duration) bool {
+	return to-e.at < collects && !e.hasUnopened() && e.rarely()
+}
+
+// rarely reports whether jobs are read once a second, and the scheduler's events tell what they do meanwhile.
+func (e *Pressure) rarely() bool {
+	return e.timeline != nil && e.history.Spacing(history.JobCPUTime) >= readRarely
+}
+
+// reaches returns the newest moment up to which time can be divided.
+func (e *Pressure) reaches() (to time.Duration, ok bool) {
+	to, ok = newestCommon(e.history, sources[:])
 	if e.timeline != nil && to-e.timeline.Until() < history.Lag {
 		to = min(to, e.timeline.Until())
 	}
+	return to, ok
+}
+
+// Advance divides the time up to the newest moment that every source has reached, and adds the totals to the history.
+// Where jobs are read rarely, this may be some seconds ago, unless an edge waits.
+func (e *Pressure) Advance(edges []history.Point) (reached int, err error) {
+	to, ok := e.reaches()
+	if !ok {
+		return 0, nil
+	}
+	if e.behind = len(edges) == 0 && e.collecting(to); e.behind {
+		return 0, nil
+	}
+	reached, err = e.advance(to, edges)
+	err, e.failed = cmp.Or(err, e.failed), nil
+	return reached, err
+}
+
+func (e *Pressure) advance(to time.Duration, edges []history.Point) (reached int, err error) {
 	err = e.recallAll()
 	for ; reached < len(edges) && edges[reached].At <= to; reached++ {
 		opened, failed := e.divide(edges[reached])
@@ -205,6 +246,7 @@ func (e *Pressure) closeAll(horizon history.Point) (err error) {
 		e.hosts = append(e.hosts, readHost(e.history, p))
 		e.rows[i] = e.rows[i][:0]
 	}
+	rarely := e.rarely()
 	for _, a := range e.accounts {
 		a.schedule.cells(horizon)
 		for i, p := range e.ends {
@@ -212,7 +254,7 @@ func (e *Pressure) closeAll(horizon history.Point) (err error) {
 				continue // a new GPU with readings older than the newest row: none could be added for it
 			}
 			e.opened = e.opened || !a.opened && i == len(e.ends)-1
-			a.closeCell(e.history, p, &e.hosts[i])
+			a.closeCell(e.history, p, &e.hosts[i], rarely && i < len(e.ends)-1) // no reading of the job ends it
 			e.rows[i] = append(e.rows[i], a.totals)
 		}
 		a.schedule.last = nil // its memory is the next account's

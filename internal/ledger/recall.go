@@ -44,7 +44,7 @@ func (e *Pressure) recall(a *account) error {
 	closeAt := func(at time.Duration) {
 		p := history.Point{At: at}
 		host := readHost(e.history, p)
-		a.closeCell(e.history, p, &host)
+		a.closeCell(e.history, p, &host, false)
 	}
 	closeAt(zero)
 	var past []history.LedgerRow
@@ -58,6 +58,6 @@ func (e *Pressure) recall(a *account) error {
 	a.target = own
 	end := history.Point{At: a.at}
 	host := readHost(e.history, end)
-	a.levels = a.read(e.history, end, &host)
+	a.levels, a.since = a.read(e.history, end, &host), a.at
 	return e.history.RecallLedger(zero, past)
 }

@@ -47,6 +47,9 @@ type lastBlock struct {
 	stretch
 	*block
 	before, learned gpuWaits // the waits that it was divided by, and with what it showed
+
+	upTo sums   // since begun, at the end of the newest cell in it
+	next cursor // of the next cell
 }
 
 // sums are seconds since an account began to use the scheduler's reports.
@@ -286,7 +289,7 @@ func blockOf(steps []history.Step) int {
 
 // resolve adds a block that cannot change any more.
 func (s *schedule) resolve(b *block, from, to time.Duration) {
-	s.sums.add(b, from, to)
+	s.sums.add(b, &cursor{at: from}, to)
 	s.done = to
 	if s.names == nil {
 		return // a copy that looks ahead leaves no trace: a replay does not look ahead
@@ -307,12 +310,13 @@ func (s *schedule) beyond(at time.Duration, steps []history.Step) sums {
 
 // within returns the sums at a moment of the block that follows done, and learns nothing from the block.
 func (s *schedule) within(of stretch, at time.Duration, steps []history.Step) sums {
-	learned, now := s.waits, s.sums
+	learned := s.waits
 	if l := s.last; l == nil || l.stretch != of {
 		s.last = &lastBlock{stretch: of, block: s.block(of.from, of.to, steps, true), before: learned}
-		s.last.learned = s.waits
+		s.last.learned, s.last.upTo, s.last.next.at = s.waits, s.sums, of.from
 	}
-	now.add(s.last.block, of.from, at)
+	s.last.upTo.add(s.last.block, &s.last.next, at)
+	now := s.last.upTo
 	s.waits = learned
 	if s.horizon.At <= at {
 		s.last = nil

@@ -127,7 +127,11 @@ func (a *accounts) advance() {
 // too many wait, the oldest one takes an estimate.
 func (a *accounts) resolve(at Moment) {
 	if !a.history.Lags(at.point()) {
-		a.ledger.Estimate(at.point())
+		reached, err := a.ledger.Advance([]history.Point{at.point()}) // it may wait for more, without an edge
+		a.problems.Note("history", err)
+		if reached == 0 {
+			a.ledger.Estimate(at.point())
+		}
 		return
 	}
 	if len(a.waiting) == maxWaiting {
