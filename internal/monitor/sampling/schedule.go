@@ -8,7 +8,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/source/switches"
 )
@@ -39,17 +38,21 @@ func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 	return nil, err.Error()
 }
 
-// withJobs reads the scheduler's events in the rounds that read jobs. In the others they wait in the kernel.
-type withJobs struct {
-	events *schedule.Source
-	jobs   *process.Source
+// afterJobs reads the scheduler's events in the round after one that left out all jobs, if that was no such round
+// itself: so once for each reading of jobs that are read rarely, in a round in which little else is done. Go's monitor
+// thread, which the many calls of the other one wake, sleeps by then.
+type afterJobs struct {
+	events sample.Source
+	jobs   interface{ Rests() bool }
+	rested bool // the last round left out all jobs
 }
 
-func (w withJobs) Read(into *sample.Sample) error {
-	if !into.Edge && w.jobs.Rests() {
+func (a *afterJobs) Read(into *sample.Sample) error {
+	rested := a.rested
+	if a.rested = a.jobs.Rests(); rested && !into.Edge {
 		return sample.ErrLeftOut
 	}
-	return w.events.Read(into)
+	return a.events.Read(into)
 }
 
 // threads follows the threads of jobs through the scheduler. The zero value follows none.

@@ -92,7 +92,7 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		events := sample.Source(s.schedule)
 		if own, ok := s.schedule.(*schedule.Source); ok {
 			s.Process.Watch(own)
-			events = withJobs{own, s.Process}
+			events = &afterJobs{events: own, jobs: s.Process}
 		}
 		if opener, ok := s.schedule.(process.Opener); ok { // also one that borrows the events
 			s.Process.WatchConnections(opener)

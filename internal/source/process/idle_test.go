@@ -165,6 +165,15 @@ func TestRareJob(t *testing.T) {
 			t.Errorf("within a second: got %d processes read, want none", got)
 		}
 	}
+	if !source.Rests() {
+		t.Error("within a second: got a reading of jobs, want none")
+	}
+	activity.crowded = true
+	if readIn(t, source, false); source.Rests() || len(activity.ran) > 0 {
+		t.Errorf("with little room for events: got a reading of jobs %v and %d events left, want one and none",
+			!source.Rests(), len(activity.ran))
+	}
+	activity.crowded = false
 	source.rareAt -= scanInterval // as after a second
 	run()
 	if got := readIn(t, source, false); got != all || source.jobs[0].total[cpuTicks]-before != 300 {
@@ -177,8 +186,18 @@ func TestRareJob(t *testing.T) {
 		t.Errorf("with a window: got %d processes read, want all %d", got, all)
 	}
 	source.Rare("job", true)
+	readIn(t, source, false)
+	readIn(t, source, true)
+	if readIn(t, source, false); source.Rests() {
+		t.Error("after an edge: got no reading of jobs, want all, for what waits for readings after the edge")
+	}
+	source.edgeAt -= awake
+	if readIn(t, source, false); !source.Rests() {
+		t.Error("long after an edge: got a reading of jobs, want none")
+	}
 	run()
 	activity.lost = true
+	source.rareAt -= scanInterval // the loss is known after a second at most
 	if got := readIn(t, source, false); got != all {
 		t.Errorf("after a loss of events: got %d processes read, want all %d", got, all)
 	}

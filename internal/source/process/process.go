@@ -236,7 +236,9 @@ func (s *Source) Read(out *sample.Sample) error {
 	}
 	s.readWanted(now.Mono)
 	for _, j := range s.jobs {
-		if !j.rarely || j.round == s.round {
+		if j.rarely {
+			j.threads.leave()
+		} else {
 			j.threads.read(s, now.Mono)
 		}
 		if j.round != s.round {

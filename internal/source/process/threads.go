@@ -50,10 +50,22 @@ func (f fetched) grewSince(before fetched, minRequested uint64) bool {
 	return f.bytes > before.bytes || minRequested > 0 && f.chars >= before.chars+minRequested
 }
 
+// leave has the times stand still until the next read. Of a job that no window needs, the scheduler reports more than
+// these times say.
+func (t *threads) leave() { t.at = 0 }
+
+// begin makes the times go on from now.
+func (t *threads) begin() {
+	for _, other := range slices.Concat(t.leaders, t.readers) {
+		other.ran, other.ready, other.system = counter{}, counter{}, counter{}
+	}
+}
+
 // read updates the times.
 func (t *threads) read(s *Source, now time.Duration) {
 	dt := max(0, now-t.at)
 	if t.at == 0 {
+		t.begin()
 		dt = 0
 	}
 	t.at = now
