@@ -89,8 +89,8 @@ func (a *account) addCell(h *history.History, p history.Point, host *hostLevels,
 	a.at = p.At
 }
 
-// estimate adds dark seconds of the time up to p to its parts: as the counters divide the time since they were looked up
-// last. It learns from them in any case.
+// estimate adds dark seconds of the time up to p to its parts: as the counters divide the time since they were last
+// looked up. It learns from them in any case.
 func (a *account) estimate(h *history.History, p history.Point, host *hostLevels, of *parts, dark float64) {
 	now := a.read(h, p, host)
 	dt := (p.At - a.since).Seconds()

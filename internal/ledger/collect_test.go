@@ -39,6 +39,7 @@ func follow(t *testing.T, length, every time.Duration) (e *Pressure, h *history.
 			events.Events = events.Events[n:]
 			keep(&sample.Sample{At: sample.Stamp{Mono: at}, Jobs: []sample.Job{{ID: "job"}}})
 		}
+		keep(&sample.Sample{At: sample.Stamp{Mono: at}, Cores: []sample.Core{{Name: "cpu0", Idle: at}}})
 		if _, err := e.Advance(nil); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestCollectedTimeIsDividedAlike(t *testing.T) {
 
 // An edge, and new targets, have the time divided at once that was left to come together.
 func TestEdgeEndsCollecting(t *testing.T) {
-	for name, hurry := range map[string]func(*Pressure) error{
+	for name, divide := range map[string]func(*Pressure) error{
 		"an edge": func(e *Pressure) error {
 			_, err := e.Advance([]history.Point{{At: time.Hour, Edge: &history.Edge{}}})
 			return err
@@ -97,7 +98,7 @@ func TestEdgeEndsCollecting(t *testing.T) {
 	} {
 		e, h, _ := follow(t, 12*time.Second, time.Second)
 		before, _ := h.Last(history.LedgerBusy)
-		if err := hurry(e); err != nil {
+		if err := divide(e); err != nil {
 			t.Fatal(err)
 		}
 		if after, _ := h.Last(history.LedgerBusy); after <= before || after < 11900*ms {

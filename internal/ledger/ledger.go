@@ -18,7 +18,8 @@ type Estimator interface {
 
 	// Advance divides the time up to the newest moment that every source has reached, and adds the totals to the history.
 	// edges are in the order of their time. Advance adds the totals at each edge that it reaches and returns the number of
-	// these edges. Without edges it may wait until more has come together. The error is history.ErrFull if a target found no room.
+	// these edges. Without edges it may wait until more has come together. The error is history.ErrFull if a target found
+	// no room.
 	Advance(edges []history.Point) (reached int, err error)
 
 	// Learn takes over what the scheduler reported. The estimator copies what it keeps.

@@ -113,7 +113,7 @@ func (e *Pressure) Learn(s *sample.Schedule) {
 // together: each block is made once, and not also before it is complete.
 const (
 	collects   = 3 * time.Second
-	readRarely = 500 * time.Millisecond // between two readings of jobs
+	readRarely = 500 * time.Millisecond // at least, between two readings of jobs
 )
 
 // collecting reports whether the time up to a moment need not be divided yet. It depends on nothing but readings: a
@@ -122,9 +122,11 @@ func (e *Pressure) collecting(to time.Duration) bool {
 	return to-e.at < collects && !e.hasUnopened() && e.rarely()
 }
 
-// rarely reports whether jobs are read once a second, and the scheduler's events tell what they do meanwhile.
+// rarely reports whether jobs are read once a second, and the machine more often. What jobs do meanwhile is in the
+// scheduler's events.
 func (e *Pressure) rarely() bool {
-	return e.timeline != nil && e.history.Spacing(history.JobCPUTime) >= readRarely
+	jobs := e.history.Spacing(history.JobCPUTime)
+	return e.timeline != nil && jobs >= readRarely && jobs >= 2*e.history.Spacing(history.HostCPUTime)
 }
 
 // reaches returns the newest moment up to which time can be divided.

@@ -94,7 +94,7 @@ func BenchmarkModelFiles(b *testing.B) {
 	}
 }
 
-// The number of open files says whether they need to be listed again.
+// Open files are listed again after their number has changed.
 func TestOtherFilesAreOpen(t *testing.T) {
 	program := exec.Command("sh", "-c", "read line; exec 5</dev/null; read line")
 	input, err := program.StdinPipe()

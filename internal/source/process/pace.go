@@ -71,8 +71,8 @@ func (s *Source) pace(now time.Duration) {
 // after it, which come with those of the GPUs.
 const awake = 10 * time.Second
 
-// rests reports whether no job is to be read in a round that is not for an edge: all are read rarely, and were read less
-// than a second ago. What the scheduler reports meanwhile waits until the next round that is none of these.
+// rests reports whether no job is to be read in a round that is not for an edge: all are read rarely, and were read
+// less than a second ago. What the scheduler reports meanwhile waits until the next round that reads jobs.
 func (s *Source) rests(now time.Duration) bool {
 	if len(s.jobs) == 0 || s.candidates.wanted || now-s.rareAt >= scanInterval || s.idle.activity == nil ||
 		s.edgeAt > 0 && now-s.edgeAt < awake {
