@@ -17,8 +17,8 @@ const page = "../../docs/internals/detected.md"
 // enough is the precision from which on baselines may learn.
 const enough = 0.95
 
-// Baselines learn from detected windows of a kind only if the page's table of cases that are held out says that they are
-// right.
+// Baselines learn from detected windows of a kind only if the page has the precision for it, in the table of cases that
+// are held out.
 func TestPreciseIsMeasured(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

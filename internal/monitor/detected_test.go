@@ -42,7 +42,7 @@ func (r *reports) of(kind window.Kind) (list []*window.Report) {
 	return list
 }
 
-// noSpan is a span of which nothing is sent.
+// noSpan is a span that is not sent.
 type noSpan struct{}
 
 func (noSpan) End(emit.Span)                  {}
@@ -113,8 +113,8 @@ func TestLoadOfAJobThatIsLeft(t *testing.T) {
 	}
 }
 
-// What is found of a job that is not followed any more would be about the whole machine, and for nobody.
-func TestDetectedOfNobody(t *testing.T) {
+// What is found of a job that is not followed any more would be about the whole machine, and has no owner.
+func TestDetectedWithoutJob(t *testing.T) {
 	var got reports
 	m := watching(t, Config{Reports: got.add})
 	now := m.Now().At.Mono
@@ -157,11 +157,11 @@ func TestDetectedTakenOver(t *testing.T) {
 	}
 	a.Close()
 	if !m.Windows.TakesDetected() || !b.HasDetectedAlone() {
-		t.Error("after the first was closed: nobody takes windows, want the second")
+		t.Error("after the first was closed: no client takes windows, want the second")
 	}
 	b.Close()
 	if m.Windows.TakesDetected() {
-		t.Error("after both were closed: somebody takes windows, want nobody")
+		t.Error("after both were closed: a client takes windows, want none")
 	}
 }
 
@@ -193,7 +193,9 @@ func TestLoadOfRanks(t *testing.T) {
 	for _, r := range got.of(window.ModelLoad) {
 		paths[r.Path+" of "+r.Job]++
 	}
-	want := map[string]int{"/m/llama of rank 0": 1, "/m/llama of rank 1": 1, "/m/mistral of rank 1": 1, "/m/llama of other": 1}
+	want := map[string]int{
+		"/m/llama of rank 0": 1, "/m/llama of rank 1": 1, "/m/mistral of rank 1": 1, "/m/llama of other": 1,
+	}
 	if !maps.Equal(paths, want) || m.Windows.DetectedLeft() != 0 {
 		t.Errorf("got %v, and %d left out, want %v and 0", paths, m.Windows.DetectedLeft(), want)
 	}

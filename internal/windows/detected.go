@@ -86,7 +86,7 @@ func newDetected() *detected {
 	return &detected{rate: quota.NewRate(maxDetected, time.Hour), left: &atomic.Uint64{}}
 }
 
-// client returns whose the spans are; nil for nobody.
+// client returns whose the spans are; nil for no client.
 func (d *detected) client() *Client {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *Client) leaveDetected() {
 	d.takers = slices.DeleteFunc(d.takers, func(x *Client) bool { return x == c })
 }
 
-// HasDetectedAlone reports whether nobody takes detected windows once this client is closed.
+// HasDetectedAlone reports whether no client takes detected windows once this one is closed.
 func (c *Client) HasDetectedAlone() bool {
 	d := c.registry.detected
 	d.mu.Lock()

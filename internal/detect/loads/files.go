@@ -222,8 +222,8 @@ func (d *Detector) again(one *file, f *detect.Facts) {
 	one.since, one.done = interval{f.Last, f.At}, false
 }
 
-// reopened ends a load whose files were all closed, and of which one is opened again: parts that are missing are not
-// waited for.
+// reopened ends a load whose files were all closed, when one of them is opened again. It does not wait for parts that
+// are missing.
 func (d *Detector) reopened(one *file, f *detect.Facts) {
 	key, _ := keyOf(one.path)
 	t := d.reads[key]

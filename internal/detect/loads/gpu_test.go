@@ -88,7 +88,7 @@ func TestCopyToGPU(t *testing.T) {
 	}
 }
 
-// The growth of a GPU's memory by the next load is none of the load before.
+// The growth of a GPU's memory by the next load does not belong to the load before.
 func TestCopyOfTheNext(t *testing.T) {
 	c := newCard(11*time.Second, 14*time.Second, 0, false)
 	all := c.load(func(f *detect.Facts) {

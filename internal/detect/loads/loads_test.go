@@ -264,18 +264,18 @@ func TestProcessAskedRarely(t *testing.T) {
 	s := steady{5 * time.Second, 9 * time.Second, 100 << 20, detect.ReadChars}
 	d := New("job")
 	var all []detect.Found
-	asked, known := time.Second, time.Second
+	queried, known := time.Second, time.Second
 	var files []detect.File
 	for last, at := time.Second, 1100*ms; at < 30*time.Second; last, at = at, at+100*ms {
 		if at%(2*time.Second) == 100*ms { // every two seconds
-			asked, known = at, asked
+			queried, known = at, queried
 			files = nil
 			if at > s.from && at < s.to {
 				files = []detect.File{{PID: 7, FD: 3, Path: "/m/model.pt", Size: 400 << 20, Offset: int64(s.moved(at))}}
 			}
 		}
 		all = append(all, d.Look(&detect.Facts{Job: "job", At: at, Last: last, Files: files, Past: s, Listening: -1,
-			Processes: []detect.Process{{PID: 7, At: asked, Last: known}}})...)
+			Processes: []detect.Process{{PID: 7, At: queried, Last: known}}})...)
 	}
 	if len(all) != 1 {
 		t.Fatalf("got %+v, want one load", all)
@@ -338,8 +338,8 @@ func TestLoadAgainWithPartsMissing(t *testing.T) {
 	}
 }
 
-// A file that is read begins with its open, also if the first byte takes seconds. A mapping that is touched seconds later
-// begins then.
+// A file that is read begins with its open, also if the first byte takes seconds. A mapping that is touched seconds
+// later begins then.
 func TestBeginWithoutBytes(t *testing.T) {
 	for name, mapped := range map[string]bool{"read": false, "touched": true} {
 		d := New("job")

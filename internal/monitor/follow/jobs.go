@@ -192,8 +192,8 @@ func (j *Jobs) Unfollow(id string) {
 	j.removeUnused(id, known)
 }
 
-// Keep has a job stay after the last Unfollow, until Release: what its end ends can be reported then. It stays no longer
-// if its place is needed.
+// Keep has a job stay after the last Unfollow, until Release: what its end ends can be reported then. It stays no
+// longer if its place is needed.
 func (j *Jobs) Keep(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -220,7 +220,7 @@ func (j *Jobs) Release(id string) {
 	}
 }
 
-// removeUnused removes a job that nobody follows or keeps.
+// removeUnused removes a job that is neither followed nor kept.
 func (j *Jobs) removeUnused(id string, known *job) {
 	if known.users > 0 || known.kept {
 		j.pace(id, known)

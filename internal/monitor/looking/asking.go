@@ -64,14 +64,14 @@ func (l *Looker) ask(j *job, now time.Duration) {
 			j.processes[of.PID] = p
 			l.own(j, of.PID)
 		}
-		p.seen, p.asked = now, false
+		p.seen, p.queried = now, false
 	}
 	for _, models := range [...]bool{true, false} {
 		first := j.turn
 		for k := range list {
 			at := (first + k) % len(list)
 			p := j.processes[list[at].PID]
-			if p.asked || p.models != models {
+			if p.queried || p.models != models {
 				continue
 			}
 			if l.asks <= 0 {
@@ -79,7 +79,7 @@ func (l *Looker) ask(j *job, now time.Duration) {
 				return
 			}
 			l.asks--
-			p.asked = true
+			p.queried = true
 			l.process(j, p, &list[at], now)
 		}
 	}
@@ -125,7 +125,7 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 		errors.Is(err, syscall.ENOENT):
 		p.facts, p.files, p.models, p.listening = facts(of, now), nil, false, -1
 		return
-	case err != nil: // nobody answers now: what was open may still be
+	case err != nil: // there is no answer now: what was open may still be
 		return
 	}
 	p.facts.Denied, p.facts.Memory = false, inMemory

@@ -24,7 +24,7 @@ const (
 	maxOften  = 8                      // jobs that are looked at often, in one look
 	maxAsks   = 256                    // processes that are asked for their files in the look of a second
 	maxQuick  = 32                     // the same in each of the looks between
-	maxMaps   = 32                     // lists of mappings in a second: 0.3 ms each for a large program; as many of busy jobs
+	maxMaps   = 32                     // lists of mappings in a second, and as many of busy jobs: 0.3 ms each for a large program
 	mapsEvery = time.Second            // of one process
 	mapsOften = 500 * time.Millisecond // of one that has a model mapped
 	mapsLate  = 10 * time.Second       // of one whose mappings the kernel does not list
@@ -106,7 +106,7 @@ type program struct {
 	mapsLate  time.Duration  // until then its mappings are not asked for
 	mapped    []process.File // files of models
 	seen      time.Duration
-	asked     bool // in this look
+	queried   bool // in this look
 	models    bool // it has files of models open or mapped
 	facts     detect.Process
 	files     []detect.File
@@ -155,7 +155,7 @@ func (l *Looker) Close() {
 	}
 }
 
-// leave forgets all jobs: nobody wants windows.
+// leave forgets all jobs: no client wants windows.
 func (l *Looker) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -279,7 +279,7 @@ func (l *Looker) forget(id string, j *job) {
 	l.config.Jobs.Release(id)
 }
 
-// report passes on what was found, with whose it is. That of a process that nobody knows is nobody's.
+// report passes on what was found, with whose it is. It drops that of a process whose owner is not known.
 func (l *Looker) report(j *job, all []detect.Found) {
 	if l.config.Owner != nil {
 		all = slices.DeleteFunc(all, func(f detect.Found) bool {
@@ -298,7 +298,7 @@ func (l *Looker) report(j *job, all []detect.Found) {
 	}
 }
 
-// own notes whose a process is, which nobody can say once it has ended.
+// own notes whose a process is, which cannot be found out once it has ended.
 func (l *Looker) own(j *job, pid int) {
 	if len(j.processes) == 1 && j.parent == 0 {
 		j.parent, _ = process.Parent(l.config.Root, pid)

@@ -25,7 +25,7 @@ type bench struct {
 	reading  sample.Process
 	chars    uint64
 	calls    int
-	asked    process.Key // the newest one
+	queried  process.Key // the newest one
 	seen     int         // looks that the detector got
 	newest   int         // files in the last of them
 }
@@ -34,7 +34,7 @@ const pid = 4711
 
 func (b *bench) ModelFiles(of process.Key, _ process.FilesWanted) (process.Files, error) {
 	b.calls++
-	b.asked = of
+	b.queried = of
 	return process.Files{List: b.files}, nil
 }
 

@@ -18,14 +18,14 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// crowd is a Looker at several jobs of several processes each, all of which have a model open.
+// crowd is a Looker at several jobs of several processes each, which all have a model open.
 type crowd struct {
 	t        *testing.T
 	looker   *Looker
 	readings *sampling.Readings
 	at       time.Duration
 	reading  []sample.Process
-	asked    map[process.Key]int
+	queried  map[process.Key]int
 	maps     int
 	mapsLate bool
 	left     map[string]bool
@@ -43,7 +43,7 @@ func (c *crowd) ModelFiles(of process.Key, want process.FilesWanted) (process.Fi
 			return process.Files{}, syscall.ETIMEDOUT
 		}
 	}
-	c.asked[of]++
+	c.queried[of]++
 	return process.Files{List: []process.File{{FD: 3, Path: "/models/a.safetensors", Size: 1 << 30}}}, nil
 }
 
@@ -77,7 +77,7 @@ func newCrowd(t *testing.T, jobs, processes int, busy bool) *crowd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &crowd{t: t, readings: r, at: time.Minute, asked: map[process.Key]int{}, left: map[string]bool{},
+	c := &crowd{t: t, readings: r, at: time.Minute, queried: map[process.Key]int{}, left: map[string]bool{},
 		kept: map[string]bool{}, busy: busy, newest: map[string]detect.Facts{}}
 	root := t.TempDir()
 	for n := range jobs {
@@ -133,12 +133,12 @@ func TestBusyTakeTurns(t *testing.T) {
 			most := 0
 			for range seconds * 10 {
 				before := 0
-				for _, n := range c.asked {
+				for _, n := range c.queried {
 					before += n
 				}
 				c.look()
 				after := 0
-				for _, n := range c.asked {
+				for _, n := range c.queried {
 					after += n
 				}
 				most = max(most, after-before)
@@ -148,7 +148,7 @@ func TestBusyTakeTurns(t *testing.T) {
 			}
 			all, least, largest := 0, 1<<30, 0
 			for i := range c.reading {
-				n := c.asked[process.KeyOf(&c.reading[i])]
+				n := c.queried[process.KeyOf(&c.reading[i])]
 				all, least, largest = all+n, min(least, n), max(largest, n)
 			}
 			if limit := seconds * (maxAsks + 10*maxQuick); all > limit {
@@ -179,13 +179,13 @@ func TestAsksByStart(t *testing.T) {
 	c := newCrowd(t, 1, 1, false)
 	c.look()
 	want := process.Key{PID: 1, Start: 100}
-	if c.asked[want] != 1 || len(c.asked) != 1 {
-		t.Errorf("got questions for %v, want one for %v", c.asked, want)
+	if c.queried[want] != 1 || len(c.queried) != 1 {
+		t.Errorf("got questions for %v, want one for %v", c.queried, want)
 	}
 }
 
 // A job that was left stays until what its end ends is reported, with the owner of a process that has ended. What is
-// found of a process that was never seen is nobody's.
+// found of a process that was never seen is dropped.
 func TestReportsAfterTheEnd(t *testing.T) {
 	c := newCrowd(t, 1, 1, false)
 	c.ends = []detect.Found{{Kind: window.ModelLoad, Job: "job 0", PID: 1}, {Kind: window.ModelLoad, Job: "job 0", PID: 99}}
@@ -235,11 +235,11 @@ func TestOftenIsNotSteady(t *testing.T) {
 		c.look()
 	}
 	c.busy = false
-	before := c.asked[process.KeyOf(&c.reading[0])]
+	before := c.queried[process.KeyOf(&c.reading[0])]
 	for range 4 * 10 {
 		c.look()
 	}
-	if got := c.asked[process.KeyOf(&c.reading[0])] - before; got < 4 {
+	if got := c.queried[process.KeyOf(&c.reading[0])] - before; got < 4 {
 		t.Errorf("got %d looks in 4 s after it was busy for 5 s, want one a second", got)
 	}
 }
@@ -249,11 +249,11 @@ func TestNewJobAtOnce(t *testing.T) {
 	c := newCrowd(t, 1, 1, false)
 	c.looker.full = c.at + 900*time.Millisecond
 	c.look()
-	if got := c.asked[process.KeyOf(&c.reading[0])]; got != 1 {
+	if got := c.queried[process.KeyOf(&c.reading[0])]; got != 1 {
 		t.Errorf("got %d looks, want one", got)
 	}
 	c.look()
-	if got := c.asked[process.KeyOf(&c.reading[0])]; got != 1 {
+	if got := c.queried[process.KeyOf(&c.reading[0])]; got != 1 {
 		t.Errorf("got %d looks, want no other one in this second", got)
 	}
 }

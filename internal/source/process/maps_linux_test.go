@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A list of mappings that the kernel does not give is not waited for: here it is a pipe that nobody writes to. Others
+// A list of mappings that the kernel does not give is not waited for: here it is a pipe without a writer. Others
 // are listed meanwhile, and the same one again once the kernel has answered.
 func TestMapsThatBlock(t *testing.T) {
 	proc := t.TempDir()
