@@ -182,7 +182,7 @@ func (m *Monitor) followJobs(ctx context.Context) {
 	}
 }
 
-// EndDetected reports the detected windows that are going on as unfinished, if no other client takes them after a client
+// EndDetected reports the detected windows that are going on as unfinished, if no other client takes them after one
 // that closes. It is for that client, before.
 func (m *Monitor) EndDetected(c *windows.Client) {
 	if m.looker != nil && c.HasDetectedAlone() {

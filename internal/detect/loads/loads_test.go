@@ -260,7 +260,7 @@ func TestManyFiles(t *testing.T) {
 }
 
 // A process that is not asked in each look: what it opened and closed is as uncertain as that leaves it.
-func TestProcessAskedRarely(t *testing.T) {
+func TestProcessSeenRarely(t *testing.T) {
 	s := steady{5 * time.Second, 9 * time.Second, 100 << 20, detect.ReadChars}
 	d := New("job")
 	var all []detect.Found

@@ -24,7 +24,7 @@ const (
 	maxOften  = 8                      // jobs that are looked at often, in one look
 	maxAsks   = 256                    // processes that are asked for their files in the look of a second
 	maxQuick  = 32                     // the same in each of the looks between
-	maxMaps   = 32                     // lists of mappings in a second, and as many of busy jobs: 0.3 ms each for a large program
+	maxMaps   = 32                     // lists of mappings in a second, and as many of busy jobs: 0.3 ms each
 	mapsEvery = time.Second            // of one process
 	mapsOften = 500 * time.Millisecond // of one that has a model mapped
 	mapsLate  = 10 * time.Second       // of one whose mappings the kernel does not list

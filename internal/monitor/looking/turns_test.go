@@ -188,7 +188,9 @@ func TestAsksByStart(t *testing.T) {
 // found of a process that was never seen is dropped.
 func TestReportsAfterTheEnd(t *testing.T) {
 	c := newCrowd(t, 1, 1, false)
-	c.ends = []detect.Found{{Kind: window.ModelLoad, Job: "job 0", PID: 1}, {Kind: window.ModelLoad, Job: "job 0", PID: 99}}
+	c.ends = []detect.Found{
+		{Kind: window.ModelLoad, Job: "job 0", PID: 1}, {Kind: window.ModelLoad, Job: "job 0", PID: 99},
+	}
 	c.look()
 	if !c.kept["job 0"] {
 		t.Fatal("the job is not kept, want it to be")
