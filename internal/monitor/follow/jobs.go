@@ -230,14 +230,14 @@ func (j *Jobs) removeUnused(id string, known *job) {
 }
 
 // removeLeft removes the jobs that are only kept, and reports whether there were any.
-func (j *Jobs) removeLeft() (any bool) {
+func (j *Jobs) removeLeft() (some bool) {
 	for id, known := range j.jobs {
 		if known.users <= 0 {
 			j.remove(id, known)
-			any = true
+			some = true
 		}
 	}
-	return any
+	return some
 }
 
 func (j *Jobs) remove(id string, known *job) {
