@@ -270,7 +270,7 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	}
 	s.nap = s.kind == asleep && s.waker == 0 && p.call == pollCall && e.WakerKind == sample.Interrupt &&
 		t.reasons.get(p.reason).Kind != ForGPU
-	if _, known := th.habit(p.call); s.waker != 0 || p.kind == asleep && !(s.nap && known) {
+	if _, known := th.habit(p.call); s.waker != 0 || p.kind == asleep && (!s.nap || !known) {
 		th.usual[int(p.call)%len(th.usual)] = habit{p.call, s.waker, true}
 	}
 	th.close(t, woken, s)
