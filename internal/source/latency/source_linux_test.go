@@ -322,7 +322,8 @@ func TestPlaceOfAnEndedJob(t *testing.T) {
 	}
 	third.Finish()
 	got := counted(t, s, d.Device, sample.ReadOperation, "second").Count()
-	if left := s.Refused() - refused; got+left < 295 || got > 305 || left > 300/2 {
+	// Those without a place may also be of other programs and disks.
+	if left := s.Refused() - refused; got+left < 295 || got > 305 || got < 300/2 {
 		t.Errorf("the second job has %d reads in the place of the first, and %d had none, want 300 together, and most "+
 			"counted", got, left)
 	}
