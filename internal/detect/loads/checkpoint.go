@@ -21,12 +21,9 @@ func (d *Detector) dropSaved(t *transfer) {
 // finishWrites ends checkpoints that are over.
 func (d *Detector) finishWrites(f *detect.Facts, all bool) {
 	for _, t := range sorted(d.writes) {
-		open, ended := false, interval{}
+		open, ended := false, t.lastClosed()
 		for _, one := range t.files {
 			open = open || len(one.writers) > 0
-			if one.closed.end > ended.end {
-				ended = one.closed
-			}
 		}
 		if open {
 			if now := t.size(); now != t.bytes {
@@ -73,20 +70,16 @@ func (d *Detector) nextWrite(one *file, f *detect.Facts) {
 		return
 	}
 	own, parts := stem(one.path)
-	var closed interval
 	next := false
 	for _, other := range t.files {
 		if len(other.writers) > 0 {
 			return
 		}
-		if other.closed.end > closed.end {
-			closed = other.closed
-		}
 		base, _ := stem(other.path)
 		next = next || base != own && numbers.ReplaceAllString(base, "0") == numbers.ReplaceAllString(own, "0")
 	}
 	if next && parts == 0 {
-		d.wrote(t, closed, f)
+		d.wrote(t, t.lastClosed(), f)
 	}
 }
 

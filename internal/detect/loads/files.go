@@ -230,7 +230,7 @@ func (d *Detector) reopened(one *file, f *detect.Facts) {
 	if t == nil || !slices.Contains(t.files, one) || t.active() {
 		return
 	}
-	if t.covered() >= whole*t.size() || f.Last-t.left() >= closedFor {
+	if t.covered() >= whole*t.size() || f.Last-t.lastClosed().end >= closedFor {
 		d.endRead(t, f, false, false)
 	}
 }

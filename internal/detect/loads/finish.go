@@ -36,7 +36,7 @@ func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
 		wait = closedFew
 	}
 	if !t.active() {
-		return f.At-t.left() >= wait
+		return f.At-t.lastClosed().end >= wait
 	}
 	idle := f.At - max(t.last, t.open.end)
 	if t.parts <= len(t.files) {
@@ -52,12 +52,9 @@ func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
 func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	delete(d.reads, t.key)
 	end, open := t.last, time.Duration(0)
-	var closed interval
+	closed := t.lastClosed()
 	for _, one := range t.files {
 		one.done = true
-		if one.closed.end > closed.end {
-			closed = one.closed
-		}
 	}
 	switch {
 	case again:

@@ -77,12 +77,14 @@ func (t *transfer) active() bool {
 	return slices.ContainsFunc(t.files, (*file).active)
 }
 
-// left returns when the last of its files was closed.
-func (t *transfer) left() (at time.Duration) {
+// lastClosed returns in which interval the last of its files was closed; 0 if none was.
+func (t *transfer) lastClosed() (last interval) {
 	for _, one := range t.files {
-		at = max(at, one.closed.end)
+		if one.closed.end > last.end {
+			last = one.closed
+		}
 	}
-	return at
+	return last
 }
 
 // path returns the file, or the folder of several.
