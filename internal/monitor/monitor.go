@@ -114,9 +114,9 @@ func New(c Config) (*Monitor, error) {
 	}
 	m.Windows = windows.New(owners)
 	if c.Detect && !c.Recorded {
-		detectors, found := []detect.New{loads.New, rhythm.New}, m.Windows.Detected
-		if !c.DetectAll {
-			detectors, found = detectors[:1], m.loadsOnly
+		detectors, found := []detect.New{loads.New}, m.loadsOnly
+		if c.DetectAll {
+			detectors, found = append(detectors, rhythm.New), m.Windows.Detected
 		}
 		m.looker = looking.New(looking.Config{
 			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: detectors,
