@@ -420,10 +420,14 @@ func (c *connections) makeRoom(j *job, group bool) bool {
 				of++
 			}
 		}
-		switch {
-		case of == 0, of < most && held < maxPeers-all:
+		if of == 0 || of < most && held < maxPeers-all {
 			return true
-		case of >= most && !c.evict(j), of < most && !c.evict(nil):
+		}
+		from := j
+		if of < most {
+			from = nil // the room of all jobs is full
+		}
+		if !c.evict(from) {
 			return false
 		}
 	}
