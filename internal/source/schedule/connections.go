@@ -46,8 +46,7 @@ func (c *changes) add(change *tcp.Change) {
 
 // EachConnection calls visit for each change of a connection that a followed thread has opened since the last call, in
 // any network namespace, and once a second for each open one of other namespaces. Those from before the first call are
-// missing. It reports whether these are all, as EachRan
-// does.
+// missing. It reports whether these are all, as EachRan does.
 func (s *Source) EachConnection(visit func(*tcp.Change)) (all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -138,23 +138,19 @@ func iterate(over *link.Iter) error {
 }
 
 // Report has the kernel report the open connections of other network namespaces.
-func (t *Tracer) Report() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return errClosed
-	}
-	return iterate(t.report)
-}
+func (t *Tracer) Report() error { return t.iterate(t.report) }
 
 // Flush has the kernel report the sums of threads that pause.
-func (t *Tracer) Flush() error {
+func (t *Tracer) Flush() error { return t.iterate(t.flush) }
+
+// iterate runs a program for each thread of the machine, unless the Tracer is closed.
+func (t *Tracer) iterate(over *link.Iter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return errClosed
 	}
-	return iterate(t.flush)
+	return iterate(over)
 }
 
 // Ended returns nil: a Tracer ends with the process.
