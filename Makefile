@@ -57,9 +57,9 @@ lint: ## Run the linters of .golangci.yml , and check words, line lengths, sente
 	cd test/chart && $(LINT_MODULE) run --config ../../.golangci.yml
 	hack/govulncheck.sh
 
-# CI runs at most three failed tests again, once. One that then passes is named: its cause is still to be mended.
+# CI runs at most six failed tests again, once. One that then passes is named: its cause is still to be mended.
 RERUN_TESTS = go tool -modfile=$(1)/go.mod gotestsum --format pkgname --hide-summary skipped --packages ./... \
-	--rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-report $(CURDIR)/build/$(if $(filter internal/tools,$(1)),rerun,rerun-scenarios) --
+	--rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-report $(CURDIR)/build/$(if $(filter internal/tools,$(1)),rerun,rerun-scenarios) --
 
 test: ## Run all tests; RERUN=1 runs a failed one again
 	@mkdir -p build

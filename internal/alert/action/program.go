@@ -62,6 +62,7 @@ func (p *program) act(ctx context.Context, e *emit.Event) (message string, err e
 	if !p.limit.allow() {
 		return "", backoff.Permanent(errRateLimited)
 	}
+	began := time.Now() // before the timeout does
 	limited, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	cmd := trust.NewCommand(limited, p.Command[0], p.Command[1:]...)
@@ -74,7 +75,6 @@ func (p *program) act(ctx context.Context, e *emit.Event) (message string, err e
 	if p.as != nil { // without the agent's groups
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.as.uid, Gid: p.as.gid}
 	}
-	began := time.Now()
 	// It may use sudo or mail, which need rights of their files.
 	if err = cmd.Launch(trust.Rights{Setuid: true}); err == nil {
 		err = cmd.Await()
