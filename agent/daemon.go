@@ -130,9 +130,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 	err = d.serve(ctx, listeners, service)
 	service.say("STOPPING=1")
-	d.monitor.EndDetected(d.client)
-	d.client.Close()
-	d.client.EndAll(d.monitor.Now())
+	d.monitor.End(d.client)
 	d.past.Stop()
 	var ended sync.WaitGroup // the flush does not wait for an action that hangs
 	ended.Go(func() { d.events.close(lasting) })

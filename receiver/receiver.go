@@ -150,9 +150,7 @@ func (r *stallspanReceiver) close(ctx context.Context) {
 	defer r.mu.Unlock()
 	r.server.stop()
 	if r.client != nil {
-		r.monitor.EndDetected(r.client)
-		r.client.Close()
-		r.client.EndAll(r.monitor.Now())
+		r.monitor.End(r.client)
 	}
 	if r.unsubscribe != nil {
 		r.unsubscribe()

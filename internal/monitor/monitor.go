@@ -182,12 +182,14 @@ func (m *Monitor) followJobs(ctx context.Context) {
 	}
 }
 
-// EndDetected reports the detected windows that are going on as unfinished, if no other client takes them after one
-// that closes. It is for that client, before.
-func (m *Monitor) EndDetected(c *windows.Client) {
+// End closes a client and ends its windows as unfinished, with the detected ones if no other client takes them. It
+// returns when all have their final reports.
+func (m *Monitor) End(c *windows.Client) {
 	if m.looker != nil && c.HasDetectedAlone() {
 		m.looker.Close()
 	}
+	c.Close()
+	c.EndAll(m.Now())
 }
 
 // lookWait bounds the wait for a look that is going on: each of its questions has a limit, and there may be hundreds.
