@@ -20,8 +20,11 @@ const (
 )
 
 // crowded starts jobs that hold memory of GPUs, and measures an agent that follows them next to one on whose GPUs
-// no process holds memory: two of each build. All have the same GPUs, of the stand-in for the driver.
-func crowded(nvml string, gpus, jobs, rounds int, length time.Duration, binaries ...string) (err error) {
+// no process holds memory: two of each build, with its setting of sampling.detect. All have the same GPUs, of the
+// stand-in for the driver.
+func crowded(nvml string, gpus, jobs, rounds int, length time.Duration, detected []string, binaries ...string) (
+	err error,
+) {
 	if nvml, err = filepath.Abs(nvml); err != nil {
 		return err
 	}
@@ -58,10 +61,10 @@ func crowded(nvml string, gpus, jobs, rounds int, length time.Duration, binaries
 	if err != nil {
 		return err
 	}
-	for _, binary := range copies.paths {
+	for i, binary := range copies.paths {
 		var of pair
 		for k, held := range [][]int{nil, pids} {
-			if of[k], err = startGPUs(binary, nvml, gpus, held); err != nil {
+			if of[k], err = startGPUs(binary, nvml, detected[i], gpus, held); err != nil {
 				return err
 			}
 			all = append(all, of[k])
@@ -76,7 +79,7 @@ func crowded(nvml string, gpus, jobs, rounds int, length time.Duration, binaries
 type pair [2]*agent
 
 // startGPUs starts an agent with GPUs on which processes hold memory, each on one.
-func startGPUs(binary, nvml string, gpus int, pids []int) (*agent, error) {
+func startGPUs(binary, nvml, detected string, gpus int, pids []int) (*agent, error) {
 	dir, err := os.MkdirTemp("", "footprint")
 	if err != nil {
 		return nil, err
@@ -95,7 +98,8 @@ func startGPUs(binary, nvml string, gpus int, pids []int) (*agent, error) {
 		text.WriteString("\n")
 	}
 	config, file := filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "gpus")
-	err = errors.Join(os.WriteFile(config, fmt.Appendf(nil, "sampling: {nvml: %q}\n", nvml), 0o600),
+	settings := fmt.Appendf(nil, "sampling: {nvml: %q, detect: %q}\n", nvml, detected)
+	err = errors.Join(os.WriteFile(config, settings, 0o600),
 		os.WriteFile(file, []byte(text.String()), 0o600))
 	if err != nil {
 		return nil, err

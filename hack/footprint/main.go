@@ -20,6 +20,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/hack/internal/turns"
@@ -48,6 +49,7 @@ func measure() (err error) {
 	nvml := flag.String("nvml", "", "with -soak and -jobs: a library that the agent takes for the NVIDIA driver's")
 	jobs := flag.Int("jobs", 0, "measure an agent whose -gpus so many processes hold, next to one without")
 	gpus := flag.Int("gpus", 16, "with -jobs: GPUs")
+	detected := flag.String("detect", "auto", "with -jobs: sampling.detect; \"auto,off\" measures both next to each other")
 	length := flag.Duration("length", time.Minute, "how long each part is measured")
 	against := flag.String("against", "", "another build of the program, to be measured in the same minutes")
 	processes := flag.Int("processes", 10, "of the job that is watched")
@@ -58,7 +60,15 @@ func measure() (err error) {
 		return evidence(*binary, *rounds, *length)
 	}
 	if *jobs > 0 {
-		return crowded(*nvml, *gpus, *jobs, *rounds, *length, *binary, *against)
+		first, second, both := strings.Cut(*detected, ",")
+		if both && *against == "" {
+			*against = *binary
+		}
+		if !both {
+			second = first
+		}
+		settings := []string{first, second}
+		return crowded(*nvml, *gpus, *jobs, *rounds, *length, settings, *binary, *against)
 	}
 	if *soaking && *collector != "" {
 		return soak(*collector, *length)
