@@ -184,17 +184,45 @@ func (w *walker) expected(th *thread) *thread {
 	if th.pause.call == childCall {
 		return w.child(th)
 	}
-	if waker, known := th.habit(th.pause.call); known {
-		if waker == 0 {
-			return nil
-		}
-		if next := w.threads[waker]; next != nil && next.died == 0 {
+	waker, known := th.habit(th.pause.call)
+	if known && waker == 0 {
+		return nil
+	}
+	sleepsFor := func(k ReasonKind) bool { return th.pause.kind == asleep && w.reasons.get(th.pause.reason).Kind == k }
+	if sleepsFor(ForLock) && (!known || w.until-th.since > joinPatience) {
+		if next := w.joined(th); next != nil {
 			return next
 		}
-	} else if th.pause.kind == asleep && w.reasons.get(th.pause.reason).Kind == ForPipe {
+	}
+	if next := w.threads[waker]; known && next != nil && next.died == 0 {
+		return next
+	}
+	if !known && sleepsFor(ForPipe) {
 		return w.child(th) // a first result, from a worker: what it does may take longer than patience
 	}
 	return nil
+}
+
+// Bounds of what a thread may wait for that joins another one.
+const (
+	joinPatience = time.Second // a lock that takes longer is hardly what the last one was
+	joinRecent   = time.Second // of activity
+)
+
+// joined returns the busiest thread that a thread created in its own process. Waiting for it to end looks like waiting
+// for a lock, for all of its life: a JVM's first thread waits for main, and many programs start one thread to work.
+func (w *walker) joined(th *thread) (found *thread) {
+	var longest time.Duration
+	for _, c := range th.job.threads {
+		if c.creator != th.tid || c.pid != th.pid || c == th || c.died != 0 {
+			continue
+		}
+		of := c.active(max(th.since, w.until-joinRecent), w.until)
+		if of > longest || of == longest && of > 0 && c.tid < found.tid {
+			found, longest = c, of
+		}
+	}
+	return found
 }
 
 // child returns the first thread of the youngest living child process.
