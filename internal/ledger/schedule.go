@@ -16,6 +16,7 @@ type schedule struct {
 	target   int             // the same, or the one before while the timeline knows nothing of it
 	leader   int             // target, or the thread that created it once it has ended
 
+	drives bool // a GPU
 	begun  bool
 	done   time.Duration // end of the newest block that cannot change any more
 	sums   sums          // since begun, at done
@@ -197,6 +198,7 @@ func saved(length, clock time.Duration, ahead *time.Duration) time.Duration {
 
 // until returns the sums at a moment. It moves done forward.
 func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
+	s.drives = gpu != ""
 	settled := min(s.timeline.Settled(s.leader, patience), s.timeline.Until())
 	if gpu == "" {
 		if end := min(settled, p.At); end > s.done {
@@ -264,7 +266,7 @@ func (s *schedule) foresee(steps []history.Step) bool {
 		if n := blockOf(steps); s.names != nil { // the clocks need something now
 			learned := s.waits
 			s.block(steps[0].Start, steps[n-1].End, steps[:n], false)
-			s.timeline.Lead(s.leader, s.waits.spinning.share(), s.waits.sleeping.share())
+			s.timeline.Lead(s.leader, s.drives, s.waits.spinning.share(), s.waits.sleeping.share())
 			s.waits = learned
 		}
 		return false
@@ -295,7 +297,7 @@ func (s *schedule) resolve(b *block, from, to time.Duration) {
 		return // a copy that looks ahead leaves no trace: a replay does not look ahead
 	}
 	s.names.learn(b, s.leader, from, to)
-	s.timeline.Lead(s.leader, s.waits.spinning.share(), s.waits.sleeping.share())
+	s.timeline.Lead(s.leader, s.drives, s.waits.spinning.share(), s.waits.sleeping.share())
 }
 
 // beyond returns the sums at a moment after done. steps are of the GPU since; nil without one.

@@ -42,6 +42,7 @@ type jobTimes struct {
 type lead struct {
 	spinning float64 // share of its running time in which the GPU worked
 	sleeping float64 // share of its other sleeps in which the GPU worked
+	gpu      bool    // there is one
 }
 
 // worked counts work that takes time without storage, too. A thread of a pool that neither reads nor leads may spin
@@ -105,8 +106,12 @@ func (th *thread) lengths(s *segment) (of [scenarios]time.Duration) {
 
 // add moves the clocks over a segment.
 func (c *clocks) add(t *Timeline, th *thread, s *segment) {
-	if s.kind == asleep && s.waker != 0 {
-		if w := t.threads[int(s.waker)]; w != nil {
+	if s.kind == asleep {
+		w := t.threads[int(s.waker)]
+		if w == nil && s.attends {
+			w = t.attended(th, s.from, s.to)
+		}
+		if w != nil {
 			c.meet(t, w, s)
 			return
 		}

@@ -17,6 +17,12 @@ const maxLook = time.Millisecond
 // whole returns the sleep as which a segment counts in the clocks: with the naps before it, if it is what ended them.
 // It moves the clocks back to the first nap then.
 func (th *thread) whole(s *segment) *segment {
+	if th.looks.first && s.attends {
+		th.clocks = th.looks.clocks
+		all := *s
+		all.from = th.looks.began
+		return &all
+	}
 	switch {
 	case s.nap && !th.naps.taking:
 		th.naps = naps{true, s.from, th.clocks}

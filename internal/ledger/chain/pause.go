@@ -21,6 +21,11 @@ func (t *Timeline) pauseOf(e *sample.ThreadEvent) pause {
 	return p
 }
 
+// mayTimeOut reports whether a call waits for a limited time, or may.
+func (p *pause) mayTimeOut() bool {
+	return p.call == pollCall || p.call == sleepCall || p.call == lockCall
+}
+
 // onFile reports whether a call waits for the data of a file: on a network or FUSE file system a thread sleeps in a
 // state in which signals wake it.
 func (p *pause) onFile(file sample.FileKind) bool {

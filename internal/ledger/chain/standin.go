@@ -9,7 +9,7 @@ import (
 // Bounds of what stands in for an unknown cause.
 const (
 	standInSlice = 50 * time.Millisecond // of one thread
-	maxStandIns  = 64                    // slices of one walk
+	maxStandIns  = 128                   // slices of one walk
 	pollingNaps  = 3                     // sleeps of a thread that polls, in a sleep that it ends
 	pollingShare = 0.5                   // of that sleep
 )
@@ -33,13 +33,18 @@ func (w *walker) lock(waker *thread, from, to time.Duration, p Piece) {
 
 // busiest returns the thread of the job that was active for longest, of those that are not waited for already. It is
 // nil if none was, and after maxStandIns.
-func (w *walker) busiest(from, to time.Duration) (found *thread) {
+func (w *walker) busiest(from, to time.Duration) *thread {
 	if w.standIns++; w.standIns > maxStandIns {
 		return nil
 	}
+	return w.path[0].job.busiest(from, to, w.mayFollow)
+}
+
+// busiest returns the thread that was active for longest, of those that fit. It is nil if none was.
+func (j *jobTimes) busiest(from, to time.Duration, fits func(*thread) bool) (found *thread) {
 	var longest time.Duration
-	for _, th := range w.path[0].job.threads {
-		if !w.mayFollow(th) {
+	for _, th := range j.threads {
+		if !fits(th) {
 			continue
 		}
 		if of := th.active(from, to); of > longest || of == longest && of > 0 && th.tid < found.tid {

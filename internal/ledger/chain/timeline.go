@@ -61,6 +61,7 @@ type thread struct {
 	unproved time.Duration // its work since it last woke another thread or slept, which may be spinning
 	fetching float64       // share of its last running time that was work of the kernel to fetch data, a moving mean
 	naps     naps
+	looks    looks
 	clocks   clocks
 	cold     coldness
 	summing  bool // its events are sums
@@ -104,6 +105,8 @@ type segment struct {
 	receives    bool // asleep until a peer sent something over TCP
 	spins       bool // running until it yielded its CPU: it looks for work again and again
 	nap         bool // asleep until a timeout of poll
+	timed       bool // asleep until a timeout
+	attends     bool // asleep between two looks at what the threads do that this one began
 	reason      reasonID
 	slow        float32 // share of running that a pause before it took, which would not be there without storage
 	slowNetwork float32 // the same, without waiting for peers, too
@@ -268,9 +271,10 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 		t.threads[e.Waker] == nil {
 		s.reason = t.wokenBy(s.reason, e)
 	}
-	s.nap = s.kind == asleep && s.waker == 0 && p.call == pollCall && e.WakerKind == sample.Interrupt &&
+	s.timed = s.kind == asleep && s.waker == 0 && p.mayTimeOut() && e.WakerKind == sample.Interrupt &&
 		t.reasons.get(p.reason).Kind != ForGPU
-	if _, known := th.habit(p.call); s.waker != 0 || p.kind == asleep && (!s.nap || !known) {
+	s.nap = s.timed && p.call == pollCall
+	if s.waker != 0 || p.kind == asleep && !s.nap {
 		th.usual[int(p.call)%len(th.usual)] = habit{p.call, s.waker, true}
 	}
 	th.close(t, woken, s)
@@ -320,6 +324,7 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	s.receives = s.kind == asleep && s.waker == 0 && t.reasons.get(s.reason).From != ""
 	th.warm(&s)
 	was := th.clocks.at
+	th.look(&s)
 	th.clocks.add(t, th, th.whole(&s))
 	th.cool(&s, th.clocks.at[memory]-was[memory], th.clocks.at[network]-was[network])
 	if s.kind == running && !s.spins {
@@ -341,7 +346,7 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 func (s *segment) joins(next *segment) bool {
 	return s.kind == next.kind && s.waker == next.waker && s.reason == next.reason && s.waker == 0 &&
 		s.fetch == next.fetch && s.slow == next.slow && s.slowNetwork == next.slowNetwork && s.serves == next.serves &&
-		s.nap == next.nap
+		s.nap == next.nap && s.timed == next.timed && s.attends == next.attends
 }
 
 // minKept is how much is kept when there is no room.

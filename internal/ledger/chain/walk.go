@@ -158,6 +158,10 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 			w.walk(waker, from, to)
 			return
 		}
+		if s.attends {
+			w.attend(th, from, to, p)
+			return
+		}
 	case unknown:
 		p.Kind = Unknown
 	}
@@ -172,6 +176,7 @@ func (w *walker) open(th *thread, from, to time.Duration) {
 	case th.died != 0 && from >= th.died:
 		s = segment{kind: asleep, reason: w.reason(Reason{Kind: ForChild, Name: "child process"})}
 	case s.kind == asleep:
+		s.attends = th.attends()
 		if next := w.expected(th); next != nil {
 			s.waker = int32(next.tid)
 		}
@@ -197,32 +202,33 @@ func (w *walker) expected(th *thread) *thread {
 	if next := w.threads[waker]; known && next != nil && next.died == 0 {
 		return next
 	}
-	if !known && sleepsFor(ForPipe) {
-		return w.child(th) // a first result, from a worker: what it does may take longer than patience
+	switch { // a first result, from a worker: what it does may take longer than patience
+	case known:
+		return nil
+	case sleepsFor(ForPipe):
+		return w.child(th)
+	case sleepsFor(ForEvent) && th.pause.call == pollCall:
+		return w.attended(th)
 	}
 	return nil
 }
 
-// Bounds of what a thread may wait for that joins another one.
 const (
 	joinPatience = time.Second // a lock that takes longer is hardly what the last one was
-	joinRecent   = time.Second // of activity
+	recently     = time.Second // in which a thread was active
 )
 
 // joined returns the busiest thread that a thread created in its own process. Waiting for it to end looks like waiting
 // for a lock, for all of its life: a JVM's first thread waits for main, and many programs start one thread to work.
-func (w *walker) joined(th *thread) (found *thread) {
-	var longest time.Duration
-	for _, c := range th.job.threads {
-		if c.creator != th.tid || c.pid != th.pid || c == th || c.died != 0 {
-			continue
-		}
-		of := c.active(max(th.since, w.until-joinRecent), w.until)
-		if of > longest || of == longest && of > 0 && c.tid < found.tid {
-			found, longest = c, of
-		}
-	}
-	return found
+func (w *walker) joined(th *thread) *thread {
+	return th.job.busiest(max(th.since, w.until-recently), w.until, func(c *thread) bool {
+		return c.pid == th.pid && c.creator == th.tid && c.died == 0
+	})
+}
+
+// attended returns the busiest of the threads that a thread attends. It is nil if none was active recently.
+func (w *walker) attended(th *thread) *thread {
+	return w.Timeline.attended(th, max(th.since, w.until-recently), w.until)
 }
 
 // child returns the first thread of the youngest living child process.
@@ -243,9 +249,13 @@ func (w *walker) child(th *thread) (found *thread) {
 }
 
 // Settled returns the moment up to which the pieces of a thread cannot change any more. A sleep is settled when it is
-// over, or after patience.
+// over, or after patience. The first sleeps for nothing but a time may turn out to be between looks at other threads:
+// they are settled when that is known, or after twice as long.
 func (t *Timeline) Settled(tid int, patience time.Duration) time.Duration {
 	th := t.threads[tid]
+	if th != nil && th.looks.n > 0 && !th.looks.enough {
+		return max(th.looks.began, t.until-2*patience)
+	}
 	if th == nil || th.state != stateOff || th.pause.kind != asleep {
 		return t.until
 	}
@@ -284,7 +294,8 @@ func (t *Timeline) expectedClocks(th *thread) clocks {
 	if th.state != stateOff || th.pause.kind != asleep {
 		return c
 	}
-	s := segment{from: th.since, to: t.until, kind: asleep, receives: t.reasons.get(th.pause.reason).From != ""}
+	s := segment{from: th.since, to: t.until, kind: asleep, receives: t.reasons.get(th.pause.reason).From != "",
+		attends: th.attends()}
 	w := walker{Timeline: t, path: []*thread{th}}
 	if next := w.expected(th); next != nil && next != th {
 		s.waker = int32(next.tid)
@@ -293,8 +304,9 @@ func (t *Timeline) expectedClocks(th *thread) clocks {
 	return c
 }
 
-// Lead records that a thread drives a GPU, and in which share of its running time and of its sleeping the GPU worked.
-func (t *Timeline) Lead(tid int, spinning, sleeping float64) {
+// Lead records that a thread leads, whether it drives a GPU, and in which share of its running time and of its sleeping
+// the GPU worked.
+func (t *Timeline) Lead(tid int, gpu bool, spinning, sleeping float64) {
 	th := t.threads[tid]
 	if th == nil {
 		return
@@ -302,5 +314,5 @@ func (t *Timeline) Lead(tid int, spinning, sleeping float64) {
 	if th.job.leading == nil {
 		th.job.leading = map[int]*lead{}
 	}
-	th.job.leading[tid] = &lead{spinning, sleeping}
+	th.job.leading[tid] = &lead{spinning, sleeping, gpu}
 }

@@ -1,0 +1,99 @@
+package chain
+
+import "time"
+
+// A program that has started others, as a launcher of ranks does, looks again and again whether they have ended, and
+// sleeps in between. So does a thread that has started others to work. It waits for what they do.
+
+const (
+	minLooks  = 3    // sleeps in a row, for nothing but a time
+	minPolls  = 2    // sleeps in a row, if one of them might have ended earlier
+	lookShare = 0.05 // of the sleep before, which a look may take. It may take maxLook in any case
+)
+
+// looks are the sleeps of a thread until timeouts, since it last did something else.
+type looks struct {
+	n      int
+	enough bool          // they are enough to know
+	first  bool          // the newest is the first with which they are
+	began  time.Duration // of the first sleep
+	slept  time.Duration // the newest sleep's length
+	clocks clocks        // before the first sleep
+}
+
+// look notes a segment that is about to be added. A thread that drives a GPU may sleep while that one works.
+func (th *thread) look(s *segment) {
+	length := s.to - s.from
+	switch {
+	case s.kind == asleep && s.timed && !th.drives():
+		l := &th.looks
+		if l.n == 0 {
+			*l = looks{began: s.from, clocks: th.clocks}
+		}
+		l.n, l.slept = l.n+1, length
+		l.first = !l.enough && (l.n >= minLooks || l.n >= minPolls && th.pause.call != sleepCall)
+		l.enough = l.enough || l.first
+		s.attends = l.enough
+		if l.first {
+			for i := len(th.segments) - 1; i >= 0 && th.segments[i].from >= l.began; i-- {
+				th.segments[i].attends = th.segments[i].timed
+			}
+		}
+	case s.kind == ready, s.kind == running && length <= th.looks.longest():
+	case th.looks.n > 0:
+		th.looks = looks{}
+	}
+}
+
+// longest is how long a look may take after the newest sleep.
+func (l *looks) longest() time.Duration {
+	return max(maxLook, time.Duration(lookShare*float64(l.slept)))
+}
+
+// attends reports whether the open state is such a sleep.
+func (th *thread) attends() bool {
+	return th.state == stateOff && th.pause.kind == asleep && th.looks.enough && th.pause.mayTimeOut() && !th.drives()
+}
+
+// drives reports whether a thread drives a GPU.
+func (th *thread) drives() bool {
+	l := th.job.leading[th.tid]
+	return l != nil && l.gpu
+}
+
+// attended returns the busiest of the threads that a thread's process has begun: those of other processes, and those
+// that the thread itself has created. It is nil if none was active.
+func (t *Timeline) attended(th *thread, from, to time.Duration) *thread {
+	return th.job.busiest(from, to, func(c *thread) bool { return t.begunBy(c, th) })
+}
+
+// begunBy reports whether a thread created another one, or its process began that one's process or an ancestor of it.
+func (t *Timeline) begunBy(c, th *thread) bool {
+	if c.pid == th.pid {
+		return c.creator == th.tid
+	}
+	for range maxDepth {
+		creator := t.threads[c.creator]
+		if creator == nil { // it ran before the job was followed
+			return th.creator == 0 && th.tid == th.pid && th.pid < c.pid
+		}
+		if creator.pid == th.pid {
+			return true
+		}
+		c = creator
+	}
+	return false
+}
+
+// attend adds the part of a sleep of a thread that attends others: what the busiest one does, in each slice.
+func (w *walker) attend(th *thread, from, to time.Duration, p Piece) {
+	for ; from < to; from = p.To {
+		p.From, p.To = from, min(to, from+standInSlice)
+		next := w.Timeline.attended(th, p.From, p.To)
+		if w.standIns++; next == nil || w.standIns > maxStandIns || !w.mayFollow(next) {
+			w.add(p)
+			continue
+		}
+		w.walk(next, p.From, p.To)
+	}
+}

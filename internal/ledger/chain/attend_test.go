@@ -1,0 +1,87 @@
+package chain
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// launcher is a program that begins another one and then looks again and again, in between asleep in a call for pause.
+// The other one waits for the disk in four fifths of its time. All are in ms.
+func launcher(until, pause, look float64, sleep sample.ThreadEvent, creator int) *script {
+	s := &script{}
+	s.began(0, 5, 0)
+	s.began(0, 10, 5)
+	s.on(0, 10)
+	s.began(0, 20, creator)
+	s.on(0, 20)
+	for at := look; at < until; at += pause + look {
+		s.out(at, 10, sleep)
+		if at+pause < until {
+			s.in(at+pause, at+pause, 10, 0)
+		}
+	}
+	for at := 0.0; at < until; at += 10 {
+		s.out(at, 20, disk)
+		s.in(at+8, at+8, 20, 0)
+	}
+	return s
+}
+
+var poll = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysPoll}
+
+// A program that does nothing but look whether others have ended waits for what they do.
+func TestAttending(t *testing.T) {
+	for what, of := range map[string]struct {
+		pause, look float64
+		sleep       sample.ThreadEvent
+		creator     int
+		attends     bool
+	}{
+		"a launcher that sleeps":               {100, 0.5, nap, 10, true},
+		"a launcher that polls":                {900, 0.5, poll, 10, true},
+		"looks that take longer, and are rare": {1000, 20, nap, 10, true},
+		"work between the sleeps":              {100, 20, nap, 10, false},
+		"a program that another one has begun": {100, 0.5, nap, 5, false},
+	} {
+		const until = 6005
+		tl := launcher(until, of.pause, of.look, of.sleep, of.creator).timeline(until)
+		_, _, storage, other, _ := shares(tl.Walk(10, 0, ms(until), nil))
+		if of.attends && (storage < 0.7*until || other > 0.1*until) || !of.attends && storage > 0 {
+			t.Errorf("%s: got %v ms of storage and %v of other, want four fifths of %d of storage: %v",
+				what, storage, other, until, of.attends)
+		}
+		before := launcher(3005, of.pause, of.look, of.sleep, of.creator).timeline(3005).TimesAt(10)
+		memory := (tl.TimesAt(10).Memory - before.Memory).Seconds()
+		if of.attends && memory > 0.8 || !of.attends && memory < 2.9 {
+			t.Errorf("%s: without storage it takes %v of 3 s, want a fifth: %v", what, memory, of.attends)
+		}
+	}
+}
+
+// A thread that sleeps while its GPU works does not wait for what its workers do then.
+func TestDrivingIsNoAttending(t *testing.T) {
+	const until = 1000
+	s := launcher(until, 100, 0.5, nap, 10)
+	tl := NewTimeline()
+	tl.Learn(&sample.Schedule{Until: ms(0), Events: s.events[:2], Arch: "amd64"})
+	tl.Lead(10, true, 0, 1)
+	all := s.timeline(until)
+	tl.Learn(&sample.Schedule{Until: ms(until), Events: s.events[2:], Arch: "amd64"})
+	_, _, without, _, _ := shares(all.Walk(10, 0, ms(until), nil))
+	if _, _, with, _, _ := shares(tl.Walk(10, 0, ms(until), nil)); without < 0.7*until || with > 0 {
+		t.Errorf("got %v ms of storage with a GPU and %v without, want none and four fifths of %d", with, without, until)
+	}
+}
+
+// The first sleeps are not settled until it is known whether the thread attends others.
+func TestSettledSleeps(t *testing.T) {
+	const pause = 1000
+	for until, want := range map[float64]float64{1500: 0.5, 2500: 0.5, 3500: 1501.5} {
+		tl := launcher(until, pause, 0.5, nap, 10).timeline(until)
+		if got := tl.Settled(10, 2*time.Second); got != ms(want) && !(until > 3000 && got >= ms(want)) {
+			t.Errorf("after %v ms: got %v, want %v ms", until, got, want)
+		}
+	}
+}
