@@ -6,9 +6,10 @@ import "time"
 // sleeps in between. So does a thread that has started others to work. It waits for what they do.
 
 const (
-	minLooks  = 3    // sleeps in a row, for nothing but a time
-	minPolls  = 2    // sleeps in a row, if one of them might have ended earlier
-	lookShare = 0.05 // of the sleep before, which a look may take. It may take maxLook in any case
+	longSleep = time.Second // one for nothing but a time is enough: no step of a program takes as long
+	minLooks  = 3           // sleeps in a row, for nothing but a time
+	minPolls  = 2           // sleeps in a row, if one of them might have ended earlier
+	lookShare = 0.05        // of the sleep before, which a look may take. It may take maxLook in any case
 )
 
 // looks are the sleeps of a thread until timeouts, since it last did something else.
@@ -31,7 +32,8 @@ func (th *thread) look(s *segment) {
 			*l = looks{began: s.from, clocks: th.clocks}
 		}
 		l.n, l.slept = l.n+1, length
-		l.first = !l.enough && (l.n >= minLooks || l.n >= minPolls && th.pause.call != sleepCall)
+		enough := l.n >= minLooks || l.n >= minPolls && th.pause.call != sleepCall
+		l.first = !l.enough && (enough || length >= longSleep && th.pause.call == sleepCall)
 		l.enough = l.enough || l.first
 		s.attends = l.enough
 		if l.first {
@@ -50,9 +52,11 @@ func (l *looks) longest() time.Duration {
 	return max(maxLook, time.Duration(lookShare*float64(l.slept)))
 }
 
-// attends reports whether the open state is such a sleep.
-func (th *thread) attends() bool {
-	return th.state == stateOff && th.pause.kind == asleep && th.looks.enough && th.pause.mayTimeOut() && !th.drives()
+// attends reports whether the open state of a thread is such a sleep.
+func (t *Timeline) attends(th *thread) bool {
+	long := th.pause.call == sleepCall && t.until-th.since >= longSleep
+	return th.state == stateOff && th.pause.kind == asleep && th.pause.mayTimeOut() && (th.looks.enough || long) &&
+		!th.drives()
 }
 
 // drives reports whether a thread drives a GPU.

@@ -41,6 +41,7 @@ func TestAttending(t *testing.T) {
 	}{
 		"a launcher that sleeps":               {100, 0.5, nap, 10, true},
 		"a launcher that polls":                {900, 0.5, poll, 10, true},
+		"a launcher that rarely looks":         {5000, 0.5, nap, 10, true},
 		"looks that take longer, and are rare": {1000, 20, nap, 10, true},
 		"work between the sleeps":              {100, 20, nap, 10, false},
 		"a program that another one has begun": {100, 0.5, nap, 5, false},
@@ -77,7 +78,7 @@ func TestDrivingIsNoAttending(t *testing.T) {
 
 // The first sleeps are not settled until it is known whether the thread attends others.
 func TestSettledSleeps(t *testing.T) {
-	const pause = 1000
+	const pause = 900 // ms
 	for until, want := range map[float64]float64{1500: 0.5, 2500: 0.5, 3500: 1501.5} {
 		tl := launcher(until, pause, 0.5, nap, 10).timeline(until)
 		if got := tl.Settled(10, 2*time.Second); got != ms(want) && !(until > 3000 && got >= ms(want)) {

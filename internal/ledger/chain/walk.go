@@ -176,7 +176,7 @@ func (w *walker) open(th *thread, from, to time.Duration) {
 	case th.died != 0 && from >= th.died:
 		s = segment{kind: asleep, reason: w.reason(Reason{Kind: ForChild, Name: "child process"})}
 	case s.kind == asleep:
-		s.attends = th.attends()
+		s.attends = w.attends(th)
 		if next := w.expected(th); next != nil {
 			s.waker = int32(next.tid)
 		}
@@ -295,7 +295,7 @@ func (t *Timeline) expectedClocks(th *thread) clocks {
 		return c
 	}
 	s := segment{from: th.since, to: t.until, kind: asleep, receives: t.reasons.get(th.pause.reason).From != "",
-		attends: th.attends()}
+		attends: t.attends(th)}
 	w := walker{Timeline: t, path: []*thread{th}}
 	if next := w.expected(th); next != nil && next != th {
 		s.waker = int32(next.tid)
