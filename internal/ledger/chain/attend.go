@@ -1,6 +1,9 @@
 package chain
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A program that has started others, as a launcher of ranks does, looks again and again whether they have ended, and
 // sleeps in between. So does a thread that has started others to work. It waits for what they do.
@@ -9,7 +12,11 @@ const (
 	longSleep = time.Second // one for nothing but a time is enough: no step of a program takes as long
 	minLooks  = 3           // sleeps in a row, for nothing but a time
 	minPolls  = 2           // sleeps in a row, if one of them might have ended earlier
-	lookShare = 0.05        // of the sleep before, which a look may take. It may take maxLook in any case
+
+	// Of a process that does nothing but sleep.
+	fewWork     = 100 * time.Millisecond
+	fewSegments = 64
+	lookShare   = 0.05 // of the sleep before, which a look may take. It may take maxLook in any case
 )
 
 // looks are the sleeps of a thread until timeouts, since it last did something else.
@@ -23,7 +30,7 @@ type looks struct {
 }
 
 // look notes a segment that is about to be added. A thread that drives a GPU may sleep while that one works.
-func (th *thread) look(s *segment) {
+func (th *thread) look(t *Timeline, s *segment) {
 	length := s.to - s.from
 	switch {
 	case s.kind == asleep && s.timed && !th.drives():
@@ -33,7 +40,10 @@ func (th *thread) look(s *segment) {
 		}
 		l.n, l.slept = l.n+1, length
 		enough := l.n >= minLooks || l.n >= minPolls && th.pause.call != sleepCall
-		l.first = !l.enough && (enough || length >= longSleep && th.pause.call == sleepCall)
+		if th.pause.call == sleepCall {
+			enough = enough || length >= longSleep || t.standsFor(th, s.from) != nil
+		}
+		l.first = enough && !l.enough
 		l.enough = l.enough || l.first
 		s.attends = l.enough
 		if l.first {
@@ -54,9 +64,13 @@ func (l *looks) longest() time.Duration {
 
 // attends reports whether the open state of a thread is such a sleep.
 func (t *Timeline) attends(th *thread) bool {
-	long := th.pause.call == sleepCall && t.until-th.since >= longSleep
-	return th.state == stateOff && th.pause.kind == asleep && th.pause.mayTimeOut() && (th.looks.enough || long) &&
-		!th.drives()
+	if th.state != stateOff || th.pause.kind != asleep || !th.pause.mayTimeOut() || th.drives() {
+		return false
+	}
+	if th.looks.enough || th.pause.call != sleepCall {
+		return th.looks.enough
+	}
+	return t.until-th.since >= longSleep || t.standsFor(th, th.since) != nil
 }
 
 // drives reports whether a thread drives a GPU.
@@ -66,9 +80,36 @@ func (th *thread) drives() bool {
 }
 
 // attended returns the busiest of the threads that a thread's process has begun: those of other processes, and those
-// that the thread itself has created. It is nil if none was active.
+// that the thread itself has created. A process that does nothing but sleep, as sleep(1) in the loop of a shell,
+// attends what its parent does. It is nil if none was active.
 func (t *Timeline) attended(th *thread, from, to time.Duration) *thread {
-	return th.job.busiest(from, to, func(c *thread) bool { return t.begunBy(c, th) })
+	next := th.job.busiest(from, to, func(c *thread) bool { return t.begunBy(c, th) })
+	if next != nil {
+		return next
+	}
+	if parent := t.standsFor(th, to); parent != nil {
+		return th.job.busiest(from, to, func(c *thread) bool { return c.pid != th.pid && t.begunBy(c, parent) })
+	}
+	return nil
+}
+
+// standsFor returns the thread that began a process, if the process has done nothing since but begin its only sleep,
+// until a moment in it, and has begun no other.
+func (t *Timeline) standsFor(th *thread, to time.Duration) (parent *thread) {
+	if th.tid != th.pid || len(th.segments) > fewSegments || len(th.segments) > 0 && th.segments[0].from > th.born {
+		return nil
+	}
+	sleeps := 0
+	th.each(th.born, to, func(s segment) {
+		if s.kind == asleep {
+			sleeps++
+		}
+	})
+	begins := func(c *thread) bool { return c.creator == th.tid }
+	if sleeps > 1 || th.active(th.born, to) > fewWork || slices.ContainsFunc(th.job.threads, begins) {
+		return nil
+	}
+	return t.threads[th.creator]
 }
 
 // begunBy reports whether a thread created another one, or its process began that one's process or an ancestor of it.

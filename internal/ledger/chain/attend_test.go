@@ -61,6 +61,23 @@ func TestAttending(t *testing.T) {
 	}
 }
 
+// A shell that starts sleep(1) again and again waits for the program in its background.
+func TestAttendingByProcesses(t *testing.T) {
+	const until = 3000
+	s := launcher(until, until, 1, child, 10)
+	for at, pid := 1.0, 100; at < until; at, pid = at+300, pid+1 {
+		s.began(at, pid, 10)
+		s.on(at+1, pid)
+		s.out(at+3, pid, nap)
+		s.in(at+298, at+298, pid, 0)
+		s.out(at+299, pid, died)
+	}
+	_, _, storage, other, _ := shares(s.timeline(until).Walk(10, ms(1), ms(until), nil))
+	if storage < 0.7*until || other > 0.1*until {
+		t.Errorf("got %v ms of storage and %v of other, want four fifths of %d and none", storage, other, until)
+	}
+}
+
 // A thread that sleeps while its GPU works does not wait for what its workers do then.
 func TestDrivingIsNoAttending(t *testing.T) {
 	const until = 1000

@@ -324,7 +324,7 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	s.receives = s.kind == asleep && s.waker == 0 && t.reasons.get(s.reason).From != ""
 	th.warm(&s)
 	was := th.clocks.at
-	th.look(&s)
+	th.look(t, &s)
 	th.clocks.add(t, th, th.whole(&s))
 	th.cool(&s, th.clocks.at[memory]-was[memory], th.clocks.at[network]-was[network])
 	if s.kind == running && !s.spins {
