@@ -47,6 +47,7 @@ var programs = map[string]func(facts){
 	"poll":   pollProgram,
 	"busy":   busyProgram,
 	"storm":  stormProgram,
+	"away":   awayProgram,
 }
 
 // needs skips a test where the scheduler cannot be followed.

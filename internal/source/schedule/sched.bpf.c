@@ -214,6 +214,11 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+struct bpf_iter__bpf_map_elem {
+	void *key;
+	void *value;
+};
+
 struct bio {
 	u32 bi_opf;
 };
@@ -1487,15 +1492,22 @@ int on_state(u64 *ctx)
 }
 
 // Tells what the open connections of other network namespaces have moved: user space cannot ask for these. A socket that
-// is closed at this moment is told by on_state, and its memory may be another one's already.
-static long tell_one(void *map, const u64 *key, const struct opened *of, void *unused)
+// is closed at this moment is told by on_state, and its memory may be another one's already. It runs for each entry of
+// connections, and then once without one.
+SEC("iter/bpf_map_elem")
+int tell_open(struct bpf_iter__bpf_map_elem *ctx)
 {
-	struct opened now_of = *of;
+	const struct opened *of = ctx->value;
+	const u64 *key = ctx->key;
+	struct opened now_of;
 	struct sock *sk;
 	struct job *job;
 	u32 slot;
 	u64 now;
 
+	if (!key || !of)
+		return 0;
+	now_of = *of;
 	if (!now_of.told || !now_of.space || now_of.space == own_space)
 		return 0;
 	slot = now_of.slot;
@@ -1508,15 +1520,6 @@ static long tell_one(void *map, const u64 *key, const struct opened *of, void *u
 	now = bpf_ktime_get_ns();
 	count_event(job, now / BUDGET_WINDOW, job_budget);
 	tell_connection(&now_of, sk, now_of.cookie, TCP_ESTABLISHED, now);
-	return 0;
-}
-
-// It runs for each thread, and then once without one.
-SEC("iter/task")
-int tell_open(struct bpf_iter__task *ctx)
-{
-	if (!ctx->task)
-		bpf_for_each_map_elem(&connections, tell_one, 0, 0);
 	return 0;
 }
 

@@ -63,8 +63,9 @@ func (t *Tracer) attach(o options) (err error) {
 	if t.flush, err = link.AttachIter(link.IterOptions{Program: t.programs.Flush}); err != nil {
 		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
-	if t.report, err = link.AttachIter(link.IterOptions{Program: t.programs.TellOpen}); err != nil {
-		return fmt.Errorf("attach the iterator over threads: %w", err)
+	open := link.IterOptions{Program: t.programs.TellOpen, Map: t.programs.Connections}
+	if t.report, err = link.AttachIter(open); err != nil {
+		return fmt.Errorf("attach the iterator over connections: %w", err)
 	}
 	for _, p := range t.programs.traced() {
 		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
@@ -126,7 +127,7 @@ func (t *Tracer) join(m member, pids []int) error {
 	return nil
 }
 
-// iterate runs a program for each thread of the machine.
+// iterate runs a program for each thread of the machine, or each open connection.
 func iterate(over *link.Iter) error {
 	all, err := over.Open()
 	if err != nil {
@@ -143,7 +144,7 @@ func (t *Tracer) Report() error { return t.iterate(t.report) }
 // Flush has the kernel report the sums of threads that pause.
 func (t *Tracer) Flush() error { return t.iterate(t.flush) }
 
-// iterate runs a program for each thread of the machine, unless the Tracer is closed.
+// iterate runs the program of an iterator, unless the Tracer is closed.
 func (t *Tracer) iterate(over *link.Iter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
