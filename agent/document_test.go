@@ -102,6 +102,8 @@ type reportWindow struct {
 		NoNetwork    float64 `json:"no_network"`
 		NetworkLow   float64 `json:"no_network_low"`
 		NetworkHigh  float64 `json:"no_network_high"`
+		RequestsLow  float64 `json:"eight_times_the_requests_low"`
+		RequestsHigh float64 `json:"eight_times_the_requests_high"`
 	} `json:"what_if"`
 	Load *struct {
 		Path      string         `json:"path"`

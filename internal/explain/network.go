@@ -142,14 +142,16 @@ func (x *situation) askForMore() string {
 	p := x.sender()
 	return fmt.Sprintf("Ask for more at a time, or for several things at once: %s brought %s each, "+
 		"and a round trip takes %s; "+
-		"without waiting, %s.",
-		count(p.Messages, "request"), Size(p.Received/max(1, p.Messages)), Duration(p.RTT.Seconds()), x.gain)
+		"without waiting, %s%s.",
+		count(p.Messages, "request"), Size(p.Received/max(1, p.Messages)), Duration(p.RTT.Seconds()), x.gain,
+		x.moreRequests())
 }
 
 func (x *situation) moreConnections() string {
 	p := x.sender()
 	return fmt.Sprintf("Use more connections, with ranges of the same object: one carries at most %s at a time, "+
-		"once in a round trip of %s; without waiting, %s.", Size(p.Window), Duration(p.RTT.Seconds()), x.gain)
+		"once in a round trip of %s; without waiting, %s%s.", Size(p.Window), Duration(p.RTT.Seconds()), x.gain,
+		x.moreRequests())
 }
 
 func (x *situation) fetchAhead() string {
@@ -159,5 +161,14 @@ func (x *situation) fetchAhead() string {
 		text += " (the server answers late: each wait took " + Duration(p.Each.Seconds()) + ", a round trip " +
 			Duration(p.RTT.Seconds()) + ")"
 	}
-	return text + ": " + x.gain + "."
+	return text + ": " + x.gain + x.moreRequests() + "."
+}
+
+// moreRequests is what several requests at once gain where the peer stays as slow as it is; "" if that is not known.
+func (x *situation) moreRequests() string {
+	w := x.WhatIf
+	if w == nil || w.RequestsLow <= 0 || w.RequestsHigh >= maxFaster {
+		return ""
+	}
+	return ", " + times(w.RequestsLow) + " to " + times(w.RequestsHigh) + " with eight times as many requests at once"
 }

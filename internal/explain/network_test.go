@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,14 @@ func TestNetworkFinding(t *testing.T) {
 	}
 	if got := Remedy(r); !strings.Contains(got, "about 2.4x faster (2.1 to 2.6)") {
 		t.Errorf("got the remedy %s, want what there is to gain", got)
+	}
+	r.WhatIf = &window.WhatIf{NoNetwork: 2.4, RequestsLow: 2, RequestsHigh: 3.5}
+	want = "about 2.4x faster (2.1 to 2.6), 2.0x to 3.5x with eight times as many requests at once."
+	if got := Remedy(r); !strings.HasSuffix(got, want) {
+		t.Errorf("got the remedy %s, want that it ends: %s", got, want)
+	}
+	if got := Answers(r); !slices.Contains(got, Answer{"eight times the requests at once", "2.0x to 3.5x"}) {
+		t.Errorf("got the answers %v, want more requests among them", got)
 	}
 	r.Peers[0].Process = "PID 4711 minio"
 	if got := Finding(r) + Remedy(r); strings.Count(got, "PID 4711 minio") != 2 {

@@ -138,6 +138,8 @@ type whatIf struct {
 	NoNetwork     float64 `json:"no_network,omitempty"`
 	NoNetworkLow  float64 `json:"no_network_low,omitempty"`
 	NoNetworkHigh float64 `json:"no_network_high,omitempty"`
+	RequestsLow   float64 `json:"eight_times_the_requests_low,omitempty"`
+	RequestsHigh  float64 `json:"eight_times_the_requests_high,omitempty"`
 }
 
 // ownIO is what the program itself moved. Disks count that of all programs.
@@ -279,7 +281,7 @@ func NewReport(r *window.Report) *Report {
 	}
 	if w := r.WhatIf; w != nil {
 		out.WhatIf = &whatIf{w.NoStorage, w.Low, w.High, twiceWorkers(r), w.TwoWorkers, twiceGPU(r),
-			w.NoNetwork, w.NetworkLow, w.NetworkHigh}
+			w.NoNetwork, w.NetworkLow, w.NetworkHigh, w.RequestsLow, w.RequestsHigh}
 	}
 	if r.Recent != nil {
 		out.Recent = &recent{window.RecentTime.Seconds(), r.Recent.Verdict, Finding(r.Recent)}

@@ -34,6 +34,9 @@ func Answers(r *window.Report) []Answer {
 	}
 	add("storage without waiting", w.NoStorage, Range(w.Low, w.High))
 	add("data from the network at once", w.NoNetwork, Range(w.NetworkLow, w.NetworkHigh))
+	if w.RequestsLow > 0 && w.RequestsHigh < maxFaster {
+		add("eight times the requests at once", w.RequestsLow, " to "+times(w.RequestsHigh))
+	}
 	addServed := func(change string, faster float64) {
 		if helps(faster) {
 			add(change, faster, ifServed)

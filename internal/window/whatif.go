@@ -12,7 +12,12 @@ type WhatIf struct {
 
 	NoNetwork               float64 // peers that send at once; 0 without waiting for data of them
 	NetworkLow, NetworkHigh float64 // its range, as Low and High
+
+	RequestsLow, RequestsHigh float64 // range with MoreRequests times as many requests at once; 0 without NoNetwork
 }
+
+// MoreRequests is how many times as many requests for data of peers are at once, in what WhatIf says of them.
+const MoreRequests = 8
 
 const (
 	// minFed is the smallest share of a window in which the leading thread waits for others that read, if twice as many
@@ -61,7 +66,7 @@ func (b *builder) whatIf() {
 	}
 }
 
-// noNetwork sets what the replay predicts with peers that send at once.
+// noNetwork sets what the replay predicts with peers that send at once, and the range with more requests at once.
 func (b *builder) noNetwork() {
 	total := b.GPUTime().Seconds()
 	shortest := b.shortest()
@@ -75,6 +80,22 @@ func (b *builder) noNetwork() {
 	}
 	short, long := u.durations()
 	b.WhatIf.NetworkLow, b.WhatIf.NetworkHigh = max(1, total/long), max(b.WhatIf.NoNetwork, total/short)
+	short, long = u.withRequests(gain)
+	b.WhatIf.RequestsLow, b.WhatIf.RequestsHigh = max(1, total/long), max(b.WhatIf.NetworkHigh, total/short)
+}
+
+// withRequests returns the range with MoreRequests times as many requests at once, if peers that send at once would
+// gain so much. Peers stay as slow as they are, so waiting for them is only divided. At best, all that the job does
+// while its GPU idles is done ahead then, while the GPU works.
+func (u unsure) withRequests(gain float64) (short, long float64) {
+	divided, ahead := u, u
+	divided.likely += gain / MoreRequests
+	if u.busy > 0 {
+		ahead.likely = max(u.shortest, u.likely-u.busy)
+	}
+	_, long = divided.durations()
+	short, _ = ahead.durations()
+	return short, long
 }
 
 // shortest is how long the GPU and all cores worked, in seconds: no window can be shorter.

@@ -27,6 +27,24 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+// TestWithRequests: of 10 s, 6 wait for peers. The GPU works for 1 s or not at all.
+func TestWithRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		unsure
+		short, long float64
+	}{
+		"all work hides behind the GPU, or none": {unsure{total: 10, likely: 4, shortest: 1, busy: 1}, 2.54, 5.1725},
+		"the GPU works longer than all else":     {unsure{total: 10, likely: 4, shortest: 3, busy: 3}, 2.94, 4.9725},
+		"no GPU":                                 {unsure{total: 10, likely: 4, cpu: 4}, 3.12, 5.2725},
+	} {
+		test.work, test.pending = workDoubt, test.likely
+		short, long := test.withRequests(6)
+		if math.Abs(short-test.short) > 1e-9 || math.Abs(long-test.long) > 1e-9 {
+			t.Errorf("%s: got %.4f to %.4f s, want %.4f to %.4f", name, short, long, test.short, test.long)
+		}
+	}
+}
+
 func TestTwoWorkers(t *testing.T) {
 	for _, test := range []struct {
 		what         string

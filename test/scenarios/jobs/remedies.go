@@ -17,6 +17,7 @@ import (
 type remedy struct {
 	entry
 	wanted string // the begin of the advice
+	more   bool   // it has eight times as many requests at once, and the range is for that
 }
 
 // The advice for data from a network.
@@ -45,18 +46,19 @@ func remedies() []remedy {
 		return j
 	}
 	return []remedy{
-		{entry{"prefetch", true, func(c chance) job { return late(c, "prefetch") }}, adviceAhead},
-		{entry{"copy", false, func(c chance) job { return late(c, "copy") }}, adviceAhead},
-		{entry{"larger", false, func(c chance) job { return small(c, "larger") }}, adviceMore},
-		{entry{"several", false, func(c chance) job { return small(c, "prefetch") }}, adviceMore},
-		{entry{"connections", false, func(c chance) job { return limited(s3Model(c, 1), c, "connections") }}, adviceAhead},
-		{entry{"model-copy", false, func(c chance) job { return limited(s3Model(c, 1), c, "copy") }}, adviceAhead},
+		{entry{"prefetch", true, func(c chance) job { return late(c, "prefetch") }}, adviceAhead, true},
+		{entry{"copy", false, func(c chance) job { return late(c, "copy") }}, adviceAhead, false},
+		{entry{"larger", false, func(c chance) job { return small(c, "larger") }}, adviceMore, false},
+		{entry{"several", false, func(c chance) job { return small(c, "prefetch") }}, adviceMore, true},
+		{entry{"connections", false, func(c chance) job { return limited(s3Model(c, 1), c, "connections") }}, adviceAhead,
+			true},
+		{entry{"model-copy", false, func(c chance) job { return limited(s3Model(c, 1), c, "copy") }}, adviceAhead, false},
 		{entry{"feeders", false, func(c chance) job {
 			j := limited(s3Shards(c), c, "prefetch")
 			j.Server = append(j.Server, "-rate", strconv.Itoa(c.between(600, 1000)<<10))
 			j.Args = append(j.Args, "--threads", "1", "--step", "0.03")
 			return j
-		}}, adviceAhead},
+		}}, adviceAhead, true},
 	}
 }
 
@@ -69,8 +71,8 @@ type followed struct {
 	Expected  bool    `json:"expected"` // the remedy is the one that is followed
 	Cold      float64 `json:"cold_s"`
 	After     float64 `json:"after_s"`
-	Predicted float64 `json:"predicted"` // without waiting for peers: following a remedy cannot gain more
-	Low       float64 `json:"low,omitempty"`
+	Predicted float64 `json:"predicted"`     // without waiting for peers
+	Low       float64 `json:"low,omitempty"` // the range of that, or with more requests at once
 	High      float64 `json:"high,omitempty"`
 	Measured  float64 `json:"measured"`
 	Void      string  `json:"void,omitempty"`
@@ -100,6 +102,9 @@ func (o *options) followRemedies(ctx context.Context) error {
 				Case: r.name, Seed: seed, Verdict: string(cold.Verdict), Remedy: cold.Remedy,
 				Expected: strings.HasPrefix(cold.Remedy, r.wanted), Cold: cold.Seconds, After: cold.Seconds / cold.Measured,
 				Predicted: cold.Predicted, Low: cold.Low, High: cold.High, Measured: cold.Measured, Void: cold.VoidSpeedup,
+			}
+			if r.more {
+				f.Low, f.High = cold.MoreLow, cold.MoreHigh
 			}
 			if f.Void == otherWork { // the server is one, and the way to it
 				f.Void = ""

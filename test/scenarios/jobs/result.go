@@ -51,6 +51,8 @@ type result struct {
 	Predicted   float64 `json:"predicted,omitempty"` // speed-up of the cold window
 	Low         float64 `json:"low,omitempty"`       // its range
 	High        float64 `json:"high,omitempty"`
+	MoreLow     float64 `json:"more_low,omitempty"`     // with eight times the requests at once
+	MoreHigh    float64 `json:"more_high,omitempty"`    // the other end
 	MoreWorkers float64 `json:"more_workers,omitempty"` // predicted speed-up with twice the workers
 	FasterGPU   float64 `json:"faster_gpu,omitempty"`   // predicted speed-up with a GPU twice as fast
 	Measured    float64 `json:"measured,omitempty"`     // by the reruns from memory
@@ -97,6 +99,8 @@ type reported struct {
 			NetworkLow  float64 `json:"no_network_low"`
 			NoNetwork   float64 `json:"no_network"`
 			NetworkHigh float64 `json:"no_network_high"`
+			MoreLow     float64 `json:"eight_times_the_requests_low"`
+			MoreHigh    float64 `json:"eight_times_the_requests_high"`
 			MoreWorkers float64 `json:"twice_the_workers"`
 			FasterGPU   float64 `json:"gpu_twice_as_fast"`
 		} `json:"what_if"`
@@ -174,6 +178,7 @@ func (r *running) compare(l *joblog.Log, report reported) ([]*result, error) {
 		}
 		if w := f.WhatIf; w != nil {
 			one.Low, one.High, one.MoreWorkers, one.FasterGPU = w.Low, w.High, w.MoreWorkers, w.FasterGPU
+			one.MoreLow, one.MoreHigh = w.MoreLow, w.MoreHigh
 		}
 		if one.Cold {
 			one.Predicted = max(f.Speedup, 1)
