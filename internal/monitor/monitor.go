@@ -165,7 +165,8 @@ func (m *Monitor) loadsOnly(all []detect.Found) {
 // jobsEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver.
 const jobsEvery = time.Second
 
-// followJobs follows the cgroups that match and the processes that hold memory of a GPU, until ctx ends.
+// followJobs follows the cgroups that match and the processes that hold memory of a GPU, until ctx ends. A process that
+// the driver lists for the first time is followed at once: it may load a model now.
 func (m *Monitor) followJobs(ctx context.Context) {
 	tick := time.NewTicker(jobsEvery)
 	defer tick.Stop()
@@ -178,6 +179,7 @@ func (m *Monitor) followJobs(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-m.readings.NewHolders():
 		}
 	}
 }

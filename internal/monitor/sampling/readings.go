@@ -3,6 +3,7 @@
 package sampling
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ type Readings struct {
 	history  *history.History
 	kinds    diskKinds
 
+	holders chan struct{} // see NewHolders
+
 	mu  sync.Mutex // taken after the lock of the sampler
 	now state
 }
@@ -74,7 +77,7 @@ func New(c Config, problems *Problems) (*Readings, error) {
 	if prefill != nil && c.Sources != nil {
 		problems.Note("prefill", prefill(h))
 	}
-	r := &Readings{config: c, problems: problems, history: h}
+	r := &Readings{config: c, problems: problems, history: h, holders: make(chan struct{}, 1)}
 	r.now = state{
 		history: h, problems: problems, kinds: &r.kinds,
 		journal:  journal{to: c.Journal, problems: problems},
@@ -100,8 +103,18 @@ func (r *Readings) Append(source string, s *sample.Sample, err error) {
 	r.problems.Note(source, err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	added := s.GPUProcessesRead && r.now.hasNewHolder(s.GPUProcesses)
 	r.now.append(source, s)
+	if added {
+		select {
+		case r.holders <- struct{}{}:
+		default: // it is known that there are new ones
+		}
+	}
 }
+
+// NewHolders receives after the driver has listed a process that it did not list before. It is for one receiver.
+func (r *Readings) NewHolders() <-chan struct{} { return r.holders }
 
 // EndRound completes a round of readings: the ledgers account for the time that all sources have reached.
 func (r *Readings) EndRound() {
@@ -162,6 +175,14 @@ func (r *Readings) DiskKind(name string) string {
 		return ""
 	}
 	return r.kinds.of(name, r.config.Sources.Disks.KindOf)
+}
+
+// hasNewHolder reports whether a list of the driver has a process that the newest one before has not.
+func (s *state) hasNewHolder(list []sample.GPUProcess) bool {
+	return slices.ContainsFunc(list, func(p sample.GPUProcess) bool {
+		same := func(old sample.GPUProcess) bool { return old.PID == p.PID }
+		return !slices.ContainsFunc(s.latest.GPUs.GPUProcesses, same)
+	})
 }
 
 func (s *state) append(source string, reading *sample.Sample) {

@@ -114,6 +114,7 @@ func (r *run) readDevices(ctx context.Context, all, processes bool) {
 		r.grid.processesRead, r.processesRead = true, r.began
 		for _, g := range r.devices {
 			g.memoryListed = g.gauges.MemoryUsed
+			g.unused = r.isUnused(g)
 		}
 		r.scheduleProcesses()
 	}
@@ -124,16 +125,17 @@ func (r *run) readDevices(ctx context.Context, all, processes bool) {
 // scheduleProcesses sets the time of the next list of processes. A GPU without one may be waiting for a program that is
 // starting.
 func (r *run) scheduleProcesses() {
-	unused := slices.ContainsFunc(r.devices, func(g *deviceState) bool {
-		held := func(p sample.GPUProcess) bool { return p.GPU == g.info.ID }
-		return g.readable() && !slices.ContainsFunc(r.grid.processes, held)
-	})
-	if unused {
+	if slices.ContainsFunc(r.devices, func(g *deviceState) bool { return g.readable() && g.unused }) {
 		r.processes.failed(r.began)
 		return
 	}
 	r.processes.succeeded()
 	r.processes.next = r.began + processInterval
+}
+
+// isUnused reports whether no process was listed that holds memory of a GPU.
+func (r *run) isUnused(g *deviceState) bool {
+	return !slices.ContainsFunc(r.grid.processes, func(p sample.GPUProcess) bool { return p.GPU == g.info.ID })
 }
 
 // turn is the reading of several devices, one after another on one thread: to give a thread each of them apart would
@@ -247,7 +249,11 @@ func (r *run) apply(g *deviceState, got *reading) {
 	}
 	garbage := g.apply(got, r.grid.at.Mono)
 	if g.memoryJumped() { // a program has come or gone
-		r.processes.next = min(r.processes.next, r.processesRead+againProcesses)
+		again := againProcesses
+		if g.unused {
+			again = firstProcesses
+		}
+		r.processes.next = min(r.processes.next, r.processesRead+again)
 	}
 	if garbage > 0 {
 		got.garbage = add(got.garbage, "utilization", garbage)

@@ -20,7 +20,7 @@ const (
 	gaugeInterval    = 950 * time.Millisecond // of memory, temperature, details and XID errors
 	processInterval  = 10 * time.Second       // listing processes takes milliseconds
 	againProcesses   = 2 * time.Second        // between two lists while a GPU's used memory jumps
-	firstProcesses   = time.Second            // between two lists, doubled each time, while a GPU has no process
+	firstProcesses   = time.Second            // the same while a GPU has no process; without a jump doubled each time
 	maxDevices       = 256                    // GPUs and MIG devices with state, including lost ones
 
 	callTimeout = time.Second      // reading one GPU takes microseconds to milliseconds
@@ -95,6 +95,9 @@ func (r *run) poll(ctx context.Context, all bool) {
 			r.listDevices(ctx)
 		}
 		r.readDevices(ctx, all, processes)
+		if !processes && r.open && r.began >= r.processes.next { // memory jumped: a program has come
+			r.readDevices(ctx, false, true)
+		}
 	}
 	now := sample.Now()
 	until := r.completeUntil(now.Mono)
@@ -130,6 +133,9 @@ func (r *run) schedule(now time.Duration) {
 	for _, g := range r.devices {
 		if g.readable() {
 			r.next = min(r.next, g.due)
+		}
+		if g.memoryJumped() {
+			r.next = min(r.next, r.processes.next)
 		}
 	}
 	r.next = max(r.next, r.began+minRoundInterval)

@@ -114,6 +114,32 @@ func TestProcessesAfterAJumpOfMemory(t *testing.T) {
 	})
 }
 
+// The reading that sees a program come lists its processes, too, so that it may be followed while it loads a model.
+func TestProcessesOfAProgramThatComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0)
+		p := startRun(t.Context(), d)
+		time.Sleep(15*time.Second + 300*time.Millisecond)
+		p.take()
+		for _, used := range []uint64{2 * jump, 0} { // it goes, too
+			began := sample.Now().Mono
+			d.set(func() { g.used = used })
+			time.Sleep(4 * time.Second)
+			listed := time.Duration(0)
+			for _, row := range p.take() {
+				if row.GPUProcessesRead && listed == 0 {
+					listed = row.came - began
+				}
+			}
+			if longest := readInterval + 2*minReadInterval; listed == 0 || listed > longest {
+				t.Errorf("used %d: got a list after %v, want one within %v", used, listed, longest)
+			}
+		}
+		p.stop()
+	})
+}
+
 func TestCatchUpIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}

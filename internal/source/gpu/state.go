@@ -36,6 +36,7 @@ type deviceState struct {
 	gauges       sample.GPU
 	gaugeAt      time.Duration // time of gauges; 0 for none
 	memoryListed uint64        // used memory when the processes were listed, bytes
+	unused       bool          // no process was listed
 	prevEnergy   float64       // joules at prevEnergyAt
 	prevEnergyAt time.Duration // time of the reading before; 0 for none
 
