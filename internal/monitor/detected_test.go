@@ -201,6 +201,39 @@ func TestLoadOfRanks(t *testing.T) {
 	}
 }
 
+// A load that began before its job was followed begins when it did, if most of it was read.
+func TestLoadThatBeganBefore(t *testing.T) {
+	var got reports
+	m := watching(t, Config{Reports: got.add})
+	time.Sleep(500 * time.Millisecond)
+	if err := m.Jobs.Follow("job", os.Getpid(), "", false); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Jobs.Unfollow("job")
+	time.Sleep(time.Second)
+	since, _, _ := m.readings.Followed("job")
+	m.Windows.Detected([]detect.Found{
+		{Kind: window.ModelLoad, Model: "a", Job: "job", Start: since - 100*time.Millisecond, End: since + 900*time.Millisecond},
+		{Kind: window.ModelLoad, Model: "b", Job: "job", Start: since - 300*time.Millisecond, End: since + 700*time.Millisecond},
+	})
+	for i := 0; len(got.of(window.ModelLoad)) < 2; i++ {
+		if i > 500 {
+			t.Fatalf("got %d loads, want two", len(got.of(window.ModelLoad)))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, r := range got.of(window.ModelLoad) {
+		before, job := 100*time.Millisecond, "job"
+		if r.Model == "b" { // too little of it was read
+			before, job = 300*time.Millisecond, ""
+		}
+		if r.Start.Mono != since-before || r.Job != job {
+			t.Errorf("%s: got a begin %v before the job was followed and the job %q, want %v and %q",
+				r.Model, since-r.Start.Mono, r.Job, before, job)
+		}
+	}
+}
+
 // By default loads are looked for, and what is found of other kinds is left out.
 func TestDetectByDefault(t *testing.T) {
 	for setting, want := range map[string][2]bool{

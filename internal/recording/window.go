@@ -22,8 +22,9 @@ type Window struct {
 	GPUs       []string          `json:"gpu_ids,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Seen       *seen             `json:"seen,omitempty"`
-	Confidence float64           `json:"confidence,omitempty"` // of a detected window, as the next two
+	Confidence float64           `json:"confidence,omitempty"` // of a detected window, as the next three
 	Open       time.Duration     `json:"open,omitempty"`       // of its start and end together
+	Unread     time.Duration     `json:"unread,omitempty"`     // after its start, without a reading of its job
 	Phases     []phase           `json:"phases,omitempty"`
 }
 
@@ -61,7 +62,7 @@ func NewWindow(w *window.Window) *Window {
 	if w.HasEpoch {
 		r.Epoch = &w.Epoch
 	}
-	r.Confidence, r.Open = w.Confidence, w.Open
+	r.Confidence, r.Open, r.Unread = w.Confidence, w.Open, w.Unread
 	for _, p := range w.Phases {
 		r.Phases = append(r.Phases, phase(p))
 	}
@@ -83,7 +84,7 @@ func (r *Window) Window(id string) window.Window {
 	if r.Epoch != nil {
 		w.Epoch, w.HasEpoch = *r.Epoch, true
 	}
-	w.Confidence, w.Open = min(max(0, r.Confidence), 1), max(0, r.Open)
+	w.Confidence, w.Open, w.Unread = min(max(0, r.Confidence), 1), max(0, r.Open), max(0, r.Unread)
 	for _, p := range r.Phases[:min(len(r.Phases), maxPhases)] {
 		if p.End > p.Start {
 			w.Phases = append(w.Phases, window.Phase(p))

@@ -104,6 +104,7 @@ func (b *builder) phases(h *history.History) {
 		part := b.Window
 		part.Kind, part.Name, part.Model, part.Path = Custom, p.Name, "", ""
 		part.Phases, part.Open, part.StartEdge, part.EndEdge = nil, 0, nil, nil
+		part.Unread = min(max(0, b.Start.Mono+b.Unread-p.Start), p.Duration())
 		part.Start = sample.Stamp{Mono: p.Start, Wall: b.Wall(p.Start)}
 		part.End = sample.Stamp{Mono: p.End, Wall: b.Wall(p.End)}
 		m := *b.machine
@@ -149,6 +150,9 @@ const cpuTick = 10 * time.Millisecond
 
 // ledger sums the parts over the GPUs.
 func (b *builder) ledger() {
+	if b.Unread > b.Duration()/2 {
+		return // of a phase
+	}
 	gpus := b.ledgers()
 	var widest float64
 	for _, gpu := range gpus {
@@ -164,7 +168,7 @@ func (b *builder) ledger() {
 	if last, ok := b.history.Last(history.GPUBusyTime); ok && b.history.Lags(b.to()) {
 		widest = max(widest, (b.End.Mono-last).Seconds()/2) // the driver has not reported this time yet
 	}
-	b.Split = true
+	b.Split, b.Interrupted = true, b.Interrupted || b.Unread > 0
 	total := b.GPUTime()
 	if sum := b.Busy + b.Storage + b.CPU; sum > total {
 		// The sources are read microseconds apart. This takes the difference at the edges back in proportion.
@@ -177,8 +181,17 @@ func (b *builder) ledger() {
 	b.Gain = min(b.Gain, total-b.Busy)
 	b.evidence()
 	if total > 0 {
-		b.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus))+b.Open.Seconds()/2/b.Duration().Seconds())
+		b.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus))+
+			(b.Open.Seconds()/2+b.Unread.Seconds())/b.Duration().Seconds())
 	}
+}
+
+// stretch is how much longer the window is than the time of it that was read: see Window.Unread.
+func (b *builder) stretch() float64 {
+	if b.Unread <= 0 {
+		return 1
+	}
+	return b.Duration().Seconds() / (b.Duration() - b.Unread).Seconds()
 }
 
 // addLedger adds the parts of one GPU and returns half the width of the widest. It is false if they are not known.
@@ -195,8 +208,10 @@ func (b *builder) addLedger(gpu string) (width float64, ok bool) {
 	if !known { // the history keeps it for a shorter time
 		gain = parts[1]
 	}
-	b.Gain += seconds(gain.Value)
+	whole := b.stretch()
+	b.Gain += seconds(gain.Value * whole)
 	for i, part := range [...]*time.Duration{&b.Busy, &b.Storage, &b.CPU} {
+		parts[i].Value *= whole
 		*part += seconds(parts[i].Value)
 		b.Interrupted = b.Interrupted || parts[i].Reset
 		width = max(width, (parts[i].High-parts[i].Low)/2)

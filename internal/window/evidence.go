@@ -30,7 +30,7 @@ const covered = 0.95
 func (b *builder) evidence() {
 	total := b.GPUTime().Seconds()
 	switch {
-	case total > 0 && b.scheduled(history.LedgerScheduled) >= covered*total:
+	case total > 0 && b.scheduled(history.LedgerScheduled)*b.stretch() >= covered*total:
 		b.Evidence = FromSchedule
 		if b.machine.Guessed {
 			b.Evidence, b.NoSchedule = FromSwitches, b.machine.NoSchedule

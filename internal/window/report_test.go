@@ -36,6 +36,38 @@ func TestReportOfStorageBoundEpoch(t *testing.T) {
 	}
 }
 
+// A detected load may have begun before the first reading of its job: that time is divided as the rest, and uncertain.
+func TestLoadThatBeganBeforeItsJobWasRead(t *testing.T) {
+	m := windowtest.New(t, true)
+	w := m.Begin(window.ModelLoad)
+	w.Unread = 400 * time.Millisecond
+	w.Phases = []window.Phase{{Name: "early", Start: w.Start.Mono, End: w.Start.Mono + w.Unread},
+		{Name: "read", Start: w.Start.Mono, End: w.Start.Mono + 2*time.Second}}
+	for range 4 { // nothing is known of these
+		m.Step(0, 0, 0)
+	}
+	for range 16 {
+		m.Step(25*time.Millisecond, 50*time.Millisecond, 0)
+	}
+	r := m.Report(w)
+	if r.Duration() != 2*time.Second || r.Busy+r.Storage+r.CPU+r.Other != 2*time.Second {
+		t.Errorf("got %v: busy %v, storage %v, CPU %v, other %v, want 2 s", r.Duration(), r.Busy, r.Storage, r.CPU, r.Other)
+	}
+	if (r.Busy-500*time.Millisecond).Abs() > time.Millisecond || (r.Storage-time.Second).Abs() > 20*time.Millisecond {
+		t.Errorf("got busy %v, storage %v, want a quarter and a half", r.Busy, r.Storage)
+	}
+	if !r.Interrupted {
+		t.Error("got a report without a gap, want it to say that readings are missing")
+	}
+	if r.Uncertainty < 0.2 || r.Uncertainty > 0.25 {
+		t.Errorf("got uncertainty %v, want the share that was not read, 0.2, and a little", r.Uncertainty)
+	}
+	if r.PhaseReports[0].Split || !r.PhaseReports[1].Split {
+		t.Errorf("got ledgers of phases %v, %v, want one of the phase that was read in part alone",
+			r.PhaseReports[0].Split, r.PhaseReports[1].Split)
+	}
+}
+
 func TestStallsAreStretches(t *testing.T) {
 	m := windowtest.New(t, true)
 	w := m.Begin(window.ModelLoad)

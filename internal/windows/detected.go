@@ -20,8 +20,8 @@ import (
 // maxDetected bounds the detected windows of an hour. A client gets a quarter of them.
 const maxDetected = 480
 
-// maxUnread is the share of a detected window in which its job may not have been followed yet. The window then begins
-// when that began. Otherwise the report is about the whole machine.
+// maxUnread is the share of a detected window in which its job may not have been followed yet. That time is divided as
+// the rest is. If it is more, the report is about the whole machine.
 const maxUnread = 0.25
 
 // overlapMargin is how much longer than another window a detected one may be, and be the same.
@@ -193,8 +193,7 @@ func (g *Registry) describe(f *detect.Found, client string, since time.Duration,
 	case unread.Seconds() > maxUnread*(f.End-f.Start).Seconds():
 		w.Job = ""
 	case unread > 0:
-		w.Start.Mono = since
-		w.Open += unread
+		w.Unread = unread
 	}
 	if f.Kind == window.Epoch || f.Kind == window.Steps {
 		w.Run = name
