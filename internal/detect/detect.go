@@ -96,6 +96,10 @@ type Process struct {
 	// At is the look that its files are from: not each look asks all processes. Last is up to when it is known what was
 	// open before. Both are 0 where nothing is known.
 	Last, At time.Duration
+
+	// MapsAt is when its mappings were listed, which is more rarely, and MapsLast when they were listed before. Both are
+	// 0 where nothing is known.
+	MapsLast, MapsAt time.Duration
 }
 
 // File is an open or mapped file of a process.

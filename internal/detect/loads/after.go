@@ -13,7 +13,8 @@ type pending struct {
 	readEnd time.Duration
 	until   time.Duration
 	listens int
-	unnamed bool    // see transfer.unnamed
+	unnamed bool    // see transfer.named
+	part    bool    // less than half of the model was read: it has to come to the GPU
 	grew    float64 // bytes by which memory of GPUs grew with it
 }
 
@@ -28,6 +29,9 @@ func (d *Detector) resolve(f *detect.Facts, all bool) {
 				return true
 			}
 			p.found.Confidence = copied
+		}
+		if p.part && p.grew < minCopied*float64(p.found.Bytes) {
+			return true
 		}
 		d.out = append(d.out, p.found)
 		return true

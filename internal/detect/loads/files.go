@@ -199,12 +199,22 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 		}
 		d.joinRead(one, x.PID)
 	default:
+		last := d.mapsOf[x.PID]
 		if !one.active() {
 			opened()
+			if last > 0 && one.since.end == f.At { // mappings are listed more rarely than open files
+				one.since.start = min(one.since.start, last)
+			}
 			one.done = false
 		}
+		_, known := one.mapped[x.PID]
+		only := !anyOf(d.reads, func(t *transfer) bool { return t.mapped && t.processes[x.PID] > 0 })
 		one.mapped[x.PID] = f.At
 		d.joinRead(one, x.PID)
+		key, _ := keyOf(one.path)
+		if t := d.reads[key]; t != nil && !known && only && !one.done { // it may have been touched since it was mapped
+			t.early += d.touchedSince(x.PID, max(one.since.start, last))
+		}
 	}
 	if x.FD >= 0 && x.Mapped > 0 && !x.Write {
 		one.mapped[x.PID] = f.At
@@ -279,9 +289,15 @@ func (d *Detector) endHandles(one *file, f *detect.Facts) {
 		last = min(last, d.lastOf(pid, f))
 		return true
 	}
+	unmapped := func(pid int, seen time.Duration) bool {
+		if maps := d.mapsOf[pid]; seen != f.At && maps > 0 {
+			last = min(last, maps)
+		}
+		return gone(pid, seen)
+	}
 	maps.DeleteFunc(one.handles, func(h handle, x position) bool { return gone(h.pid, x.seen) })
 	maps.DeleteFunc(one.writers, func(h handle, x position) bool { return gone(h.pid, x.seen) })
-	maps.DeleteFunc(one.mapped, func(pid int, seen time.Duration) bool { return gone(pid, seen) })
+	maps.DeleteFunc(one.mapped, unmapped)
 	if was && !one.active() || wrote && len(one.writers) == 0 {
 		if one.closed.end <= f.Last || one.closed.start != one.closed.end { // no event said when
 			one.closed = interval{last, f.At}

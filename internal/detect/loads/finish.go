@@ -45,7 +45,13 @@ func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
 	if share >= whole {
 		return idle >= wait
 	}
-	return idle >= abandoned && share >= minCovered
+	return idle >= abandoned && (share >= minCovered || t.isPart(share))
+}
+
+// isPart reports whether less than half of a model may be what a rank needs: with tensor parallelism, each has a part of
+// each tensor. What it read has to come to its GPU: see pending.part.
+func (t *transfer) isPart(share float64) bool {
+	return t.drives && share >= header && t.covered() >= minBlob && len(t.files) >= t.parts
 }
 
 // endRead ends the reading of a model. What follows may belong to the load, if it is one.
@@ -60,6 +66,7 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	case again:
 		open = f.At - f.Last
 		end = max(end, f.Last)
+	case t.sums[2] > max(t.sums[0], t.sums[1]): // touched: that shows in each look, and an end of a mapping later
 	case !t.active() && closed.end > 0:
 		at := closed.start + (closed.end-closed.start)/2
 		if at < end || at-end < late {
@@ -72,7 +79,8 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	if certain < sure && len(d.drives) > 0 && !t.drives {
 		return // workers of a training read files like it for the process that has the model
 	}
-	if share < minCovered && t.covered() < 1<<30 || certain < minConfidence && t.named || end <= begin || !t.moved {
+	part := share < minCovered && t.covered() < 1<<30
+	if part && !t.isPart(share) || certain < minConfidence && t.named || end <= begin || !t.moved {
 		return
 	}
 	found := t.found(window.ModelLoad, d.job)
@@ -88,7 +96,9 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	}
 	found.Phases = append(found.Phases, detect.Phase{Name: Read, Start: begin, End: end, Bytes: found.Bytes})
 	d.dropSaved(t)
-	p := &pending{found: found, readEnd: end, until: f.At + serving, listens: d.listens, unnamed: !t.named}
+	p := &pending{
+		found: found, readEnd: end, until: f.At + serving, listens: d.listens, unnamed: !t.named, part: part,
+	}
 	if again {
 		p.until = f.At
 	}

@@ -20,12 +20,14 @@ const (
 
 // Bounds, and what separates a load from other work.
 const (
-	maxFiles  = 1024 // of a job that are remembered
-	maxGroups = 64   // of files that are read or written
+	maxFiles   = 1024 // of a job that are remembered
+	maxGroups  = 64   // of files that are read or written
+	maxTouched = 32   // looks at a process of which it is known what it touched: three seconds
 
 	minSize     = 1 << 20  // bytes of a file with weights
 	minBlob     = 32 << 20 // of a file whose name may be that of other data: vocabularies are smaller
 	minCovered  = 0.5      // share of the files that a load reads
+	minCopied   = 0.5      // share of what was read of fewer, by which memory of the GPU grows if it is a rank's part
 	whole       = 0.9      // share of the files from which on a pause is the end
 	header      = 0.05     // share of the files that is no more than a look at what they hold
 	rewound     = 0.5      // share of a file from which a position has to go back for a second load
@@ -57,6 +59,8 @@ type Detector struct {
 	looked  bool
 	counted [3]float64 // levels of the quantities at the look before
 	memory  map[int]int64
+	touched map[int][]point       // by process: by how much its memory of files has grown, up to each of the last looks
+	mapsOf  map[int]time.Duration // by process: up to when it is known what was mapped before this look
 	lasts   map[int]time.Duration // by process: see lastOf
 	drives  map[int]bool          // processes that hold memory of a GPU; nil if none is known to
 	files   map[string]*file
@@ -75,7 +79,7 @@ type interval struct{ start, end time.Duration }
 // New returns a Detector for a job.
 func New(job string) detect.Detector {
 	return &Detector{
-		job: job, memory: map[int]int64{}, files: map[string]*file{}, reads: map[string]*transfer{},
+		job: job, files: map[string]*file{}, reads: map[string]*transfer{},
 		writes: map[string]*transfer{}, listens: -1,
 	}
 }
@@ -158,22 +162,50 @@ func (d *Detector) counters(f *detect.Facts) (grew [3]float64) {
 
 // growth takes over what is known of processes, and returns by how much the memory of files grew in each.
 func (d *Detector) growth(f *detect.Facts) map[int]float64 {
-	grew := make(map[int]float64, len(f.Processes))
+	n := len(f.Processes)
+	grew, memory, touched := make(map[int]float64, n), make(map[int]int64, n), make(map[int][]point, n)
+	lasts, mapsOf := make(map[int]time.Duration, n), make(map[int]time.Duration, n)
 	var drives map[int]bool
-	memory, lasts := make(map[int]int64, len(f.Processes)), make(map[int]time.Duration, len(f.Processes))
 	for i := range f.Processes {
 		p := &f.Processes[i]
-		memory[p.PID], lasts[p.PID] = p.Memory, p.Last
+		memory[p.PID], lasts[p.PID], mapsOf[p.PID] = p.Memory, p.Last, p.MapsLast
 		if p.Drives {
 			if drives == nil {
 				drives = map[int]bool{}
 			}
 			drives[p.PID] = true
 		}
-		if before, known := d.memory[p.PID]; known && p.Memory > before {
+		if before := d.memory[p.PID]; before > 0 && p.Memory > before {
 			grew[p.PID] = float64(p.Memory - before)
 		}
+		touched[p.PID] = note(d.touched[p.PID], f.At, grew[p.PID])
 	}
-	d.memory, d.lasts, d.drives = memory, lasts, drives
+	d.memory, d.touched, d.lasts, d.mapsOf, d.drives = memory, touched, lasts, mapsOf, drives
 	return grew
+}
+
+// note adds a look to those at a process.
+func note(all []point, at time.Duration, grew float64) []point {
+	if n := len(all); n > 0 {
+		grew += all[n-1].bytes
+	}
+	if len(all) == maxTouched {
+		all = append(all[:0], all[1:]...)
+	}
+	return append(all, point{at, grew})
+}
+
+// touchedSince returns by how much the memory of files grew in a process from a look on, up to the look before this one.
+func (d *Detector) touchedSince(pid int, from time.Duration) float64 {
+	all := d.touched[pid]
+	if len(all) < 2 {
+		return 0
+	}
+	all = all[:len(all)-1]
+	for _, p := range all {
+		if p.at >= from {
+			return all[len(all)-1].bytes - p.bytes
+		}
+	}
+	return 0
 }

@@ -20,6 +20,7 @@ type transfer struct {
 	atFirst   bool          // it was open in the job's first look
 	followed  time.Duration // from when on the job is followed
 	mapped    bool          // one of its files was mapped
+	early     float64       // bytes that were touched before the look that found the mapping
 	open      interval      // in which the first file was opened
 	began     interval      // in which the first byte moved, if it was later
 	moved     bool
@@ -156,6 +157,8 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 		}
 	}
 	for _, t := range maps {
+		t.sums[2] += t.early
+		t.early = 0
 		for pid, bytes := range memory {
 			if t.processes[pid] > 0 {
 				t.sums[2] += bytes / float64(sharing(maps, pid))

@@ -110,9 +110,9 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 	since := now - p.mapsAt
 	switch {
 	case *left <= 0 || now < p.mapsLate:
-	case p.mapsAt == 0, size > p.highest+larger && since >= mapsEvery:
+	case p.mapsAt == 0, size > p.highest+larger && since >= mapsEvery, size > p.highest+model && since >= mapsSoon:
 		want.Maps = true
-	case len(p.mapped) > 0 && since >= mapsOften && size != p.highest:
+	case len(p.mapped) > 0 && since >= mapsOften && size != p.highest, len(p.mapped) > 0 && size+model < p.highest:
 		want.Maps = true
 	}
 	all, err := l.filesOf(of, want)
@@ -139,6 +139,7 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 	}
 	if want.Maps {
 		*left--
+		p.facts.MapsLast, p.facts.MapsAt = p.mapsAt, now
 		p.mapsAt, p.highest = now, size
 		p.mapped = p.mapped[:0]
 	}

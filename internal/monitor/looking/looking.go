@@ -19,13 +19,15 @@ import (
 // How often jobs are looked at, and what that may cost.
 const (
 	every     = time.Second            // every job that does something
-	often     = 100 * time.Millisecond // jobs in which a load may be going on
+	often     = 100 * time.Millisecond // jobs in which a load may be going on, and young ones
 	idle      = 10 * time.Second       // a job that does nothing
+	youngFor  = 30 * time.Second       // since a job is followed: programs load models at their start
 	maxOften  = 8                      // jobs that are looked at often, in one look
 	maxAsks   = 256                    // processes that are asked for their files in the look of a second
 	maxQuick  = 32                     // the same in each of the looks between
 	maxMaps   = 32                     // lists of mappings in a second, and as many of busy jobs: 0.3 ms each
 	mapsEvery = time.Second            // of one process
+	mapsSoon  = 100 * time.Millisecond // of one whose address space grew as by a model
 	mapsOften = 500 * time.Millisecond // of one that has a model mapped
 	mapsLate  = 10 * time.Second       // of one whose mappings the kernel does not list
 	maxOwners = 256                    // of processes that are remembered of a job
@@ -33,6 +35,7 @@ const (
 	stirs   = 20 * time.Millisecond // of CPU time: a job that used less, and moved less, did nothing
 	moves   = 64 << 10              // bytes
 	larger  = 1 << 20               // bytes of address space: a model is not smaller
+	model   = 32 << 20              // the same of most models
 	staleBy = 1100 * time.Millisecond
 )
 
@@ -188,11 +191,11 @@ func (l *Looker) Look() time.Duration {
 	if all {
 		l.take(now, &l.turns[0], len(l.list), func(j *job) bool { return j.due(now) && !l.steady(j, now) })
 	} else {
-		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy || j.looked == 0 })
+		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy || j.looked == 0 || j.young(now) })
 	}
 	busy := false
 	for id, j := range l.jobs {
-		busy = busy || j.busy
+		busy = busy || j.busy || j.young(now)
 		if j.busy != j.watched {
 			j.watched = j.busy
 			l.config.Jobs.Watch(id, j.busy)
@@ -315,6 +318,9 @@ func (l *Looker) own(j *job, pid int) {
 	}
 	j.owners[pid] = l.config.Owner(pid)
 }
+
+// young reports whether a job is followed since a short time.
+func (j *job) young(now time.Duration) bool { return now-j.look.Since < youngFor }
 
 // due reports whether a job has done something since the last look at it. One that used no CPU time read nothing.
 func (j *job) due(now time.Duration) bool {

@@ -259,3 +259,40 @@ func TestNewJobAtOnce(t *testing.T) {
 		t.Errorf("got %d looks, want no other one in this second", got)
 	}
 }
+
+// Programs load models at their start: a job that is followed since a short time is looked at often.
+func TestYoungJobOften(t *testing.T) {
+	c := newCrowd(t, 1, 1, false)
+	c.at = 0
+	looks := func(seconds int) (n int) {
+		before := c.queried[process.KeyOf(&c.reading[0])]
+		for range seconds * 10 {
+			c.look()
+		}
+		return c.queried[process.KeyOf(&c.reading[0])] - before
+	}
+	if got := looks(20); got < 190 {
+		t.Errorf("got %d looks in the first 20 s, want ten a second", got)
+	}
+	looks(15)
+	if got := looks(10); got > 11 {
+		t.Errorf("got %d looks in 10 s after the first 35, want one a second", got)
+	}
+}
+
+// Mappings are listed at once if the address space grew as by a model.
+func TestMapsOfALargerProcess(t *testing.T) {
+	for pages, want := range map[int]int{1000 + 512: 0, 1000 + model/4096 + 1: 1} {
+		c := newCrowd(t, 1, 1, true)
+		c.look()
+		before := c.maps
+		statm := filepath.Join(c.looker.config.Root, "proc", "1", "statm")
+		if err := os.WriteFile(statm, fmt.Appendf(nil, "%d 900 100 1 0 2 0\n", pages*4096/os.Getpagesize()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.look()
+		if got := c.maps - before; got != want {
+			t.Errorf("%d pages: got %d lists of mappings in a tenth of a second, want %d", pages, got, want)
+		}
+	}
+}
