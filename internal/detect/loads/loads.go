@@ -42,6 +42,7 @@ const (
 	abandoned = 20 * time.Second        // without progress, of files that were read in part
 	fresh     = 5 * time.Second         // after an open or progress, in which looks are frequent
 	late      = 2 * time.Second         // between open and first progress; from there on the load begins with the progress
+	atOnce    = 500 * time.Millisecond  // after a look that saw a file open, in which reading begins that follows the open
 	lateCall  = 20 * time.Second        // the same to the first byte of a file that is open for reading
 	lateTouch = time.Second             // and to that of a mapping
 	serving   = 4 * time.Second         // after the last byte, for a server to listen or GPU memory to grow

@@ -34,7 +34,7 @@ func (s steady) Reading(detect.Quantity) (time.Duration, bool) { return time.Hou
 
 // play looks at a job once a second, and ten times while the detector is busy. It returns what was found.
 func play(
-	t *testing.T, s steady, until time.Duration, files func(at time.Duration) []detect.File,
+	t *testing.T, s detect.Past, until time.Duration, files func(at time.Duration) []detect.File,
 ) (all []detect.Found) {
 	t.Helper()
 	d := New("job")
@@ -388,5 +388,49 @@ func TestBeganBefore(t *testing.T) {
 	}
 	if len(all) != 1 || (all[0].Start-s.from).Abs() > 100*ms {
 		t.Errorf("got %+v, want one load from %v", all, s.from)
+	}
+}
+
+// slowly is a job whose counters are read once a second until a look saw its file, and ten times then.
+type slowly struct {
+	steady
+	phase, now, often time.Duration
+}
+
+func (s *slowly) read(at time.Duration) time.Duration {
+	if s.often > 0 && at >= s.often {
+		return at.Truncate(100 * ms)
+	}
+	return (at - s.phase).Truncate(time.Second) + s.phase
+}
+
+func (s *slowly) Level(q detect.Quantity, at time.Duration) (float64, bool) {
+	return s.steady.Level(q, min(at, s.read(s.now)))
+}
+
+func (s *slowly) Reading(detect.Quantity) (time.Duration, bool) { return s.read(s.now), true }
+
+// The bytes of a reading that is older than the look say how long ago the load began.
+func TestCountersReadRarely(t *testing.T) {
+	for n := range 100 {
+		from := 5*time.Second + time.Duration(n%10)*100*ms
+		s := &slowly{steady: steady{from, from + 4*time.Second, 100 << 20, detect.ReadChars}}
+		s.phase = time.Duration(n/10)*100*ms + 70*ms
+		all := play(t, s, 30*time.Second, func(at time.Duration) []detect.File {
+			s.now = at
+			if at < s.from || at > s.to {
+				return nil
+			}
+			if s.often == 0 {
+				s.often = at + 50*ms
+			}
+			return []detect.File{{PID: 7, FD: 3, Path: "/m/model.pt", Size: modelSize, Offset: int64(s.moved(at))}}
+		})
+		if len(all) != 1 {
+			t.Fatalf("from %v: got %+v, want one load", from, all)
+		}
+		if got := all[0].Start; (got - from).Abs() > 150*ms {
+			t.Errorf("from %v, phase %v: got the begin %v, want it to be within 0.15 s", from, s.phase, got)
+		}
 	}
 }

@@ -187,6 +187,12 @@ func sharing(all []*transfer, pid int) (n int) {
 func (t *transfer) note(f *detect.Facts) {
 	now := t.covered()
 	grown := now - t.bytes
+	at := f.At
+	if t.sums[2] < now { // the bytes are of the newest reading of counters, and not of this look
+		if read, ok := f.Past.Reading(detect.ReadChars); ok {
+			at = min(at, max(read, t.newest.at))
+		}
+	}
 	if grown >= minProgress && t.moved && f.At-t.last >= late && t.bytes < header*t.size() {
 		t.moved, t.points = false, nil // that was a look at the header
 		t.open, t.atFirst = interval{f.Last, f.At}, false
@@ -195,7 +201,7 @@ func (t *transfer) note(f *detect.Facts) {
 	step := f.At - f.Last
 	if mean := t.rate(f.Last); grown < minProgress || mean > 0 && grown < 0.02*mean*step.Seconds() {
 		if len(t.points) > 0 && len(t.points) < maxPoints {
-			t.points = append(t.points, point{f.At, now})
+			t.points = append(t.points, point{at, now})
 		}
 		return
 	}
@@ -209,9 +215,9 @@ func (t *transfer) note(f *detect.Facts) {
 	}
 	t.last = f.Last + time.Duration(part*float64(step))
 	if len(t.points) < maxPoints {
-		t.points = append(t.points, point{f.At, now})
+		t.points = append(t.points, point{at, now})
 	}
-	t.newest = point{f.At, now}
+	t.newest = point{at, now}
 }
 
 // maxPoints is how many points give the rate with which a transfer began.
@@ -266,8 +272,8 @@ func (t *transfer) begin(hint func(within interval) (time.Duration, bool)) (at, 
 	found, ok := hint(within)
 	if rate > 0 && t.points[0].at <= within.end+lateCall {
 		before := time.Duration(t.points[0].bytes / rate * float64(time.Second))
-		if began := t.points[0].at - before; began < within.end {
-			return max(within.start, began), within.end - within.start
+		if began := t.points[0].at - before; began < within.end+atOnce {
+			return min(max(within.start, began), within.end), within.end - within.start
 		}
 	}
 	if ok && !t.atFirst {

@@ -107,14 +107,7 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 	if j.busy {
 		left = &l.maps[1]
 	}
-	since := now - p.mapsAt
-	switch {
-	case *left <= 0 || now < p.mapsLate:
-	case p.mapsAt == 0, size > p.highest+larger && since >= mapsEvery, size > p.highest+model && since >= mapsSoon:
-		want.Maps = true
-	case len(p.mapped) > 0 && since >= mapsOften && size != p.highest, len(p.mapped) > 0 && size+model < p.highest:
-		want.Maps = true
-	}
+	want.Maps = *left > 0 && now >= p.mapsLate && p.mayMap(size, now, j.busy)
 	all, err := l.filesOf(of, want)
 	if want.Maps && errors.Is(err, syscall.ETIMEDOUT) {
 		p.mapsLate, want.Maps = now+mapsLate, false
@@ -159,6 +152,21 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 		p.files = append(p.files, fact(of.PID, &x))
 	}
 	p.models = slices.ContainsFunc(p.files, func(f detect.File) bool { return process.OfModel(f.Path) })
+}
+
+// mayMap reports whether the mappings of a process may be others than those that are known, by the size of its address
+// space. In a load, a part of a model may be as large as the one before.
+func (p *program) mayMap(size int64, now time.Duration, busy bool) bool {
+	since := now - p.mapsAt
+	switch {
+	case p.mapsAt == 0:
+		return true
+	case size > p.highest+model, len(p.mapped) > 0 && size+model < p.highest:
+		return since >= mapsSoon
+	case len(p.mapped) > 0 && (busy || size != p.highest):
+		return since >= mapsOften
+	}
+	return size > p.highest+larger && since >= mapsEvery
 }
 
 func fact(pid int, x *process.File) detect.File {
