@@ -30,7 +30,7 @@ func (d *Detector) resolve(f *detect.Facts, all bool) {
 			}
 			p.found.Confidence = copied
 		}
-		if p.part && p.grew < minCopied*float64(p.found.Bytes) {
+		if p.part && d.gpu.grew(p.found.Start, p.readEnd) < minCopied*float64(p.found.Bytes) {
 			return true
 		}
 		d.out = append(d.out, p.found)

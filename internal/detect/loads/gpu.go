@@ -73,6 +73,17 @@ func (g *gpuMemory) copies(p *pending, limit time.Duration) (list []step) {
 	return list
 }
 
+// grew returns by how much the memory grew in a load, with what followed in the same second: a rank with little to copy
+// takes memory for its work right after that.
+func (g *gpuMemory) grew(start, readEnd time.Duration) (bytes float64) {
+	for _, s := range g.steps {
+		if s.to > s.from && s.at > start && s.last < readEnd+lagging {
+			bytes += float64(s.to - s.from)
+		}
+	}
+	return bytes
+}
+
 // ended returns when the last weights were on the GPU, and how much that leaves open. Memory is read once a second: it
 // grew as fast in its last part as before. A GPU that did nothing and then works has all it needs.
 func ended(copies []step, p *pending, past detect.Past) (at, open time.Duration) {

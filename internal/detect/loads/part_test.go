@@ -10,9 +10,10 @@ import (
 // touching is a process that touches a mapped model at a constant rate, and copies it to a GPU.
 type touching struct {
 	steady
-	share  float64 // of the model that it touches between the two moments
-	copied float64 // of what it touches, to the GPU
-	drives bool    // it holds memory of a GPU
+	share  float64       // of the model that it touches between the two moments
+	copied float64       // of what it touches, to the GPU
+	drives bool          // it holds memory of a GPU
+	more   time.Duration // when it takes 2 GiB more; 0 for never
 	lists  time.Duration
 }
 
@@ -36,6 +37,9 @@ func (c touching) load() (all []detect.Found) {
 			GPUMemory: context + uint64(c.copied*c.touched(read)),
 			Processes: []detect.Process{{PID: 7, Drives: c.drives, Memory: libraries + int64(c.touched(at)), Started: 500 * ms,
 				Last: last, At: at, MapsLast: before, MapsAt: listed}}}
+		if c.more > 0 && read >= c.more {
+			f.GPUMemory += 2 << 30
+		}
 		if mapped(listed) {
 			f.Files = []detect.File{{PID: 7, FD: -1, Path: "/m/model.safetensors", Size: modelSize, Mapped: modelSize}}
 		}
@@ -47,24 +51,27 @@ func (c touching) load() (all []detect.Found) {
 // A rank of several reads a part of each tensor. It loads the model if this comes to its GPU.
 func TestPartOfARank(t *testing.T) {
 	at := steady{5 * time.Second, 9 * time.Second, 0, detect.ReadBytes}
+	short := steady{5100 * ms, 5800 * ms, 0, detect.ReadBytes}
 	for name, c := range map[string]struct {
 		touching
 		want int
 	}{
-		"a quarter, copied":     {touching{at, 0.25, 1, true, 100 * ms}, 1},
-		"a quarter, not copied": {touching{at, 0.25, 0, true, 100 * ms}, 0},
-		"a third of it copied":  {touching{at, 0.25, 0.3, true, 100 * ms}, 0},
-		"without a GPU":         {touching{at, 0.25, 0, false, 100 * ms}, 0},
-		"a look at the header":  {touching{at, 0.04, 1, true, 100 * ms}, 0},
-		"all of it, not copied": {touching{at, 1, 0, true, 100 * ms}, 1},
+		"a quarter, copied":     {touching{at, 0.25, 1, true, 0, 100 * ms}, 1},
+		"a quarter, not copied": {touching{at, 0.25, 0, true, 0, 100 * ms}, 0},
+		"a quarter, then more":  {touching{short, 0.25, 1, true, short.to + 300*ms, 100 * ms}, 1},
+		"more, long after":      {touching{short, 0.25, 0, true, short.to + 4*time.Second, 100 * ms}, 0},
+		"a third of it copied":  {touching{at, 0.25, 0.3, true, 0, 100 * ms}, 0},
+		"without a GPU":         {touching{at, 0.25, 0, false, 0, 100 * ms}, 0},
+		"a look at the header":  {touching{at, 0.04, 1, true, 0, 100 * ms}, 0},
+		"all of it, not copied": {touching{at, 1, 0, true, 0, 100 * ms}, 1},
 	} {
 		all := c.load()
 		if len(all) != c.want {
 			t.Errorf("%s: got %+v, want %d", name, all, c.want)
 			continue
 		}
-		if c.want == 1 && ((all[0].Start-at.from).Abs() > 300*ms || (all[0].End-at.to).Abs() > 400*ms) {
-			t.Errorf("%s: got %v to %v, want %v to %v", name, all[0].Start, all[0].End, at.from, at.to)
+		if c.want == 1 && ((all[0].Start-c.from).Abs() > 300*ms || (all[0].End-c.to).Abs() > 400*ms) {
+			t.Errorf("%s: got %v to %v, want %v to %v", name, all[0].Start, all[0].End, c.from, c.to)
 		}
 	}
 }
@@ -73,7 +80,7 @@ func TestPartOfARank(t *testing.T) {
 func TestMappingListedLate(t *testing.T) {
 	for _, from := range []time.Duration{5100 * ms, 5500 * ms, 5900 * ms} {
 		at := steady{from, from + 1600*ms, 0, detect.ReadBytes}
-		all := touching{at, 1, 1, true, time.Second}.load()
+		all := touching{at, 1, 1, true, 0, time.Second}.load()
 		if len(all) != 1 {
 			t.Errorf("from %v: got %+v, want one load", from, all)
 			continue
