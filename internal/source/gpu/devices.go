@@ -249,11 +249,11 @@ func (r *run) apply(g *deviceState, got *reading) {
 	}
 	garbage := g.apply(got, r.grid.at.Mono)
 	if g.memoryJumped() { // a program has come or gone
-		again := againProcesses
-		if g.unused {
-			again = firstProcesses
+		again := r.processesRead + againProcesses
+		if g.unused { // it may load a model now; its memory is read once a second
+			again = r.began
 		}
-		r.processes.next = min(r.processes.next, r.processesRead+again)
+		r.processes.next = min(r.processes.next, again)
 	}
 	if garbage > 0 {
 		got.garbage = add(got.garbage, "utilization", garbage)

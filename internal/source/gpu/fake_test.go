@@ -93,6 +93,7 @@ type fakeGPU struct {
 	parentGPU string // of a MIG device
 	details   *fakeDetails
 	used      uint64 // memory, in bytes, besides one; guarded by d.mu
+	unused    bool   // no process holds memory; guarded by d.mu
 }
 
 func (g *fakeGPU) id() string     { return g.uuid }
@@ -176,7 +177,15 @@ func (g *fakeGPU) energy() (float64, error)       { return 100 * time.Since(g.be
 func (g *fakeGPU) pcieLink() (int, int, error)    { return 16, 4, g.enter() }
 func (g *fakeGPU) maxPCIeLink() (int, int, error) { return 16, 5, g.enter() }
 func (g *fakeGPU) processes() ([]sample.GPUProcess, error) {
-	return []sample.GPUProcess{{PID: 7}}, g.enter()
+	if err := g.enter(); err != nil {
+		return nil, err
+	}
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	if g.unused {
+		return nil, nil
+	}
+	return []sample.GPUProcess{{PID: 7}}, nil
 }
 func (d *fakeDriver) gpu(uuid string, share float64) *fakeGPU {
 	g := &fakeGPU{d: d, uuid: uuid, share: share, period: time.Second / 6, began: time.Now()}

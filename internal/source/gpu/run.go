@@ -20,7 +20,7 @@ const (
 	gaugeInterval    = 950 * time.Millisecond // of memory, temperature, details and XID errors
 	processInterval  = 10 * time.Second       // listing processes takes milliseconds
 	againProcesses   = 2 * time.Second        // between two lists while a GPU's used memory jumps
-	firstProcesses   = time.Second            // the same while a GPU has no process; without a jump doubled each time
+	firstProcesses   = time.Second            // between two lists, doubled each time, while a GPU has no process
 	maxDevices       = 256                    // GPUs and MIG devices with state, including lost ones
 
 	callTimeout = time.Second      // reading one GPU takes microseconds to milliseconds

@@ -119,13 +119,16 @@ func TestProcessesOfAProgramThatComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0)
+		g.unused = true
 		p := startRun(t.Context(), d)
 		time.Sleep(15*time.Second + 300*time.Millisecond)
 		p.take()
-		for _, used := range []uint64{2 * jump, 0} { // it goes, too
+		for i, used := range []uint64{2 * jump, 0, 2 * jump} { // it goes, and the next one comes
 			began := sample.Now().Mono
-			d.set(func() { g.used = used })
-			time.Sleep(4 * time.Second)
+			d.set(func() {
+				g.used, g.unused = used, used == 0
+			})
+			time.Sleep([]time.Duration{4 * time.Second, 1500 * time.Millisecond, 4 * time.Second}[i])
 			listed := time.Duration(0)
 			for _, row := range p.take() {
 				if row.GPUProcessesRead && listed == 0 {
