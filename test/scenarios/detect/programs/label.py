@@ -4,6 +4,7 @@ The labels go to the log of ../../jobs/programs/truth.py, a line each: "THREAD l
 this is announced to an agent. Only what any program does can be seen from outside.
 """
 
+import atexit
 import ctypes
 import fcntl
 import json
@@ -77,10 +78,19 @@ class Gpu(truth.Accelerator):
     def _hold(self):
         self.held = 0
         self.grow(self.CONTEXT)
+        atexit.register(self._leave)
 
     def grow(self, size):
         """Take, or give back, memory of the GPU."""
         self.held += size
+        self._tell()
+
+    def _leave(self):
+        """The driver takes the memory of a process back when it ends."""
+        self.held = 0
+        self._tell()
+
+    def _tell(self):
         with open(os.path.join(_gpus, "lock"), "w") as lock:
             fcntl.lockf(lock, fcntl.LOCK_EX)
             path = os.path.join(_gpus, "held.json")
@@ -90,7 +100,7 @@ class Gpu(truth.Accelerator):
             except FileNotFoundError:
                 held = {}
             held[f"{self.number}:{os.getpid()}"] = self.held
-            held = {key: size for key, size in held.items() if os.path.exists("/proc/" + key.split(":")[1])}
+            held = {key: size for key, size in held.items() if size and os.path.exists("/proc/" + key.split(":")[1])}
             replace(path, json.dumps(held))
             replace(os.path.join(_gpus, "gpus.txt"), driver(held))
 
