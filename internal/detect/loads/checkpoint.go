@@ -56,12 +56,40 @@ func (d *Detector) finishWrites(f *detect.Facts, all bool) {
 // wrote ends the writing of a checkpoint.
 func (d *Detector) wrote(t *transfer, closed interval, f *detect.Facts) {
 	t.closed, t.bytes, t.saidAt = closed, t.size(), f.At
+	d.note(t)
 	delete(d.writes, t.key)
 	d.saved = append(d.saved, t)
 }
 
 // numbers are what the names of checkpoints of the same training differ in.
 var numbers = regexp.MustCompile(`[0-9]+`)
+
+// stored is what the job has written under names that differ in numbers only.
+type stored struct {
+	path    string // the newest
+	several bool
+}
+
+// seriesOf returns the path of what was stored, and what the paths of all checkpoints of one training have in common. The
+// number of a part is in neither.
+func seriesOf(t *transfer) (name, series string) {
+	name = path.Dir(t.files[0].path)
+	if !numbers.MatchString(path.Base(name)) {
+		base, _ := stem(t.files[0].path)
+		name += "/" + base
+	}
+	return name, numbers.ReplaceAllString(name, "0")
+}
+
+// note remembers the path of what was written.
+func (d *Detector) note(t *transfer) {
+	name, series := seriesOf(t)
+	old, known := d.stored[series]
+	if !known && len(d.stored) >= maxGroups || modelfile.IsBlob(t.files[0].path) {
+		return
+	}
+	d.stored[series] = stored{name, old.several || known && old.path != name}
+}
 
 // nextWrite ends the writing of a checkpoint if a file is the next one of the same training, in the same folder.
 func (d *Detector) nextWrite(one *file, f *detect.Facts) {

@@ -88,7 +88,7 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	found.Start, found.StartOpen, found.End, found.EndOpen = begin, openBegin, end, open
 	found.Confidence = certain
 	found.Unfinished = ending && share < whole
-	if loaded := t.downloaded(begin); loaded.end > loaded.start {
+	if loaded := d.downloaded(t, begin); loaded.end > loaded.start {
 		found.Start = loaded.start
 		found.Phases = append(found.Phases, detect.Phase{
 			Name: Download, Start: loaded.start, End: loaded.end, Bytes: uint64(t.size()),
@@ -105,8 +105,12 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	d.pending = append(d.pending, p)
 }
 
-// downloaded returns when this job wrote the files, if that was shortly before a moment.
-func (t *transfer) downloaded(begin time.Duration) (all interval) {
+// downloaded returns when this job wrote the files, if the last one was complete shortly before a moment, when they were
+// read. What is one of several that the job stored is a checkpoint that it reads again.
+func (d *Detector) downloaded(t *transfer, begin time.Duration) (all interval) {
+	if _, series := seriesOf(t); d.stored[series].several {
+		return all
+	}
 	for _, one := range t.files {
 		w := one.written
 		if w.end == 0 || begin-w.end > downloads || w.end > begin+time.Second {
@@ -116,6 +120,9 @@ func (t *transfer) downloaded(begin time.Duration) (all interval) {
 			all = w
 		}
 		all = interval{min(all.start, w.start), max(all.end, w.end)}
+	}
+	if begin-all.end > fetched {
+		return interval{}
 	}
 	return all
 }

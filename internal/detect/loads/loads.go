@@ -50,8 +50,8 @@ const (
 	warmUp    = 2 * time.Minute         // after the last byte, for a server with a GPU to listen
 	compiling = 30 * time.Minute        // the same while it compiles
 	quiet     = 15 * time.Second        // without a compiled file, after which it compiles no longer
-	downloads = 30 * time.Second        // between the download of a file and its load
-	fetched   = 3 * time.Second         // after a write, in which a read makes it a download
+	downloads = 5 * time.Minute         // between the download of a file and the load of its model
+	fetched   = 3 * time.Second         // after the last write, in which a read makes it a download
 )
 
 // Detector finds the loads and checkpoints of one job.
@@ -69,7 +69,8 @@ type Detector struct {
 	writes  map[string]*transfer
 	pending []*pending
 	saved   []*transfer // checkpoints that may turn out to be downloads
-	listens int         // the newest number of sockets that listen; -1 before
+	stored  map[string]stored
+	listens int // the newest number of sockets that listen; -1 before
 	gpu     gpuMemory
 	compile interval // of the newest compilation
 	out     []detect.Found
@@ -81,7 +82,7 @@ type interval struct{ start, end time.Duration }
 func New(job string) detect.Detector {
 	return &Detector{
 		job: job, files: map[string]*file{}, reads: map[string]*transfer{},
-		writes: map[string]*transfer{}, listens: -1,
+		writes: map[string]*transfer{}, stored: map[string]stored{}, listens: -1,
 	}
 }
 

@@ -434,3 +434,46 @@ func TestCountersReadRarely(t *testing.T) {
 		}
 	}
 }
+
+// What a job wrote and reads right after that is a download. One of several checkpoints is none, nor is what is read later.
+func TestDownload(t *testing.T) {
+	const size = 100 << 20
+	for name, c := range map[string]struct {
+		written []string
+		read    time.Duration
+		want    bool
+	}{
+		"a download":             {[]string{"/m/llama-7b/model.safetensors"}, 11 * time.Second, true},
+		"in parts":               {[]string{"/m/a-00001-of-00002.gguf", "/m/a-00002-of-00002.gguf"}, 11 * time.Second, true},
+		"read later":             {[]string{"/m/llama-7b/model.safetensors"}, 14 * time.Second, false},
+		"the second checkpoint":  {[]string{"/o/step-10/model.pt", "/o/step-20/model.pt"}, 11 * time.Second, false},
+		"of files in one folder": {[]string{"/o/model-10.pt", "/o/model-20.pt"}, 11 * time.Second, false},
+	} {
+		s := steady{c.read, c.read + 2*time.Second, size / 2, detect.ReadChars}
+		all := play(t, s, 40*time.Second, func(at time.Duration) (files []detect.File) {
+			for i, path := range c.written { // three seconds apart, the last one up to 9 s
+				end := 9*time.Second - 3*time.Second*time.Duration(len(c.written)-1-i)
+				if at > end-1500*ms && at < end {
+					files = append(files, detect.File{PID: 7, FD: 3, Path: path, Size: size, Write: true})
+				}
+			}
+			if at >= s.from && at < s.to {
+				files = append(files, detect.File{PID: 7, FD: 3, Path: c.written[len(c.written)-1], Size: size,
+					Offset: int64(s.moved(at))})
+			}
+			return files
+		})
+		got := false
+		for _, f := range all {
+			if f.Kind == window.ModelLoad {
+				got = f.Phases[0].Name == Download && f.Start < 9*time.Second
+				if !got && (f.Start-s.from).Abs() > 300*ms {
+					t.Errorf("%s: got the begin %v, want %v", name, f.Start, s.from)
+				}
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: got a download: %v of %+v, want %v", name, got, all, c.want)
+		}
+	}
+}
