@@ -166,19 +166,24 @@ func readKept(file string) (*kept, error) {
 // at is a time of a window on CLOCK_MONOTONIC in ns, as the logs count.
 func (k *kept) at(t time.Time) int64 { return t.UnixNano() - k.Offset }
 
-// of returns the windows that began in the life of a case's programs, or shortly before or after. Cases run one after
-// another.
-func (k *kept) of(l *joblog.Log) (own []found) {
+// of returns the windows that began in the life of a case's programs, or shortly before or after and not in the life of
+// another case. Cases run one after another.
+func (k *kept) of(l *joblog.Log, all []*joblog.Log) (own []found) {
 	for _, f := range slices.Concat(k.Ended, k.Running) {
 		began := k.at(f.Start)
-		for _, one := range l.Labels {
-			if one.Kind == "life" && began > one.Start-int64(around) && began < one.End+int64(around) {
-				own = append(own, f)
-				break
-			}
+		if lived(l, began, 0) || lived(l, began, int64(around)) &&
+			!slices.ContainsFunc(all, func(other *joblog.Log) bool { return other != nil && lived(other, began, 0) }) {
+			own = append(own, f)
 		}
 	}
 	return own
+}
+
+// lived reports whether a program of a case lived at a moment, or so many ns before or after.
+func lived(l *joblog.Log, at, around int64) bool {
+	return slices.ContainsFunc(l.Labels, func(one joblog.Label) bool {
+		return one.Kind == "life" && at > one.Start-around && at < one.End+around
+	})
 }
 
 func (a *agent) stop() error {

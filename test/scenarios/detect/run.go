@@ -83,20 +83,23 @@ func (o *options) judge(cases []entry, failed map[string]string) (results []*res
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range cases {
+	logs := make([]*joblog.Log, len(cases))
+	for i, e := range cases {
 		p := e.plan(o.seed)
 		r := &result{Case: p.Name, Seed: p.Seed, Disk: string(p.Disk), Failed: failed[e.name]}
 		results = append(results, r)
 		if r.Failed != "" {
 			continue
 		}
-		l, err := joblog.ReadFile(o.logFile(p))
-		if err != nil {
+		if logs[i], err = joblog.ReadFile(o.logFile(p)); err != nil {
 			r.Failed = err.Error()
-			continue
 		}
-		r.compare(l, kept.of(l), kept.at(kept.Now), kept.at)
-		fmt.Println(r.line())
+	}
+	for i, r := range results {
+		if logs[i] != nil && r.Failed == "" {
+			r.compare(logs[i], kept.of(logs[i], logs), kept.at(kept.Now), kept.at)
+			fmt.Println(r.line())
+		}
 	}
 	return results, nil
 }

@@ -181,3 +181,18 @@ func TestSeedsOfTheOtherPartAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A window belongs to the case in whose life it began, and to one that lived shortly before or after only if it is in
+// no other's life.
+func TestWindowsOfCases(t *testing.T) {
+	first, second := logOf(t, "life 10000 20000 "), logOf(t, "life 22000 30000 ")
+	all := []*joblog.Log{first, nil, second}
+	for begin, want := range map[int64][2]int{
+		4000: {0, 0}, 6000: {1, 0}, 15000: {1, 0}, 19000: {1, 0}, 21000: {1, 1}, 23000: {0, 1}, 36000: {0, 0},
+	} {
+		k := &kept{Ended: []found{window("model_load", begin, begin+1000)}}
+		if got := [2]int{len(k.of(first, all)), len(k.of(second, all))}; got != want {
+			t.Errorf("begin %d: got %v, want %v", begin, got, want)
+		}
+	}
+}
