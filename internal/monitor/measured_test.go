@@ -72,12 +72,12 @@ func TestMeasured(t *testing.T) {
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.measured.Read()
 	named := func(err error) bool { return strings.Contains(err.Error(), file) }
 	for end := time.Now().Add(time.Minute); !slices.ContainsFunc(m.Problems(), named); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("a damaged file: got the problems %v, want one with its name", m.Problems())
 		}
+		m.measured.Read() // as in ceilings
 	}
 	m.Stop()
 	p.replaysTheSame()
