@@ -5,6 +5,7 @@ package schedule
 import (
 	"encoding/binary"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -293,6 +294,61 @@ func (s *Source) runs(b *testing.B) (times [2]time.Duration) {
 		times[i] = stats.Runtime
 	}
 	return times
+}
+
+// BenchmarkWarmData measures the programs that run when a read or a page fault finds its data in memory, of this
+// process, which is followed or not. What the kernel takes to measure them is in it (about 25 ns).
+func BenchmarkWarmData(b *testing.B) {
+	needs(b)
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = stats.Close() }()
+	const size, each = 16 << 20, 64 << 10
+	path := filepath.Join(b.TempDir(), "data")
+	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for _, followed := range []bool{false, true} {
+		b.Run("followed="+strconv.FormatBool(followed), func(b *testing.B) {
+			s := opened(b, defaults)
+			if followed {
+				if err := s.Follow("job", []int{os.Getpid()}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			buf := make([]byte, 4096)
+			for b.Loop() {
+				mapped, err := unix.Mmap(int(file.Fd()), 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for at := 0; at < size; at += each {
+					if _, err := file.ReadAt(buf, int64(at)); err != nil {
+						b.Fatal(err)
+					}
+					buf[0] += mapped[at]
+				}
+				_ = unix.Munmap(mapped)
+			}
+			programs := &s.tracing.(*Tracer).programs
+			for name, p := range map[string]*ebpf.Program{"on_found": programs.OnFound, "on_mapped": programs.OnMapped} {
+				stats, err := p.Stats()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if stats.RunCount > 0 { // else the kernel is older than Linux 6.12
+					b.ReportMetric(float64(stats.Runtime.Nanoseconds())/float64(stats.RunCount), name+"-ns/run")
+				}
+			}
+		})
+	}
 }
 
 // BenchmarkReader measures the share of a core that readings take at different rates of switches.

@@ -15,6 +15,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -218,8 +220,9 @@ func diskProgram(f facts) {
 	must(err)
 }
 
-func TestReadOfSlowDisk(t *testing.T) {
-	s := opened(t, defaults)
+// slowFile returns a cold file of diskBytes on a disk that takes 10 ms for a request.
+func slowFile(t *testing.T) (path string) {
+	t.Helper()
 	for _, need := range []string{"/dev/fuse", "/dev/loop-control"} {
 		if _, err := os.Stat(need); err != nil {
 			t.Skip("needs FUSE and loop devices: ", err)
@@ -235,14 +238,19 @@ func TestReadOfSlowDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	path := filepath.Join(d.Dir, "data")
+	path = filepath.Join(d.Dir, "data")
 	if err := os.WriteFile(path, make([]byte, diskBytes), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Slow(); err != nil {
 		t.Fatal(err)
 	}
-	f, events := trace(t, s, "disk", path)
+	return path
+}
+
+func TestReadOfSlowDisk(t *testing.T) {
+	s := opened(t, defaults)
+	f, events := trace(t, s, "disk", slowFile(t))
 	checkChain(t, events)
 	found := pauses(events, f["main"], func(out sample.ThreadEvent) bool {
 		return out.Syscall == unix.SYS_PREAD64 && out.File == sample.RegularFile && out.Detail == uint64(f["inode"])
@@ -278,6 +286,107 @@ func TestReadOfSlowDisk(t *testing.T) {
 	}
 	if fetched < 10*4096 || chars < 10*4096 {
 		t.Errorf("got %d bytes fetched and %d read, want at least %d", fetched, chars, 10*4096)
+	}
+}
+
+// faultPages is how many pages faultProgram touches.
+const faultPages = 20
+
+// faultProgram touches pages of a cold file, maps what it has read again after a sleep, and writes to such a page.
+func faultProgram(facts) {
+	file, err := os.OpenFile(os.Args[1], os.O_RDWR, 0)
+	must(err)
+	touch := func(write bool) {
+		data, err := unix.Mmap(int(file.Fd()), 0, diskBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+		must(err)
+		must(unix.Madvise(data, unix.MADV_RANDOM))
+		var sum byte
+		for i := range faultPages {
+			sum += data[i*diskBytes/faultPages&^4095]
+		}
+		if write {
+			data[0] = sum + 1
+		}
+	}
+	touch(false)
+	must(unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil))
+	touch(true)
+}
+
+// specs returns the types of the kernel, and the programs.
+func specs(t *testing.T) (*btf.Spec, *ebpf.CollectionSpec) {
+	t.Helper()
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := loadBpf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kernel, spec
+}
+
+// TestKernelWithoutFaults: a kernel that lacks one of the tracepoints of faults loads the programs.
+func TestKernelWithoutFaults(t *testing.T) {
+	needs(t)
+	kernel, spec := specs(t)
+	spec.Programs["on_mapped"].AttachTo = "not_a_tracepoint"
+	if seesFaults(kernel, spec) {
+		t.Fatal("got that the kernel has a tracepoint that does not exist")
+	}
+	var programs bpfObjects
+	if err := spec.LoadAndAssign(&programs, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n, all := len(programs.traced(false)), len(programs.traced(true)); n != all-3 {
+		t.Errorf("got %d programs to attach of %d, want all but three", n, all)
+	}
+	_ = programs.Close()
+}
+
+// TestPageFaults: between two waits of a thread that only touches pages, nearly all is work to fetch them. Nothing is
+// when they are in memory.
+func TestPageFaults(t *testing.T) {
+	s := opened(t, defaults)
+	if kernel, spec := specs(t); !seesFaults(kernel, spec) {
+		t.Skip("needs Linux 6.12")
+	}
+	f, events := trace(t, s, "fault", slowFile(t))
+	checkChain(t, events)
+	var waits int
+	var running, fetching, later time.Duration
+	var since time.Duration // of the last wait in a page fault; 0 without one
+	slept := false
+	for _, e := range of(events, f["main"]) {
+		switch e.Kind {
+		case sample.ThreadIn:
+			if since == 0 {
+				break
+			}
+			since = e.At
+		case sample.ThreadOut:
+			inFault := e.IOWait && e.Syscall == -1
+			switch {
+			case slept:
+				later += e.Fetching
+			case since != 0 && inFault:
+				waits++
+				running += e.At - since - e.Stolen
+				fetching += e.Fetching
+			}
+			if since = 0; inFault {
+				since = e.At
+			}
+			slept = slept || e.Syscall == unix.SYS_NANOSLEEP
+		}
+	}
+	if waits < faultPages/5 || fetching < running*2/3 || fetching > running {
+		t.Errorf("got %v of fetching in %v between %d waits in page faults, want nearly all of it, and up to %d", fetching,
+			running, waits, faultPages-1)
+	}
+	if !slept || later != 0 {
+		t.Errorf("got %v of fetching for pages in memory, want none", later)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -67,20 +68,20 @@ func missingRights(doing string) error {
 	return errors.New(doing + " needs root, or CAP_BPF and CAP_PERFMON")
 }
 
-// load compiles the programs for the running kernel.
-func load(programs *bpfObjects, o options) error {
+// load compiles the programs for the running kernel. It reports whether those of faults can be attached.
+func load(programs *bpfObjects, o options) (faults bool, err error) {
 	version, err := release()
 	if err != nil {
-		return err
+		return false, err
 	}
 	types := btf.NewCache() // read once, for us and for the loader
 	kernel, err := types.Kernel()
 	if err != nil {
-		return fmt.Errorf("read the kernel's types: %w", err)
+		return false, fmt.Errorf("read the kernel's types: %w", err)
 	}
 	spec, err := loadBpf()
 	if err != nil {
-		return fmt.Errorf("read the programs for the scheduler: %w", err)
+		return false, fmt.Errorf("read the programs for the scheduler: %w", err)
 	}
 	spec.Maps["events"].MaxEntries = uint32(o.ringBytes)
 	values := map[string]any{
@@ -93,18 +94,20 @@ func load(programs *bpfObjects, o options) error {
 	if offset, known := preemptOffset(kernel); known && runtime.GOARCH == "amd64" {
 		values["preempt_known"], values["preempt_offset"] = number(true), offset
 	}
+	faults = seesFaults(kernel, spec)
+	values["faults_seen"] = number(faults)
 	if o.owner != nil {
 		values["owner_only"], values["owner_uid"], values["owner_gid"] = number(true), o.owner.UID, o.owner.GID
 	}
 	for name, value := range values {
 		if err := spec.Variables[name].Set(value); err != nil {
-			return fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)
+			return false, fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)
 		}
 	}
 	if err := spec.LoadAndAssign(programs, &ebpf.CollectionOptions{Cache: types}); err != nil {
-		return fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
+		return false, fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
 	}
-	return nil
+	return faults, nil
 }
 
 func number(b bool) uint32 {
@@ -112,6 +115,22 @@ func number(b bool) uint32 {
 		return 1
 	}
 	return 0
+}
+
+// seesFaults reports whether the kernel has the tracepoints of page faults and of pages that a read found, as since
+// Linux 6.12. Without them, their programs are loaded for another one, and not attached.
+func seesFaults(kernel *btf.Spec, spec *ebpf.CollectionSpec) bool {
+	programs := []*ebpf.ProgramSpec{spec.Programs["on_fault"], spec.Programs["on_mapped"], spec.Programs["on_found"]}
+	missing := slices.ContainsFunc(programs, func(p *ebpf.ProgramSpec) bool {
+		var callback *btf.Typedef
+		return kernel.TypeByName("btf_trace_"+p.AttachTo, &callback) != nil
+	})
+	for _, p := range programs {
+		if missing {
+			p.AttachTo = "sched_process_fork"
+		}
+	}
+	return !missing
 }
 
 // switchHasState reports whether the tracepoint sched_switch passes the state of the thread that leaves. It does since
@@ -182,6 +201,10 @@ func memberOffset(t btf.Type, name string) (int64, bool) {
 }
 
 // traced are the programs that run at the kernel's tracepoints.
-func (o *bpfObjects) traced() []*ebpf.Program {
-	return []*ebpf.Program{o.OnSwitch, o.OnWaking, o.OnFork, o.OnRename, o.OnPage, o.OnBio, o.OnState}
+func (o *bpfObjects) traced(faults bool) []*ebpf.Program {
+	all := []*ebpf.Program{o.OnSwitch, o.OnWaking, o.OnFork, o.OnRename, o.OnPage, o.OnBio, o.OnState}
+	if faults {
+		all = append(all, o.OnFault, o.OnMapped, o.OnFound)
+	}
+	return all
 }

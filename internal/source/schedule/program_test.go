@@ -41,6 +41,7 @@ var programs = map[string]func(facts){
 	"tcp":    tcpProgram,
 	"disk":   diskProgram,
 	"spin":   spinProgram,
+	"fault":  faultProgram,
 	"epoll":  epollProgram,
 	"device": deviceProgram,
 	"rename": renameProgram,

@@ -253,6 +253,7 @@ volatile const u32 owner_uid;
 volatile const u32 owner_gid;
 volatile const u32 own_space;         // inode of the network namespace of user space; 0 if it is not known
 volatile const u32 can_exchange;      // atomic operations that return a value: Linux 5.18 on arm64
+volatile const u32 faults_seen;       // on_fault, on_mapped and on_found are attached
 volatile const u64 job_budget = 5000; // events of a job in a budget window
 volatile const u64 all_budget = 20000;
 
@@ -311,7 +312,7 @@ struct thread {
 	u8 told; // that it is followed
 	u8 running; // 0, 1, or MAYBE at first
 	u8 early; // woken was noted before the thread was off its CPU
-	u8 unused;
+	u8 fetches; // the steps are proved to be for data that are not in memory
 	struct waker waker;
 	u64 since; // its last switch
 	u64 woken; // first wake-up since then; 0 if none
@@ -1062,21 +1063,60 @@ static __always_inline void take_step(struct thread *th)
 		th->step_from = now;
 	}
 	th->step = now;
+	th->fetches = 1;
+}
+
+// The thread begins to serve a page fault that the page cache may have no data for, or tries again after a wait. It is
+// the first step if another one or a wait follows.
+static __always_inline void begin_fault(struct thread *th)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (!th->fetches || now - th->step > STEP_GAP) {
+		th->fetching += th->step - th->step_from;
+		th->step_from = now;
+		th->fetches = 0;
+	}
+	th->step = now;
+}
+
+// The thread has the pages that its page fault or its read needs. This ends what took steps.
+static __always_inline void end_steps(struct thread *th)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (th->fetches && now - th->step <= STEP_GAP)
+		th->step = now;
+	if (th->fetches)
+		th->fetching += th->step - th->step_from;
+	th->step_from = th->step = 0;
+	th->fetches = 0;
+}
+
+static __always_inline int for_storage(const struct pause *pause)
+{
+	return pause->iowait || pause->state == BLOCKED;
 }
 
 // The thread leaves its CPU. What it did after the last step was for fetching, too, if it waits for storage now.
 static __always_inline void pause_steps(struct thread *th, u64 now)
 {
-	if (now - th->step <= STEP_GAP && (th->pause.iowait || th->pause.state == BLOCKED))
+	if (now - th->step <= STEP_GAP && for_storage(&th->pause))
 		th->step = now;
 	th->fetching += th->step - th->step_from;
 	th->step_from = th->step;
 }
 
-// The thread gets a CPU. One that was interrupted goes on with its steps.
-static __always_inline void resume_steps(struct thread *th, u64 off)
+// The thread gets a CPU. One that was interrupted goes on with its steps. After a wait for storage, a page fault or a read
+// has to finish what it began.
+static __always_inline void resume_steps(struct thread *th, u64 off, u64 now)
 {
-	th->step_from = th->step = th->pause.state == READY ? th->step + off : 0;
+	if (th->pause.state == READY) {
+		th->step_from = th->step = th->step + off;
+		return;
+	}
+	th->fetches = faults_seen && for_storage(&th->pause);
+	th->step_from = th->step = th->fetches ? now : 0;
 }
 
 // The file with which an epoll has ended: the first one of those that are ready.
@@ -1157,7 +1197,7 @@ static __always_inline void arrive(struct thread *th, const struct task_struct *
 	th->running = 1;
 	th->woken = 0;
 	th->stolen_at = steal(p);
-	resume_steps(th, now - since);
+	resume_steps(th, now - since, now);
 	if (th->from && can_exchange && __sync_lock_test_and_set(&th->claim, 0) == CLAIMED)
 		th->from = 0;
 	if (seen && th->pause.several && since + NAMED_PAUSE < woken)
@@ -1383,6 +1423,39 @@ int on_page(u64 *ctx)
 	regs = (struct pt_regs *)bpf_task_pt_regs(p);
 	if (regs && !sends(call_of(regs, &argument)))
 		take_step(th);
+	return 0;
+}
+
+// A page fault finds no data that it could map at once.
+SEC("tp_btf/mm_filemap_fault")
+int on_fault(u64 *ctx)
+{
+	struct thread *th = thread_of((struct task_struct *)bpf_get_current_task_btf());
+
+	if (th)
+		begin_fault(th);
+	return 0;
+}
+
+// A page fault maps data that are in the page cache. One that had to wait for them does so at last.
+SEC("tp_btf/mm_filemap_map_pages")
+int on_mapped(u64 *ctx)
+{
+	struct thread *th = thread_of((struct task_struct *)bpf_get_current_task_btf());
+
+	if (th && th->step)
+		end_steps(th);
+	return 0;
+}
+
+// A read has found all pages that it copies next.
+SEC("tp_btf/mm_filemap_get_pages")
+int on_found(u64 *ctx)
+{
+	struct thread *th = thread_of((struct task_struct *)bpf_get_current_task_btf());
+
+	if (th && th->step)
+		end_steps(th);
 	return 0;
 }
 

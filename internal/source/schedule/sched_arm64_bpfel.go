@@ -25,7 +25,10 @@ const (
 	bpfProgAdopt         = "adopt"
 	bpfProgFlush         = "flush"
 	bpfProgOnBio         = "on_bio"
+	bpfProgOnFault       = "on_fault"
 	bpfProgOnFork        = "on_fork"
+	bpfProgOnFound       = "on_found"
+	bpfProgOnMapped      = "on_mapped"
 	bpfProgOnPage        = "on_page"
 	bpfProgOnRename      = "on_rename"
 	bpfProgOnState       = "on_state"
@@ -34,6 +37,7 @@ const (
 	bpfProgTellOpen      = "tell_open"
 	bpfVarAllBudget      = "all_budget"
 	bpfVarCanExchange    = "can_exchange"
+	bpfVarFaultsSeen     = "faults_seen"
 	bpfVarJobBudget      = "job_budget"
 	bpfVarOwnSpace       = "own_space"
 	bpfVarOwnerGid       = "owner_gid"
@@ -89,7 +93,10 @@ type bpfProgramSpecs struct {
 	Adopt    *ebpf.ProgramSpec `ebpf:"adopt"`
 	Flush    *ebpf.ProgramSpec `ebpf:"flush"`
 	OnBio    *ebpf.ProgramSpec `ebpf:"on_bio"`
+	OnFault  *ebpf.ProgramSpec `ebpf:"on_fault"`
 	OnFork   *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnFound  *ebpf.ProgramSpec `ebpf:"on_found"`
+	OnMapped *ebpf.ProgramSpec `ebpf:"on_mapped"`
 	OnPage   *ebpf.ProgramSpec `ebpf:"on_page"`
 	OnRename *ebpf.ProgramSpec `ebpf:"on_rename"`
 	OnState  *ebpf.ProgramSpec `ebpf:"on_state"`
@@ -116,6 +123,7 @@ type bpfMapSpecs struct {
 type bpfVariableSpecs struct {
 	AllBudget      *ebpf.VariableSpec `ebpf:"all_budget"`
 	CanExchange    *ebpf.VariableSpec `ebpf:"can_exchange"`
+	FaultsSeen     *ebpf.VariableSpec `ebpf:"faults_seen"`
 	JobBudget      *ebpf.VariableSpec `ebpf:"job_budget"`
 	OwnSpace       *ebpf.VariableSpec `ebpf:"own_space"`
 	OwnerGid       *ebpf.VariableSpec `ebpf:"owner_gid"`
@@ -171,6 +179,7 @@ func (m *bpfMaps) Close() error {
 type bpfVariables struct {
 	AllBudget      *ebpf.Variable `ebpf:"all_budget"`
 	CanExchange    *ebpf.Variable `ebpf:"can_exchange"`
+	FaultsSeen     *ebpf.Variable `ebpf:"faults_seen"`
 	JobBudget      *ebpf.Variable `ebpf:"job_budget"`
 	OwnSpace       *ebpf.Variable `ebpf:"own_space"`
 	OwnerGid       *ebpf.Variable `ebpf:"owner_gid"`
@@ -188,7 +197,10 @@ type bpfPrograms struct {
 	Adopt    *ebpf.Program `ebpf:"adopt"`
 	Flush    *ebpf.Program `ebpf:"flush"`
 	OnBio    *ebpf.Program `ebpf:"on_bio"`
+	OnFault  *ebpf.Program `ebpf:"on_fault"`
 	OnFork   *ebpf.Program `ebpf:"on_fork"`
+	OnFound  *ebpf.Program `ebpf:"on_found"`
+	OnMapped *ebpf.Program `ebpf:"on_mapped"`
 	OnPage   *ebpf.Program `ebpf:"on_page"`
 	OnRename *ebpf.Program `ebpf:"on_rename"`
 	OnState  *ebpf.Program `ebpf:"on_state"`
@@ -202,7 +214,10 @@ func (p *bpfPrograms) Close() error {
 		p.Adopt,
 		p.Flush,
 		p.OnBio,
+		p.OnFault,
 		p.OnFork,
+		p.OnFound,
+		p.OnMapped,
 		p.OnPage,
 		p.OnRename,
 		p.OnState,

@@ -54,7 +54,8 @@ func newTracer(root string, o options) (*Tracer, error) {
 }
 
 func (t *Tracer) attach(o options) (err error) {
-	if err := load(&t.programs, o); err != nil {
+	faults, err := load(&t.programs, o)
+	if err != nil {
 		return err
 	}
 	if t.adopt, err = link.AttachIter(link.IterOptions{Program: t.programs.Adopt}); err != nil {
@@ -67,7 +68,7 @@ func (t *Tracer) attach(o options) (err error) {
 	if t.report, err = link.AttachIter(open); err != nil {
 		return fmt.Errorf("attach the iterator over connections: %w", err)
 	}
-	for _, p := range t.programs.traced() {
+	for _, p := range t.programs.traced(faults) {
 		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
 		if err != nil {
 			return fmt.Errorf("attach to the kernel's tracepoints: %w", err)
