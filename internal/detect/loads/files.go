@@ -86,10 +86,24 @@ func (d *Detector) learn(f *detect.Facts) {
 			continue
 		}
 		one.key = x.Key
+		d.renamed(one)
 		d.saw(one, x, f)
 	}
 	for _, one := range d.files {
 		d.endHandles(one, f)
+	}
+}
+
+// renamed takes over when a file was written from the one that it was: downloads get their name when they are complete.
+func (d *Detector) renamed(one *file) {
+	if one.written.end > 0 || one.active() || one.seen > 0 {
+		return
+	}
+	for _, end := range modelfile.PartialEnds {
+		if old := d.files[one.path+end]; old != nil && len(old.writers) == 0 {
+			one.written = old.written
+			return
+		}
 	}
 }
 

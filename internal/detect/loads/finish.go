@@ -83,6 +83,9 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	if part && !t.isPart(share) || certain < minConfidence && t.named || end <= begin || !t.moved {
 		return
 	}
+	if !t.named && isCopied(f.Past, begin, end, t.covered()) {
+		return
+	}
 	found := t.found(window.ModelLoad, d.job)
 	found.Model = clean(modelOf(t.files[0].path))
 	found.Start, found.StartOpen, found.End, found.EndOpen = begin, openBegin, end, open
@@ -103,6 +106,13 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 		p.until = f.At
 	}
 	d.pending = append(d.pending, p)
+}
+
+// isCopied reports whether a job wrote about as much as it read: it copied a file.
+func isCopied(past detect.Past, from, to time.Duration, read float64) bool {
+	before, ok1 := past.Level(detect.WriteBytes, from)
+	after, ok2 := past.Level(detect.WriteBytes, to)
+	return ok1 && ok2 && after-before >= 0.5*read
 }
 
 // downloaded returns when this job wrote the files, if the last one was complete shortly before a moment, when they were

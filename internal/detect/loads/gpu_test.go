@@ -13,6 +13,7 @@ type card struct {
 	copied, until time.Duration // the copy
 	jump          bool          // all memory is taken at the begin of the copy
 	work          time.Duration // from when on the GPU works; 0 for never
+	writes        bool          // what it reads
 }
 
 const (
@@ -32,6 +33,9 @@ func (c card) memory(at time.Duration) uint64 {
 }
 
 func (c card) Level(q detect.Quantity, at time.Duration) (float64, bool) {
+	if q == detect.WriteBytes && c.writes {
+		return c.moved(at), true
+	}
 	if q != detect.GPUBusy {
 		return c.steady.Level(q, at)
 	}
@@ -59,7 +63,7 @@ func (c card) load(more func(f *detect.Facts)) (all []detect.Found) {
 }
 
 func newCard(copied, until, work time.Duration, jump bool) card {
-	return card{steady{5 * time.Second, 9 * time.Second, 100 << 20, detect.ReadChars}, copied, until, jump, work}
+	return card{steady{5 * time.Second, 9 * time.Second, 100 << 20, detect.ReadChars}, copied, until, jump, work, false}
 }
 
 // A load ends when its weights are on the GPU: as the memory of it grew, or when the GPU begins to work.
@@ -104,6 +108,8 @@ func TestCopyOfTheNext(t *testing.T) {
 
 // A file without an extension is a model if as much as it has comes to a GPU, by the process that reads it.
 func TestUnnamed(t *testing.T) {
+	copying := newCard(9*time.Second, 11*time.Second, 11*time.Second, false)
+	copying.writes = true
 	for name, c := range map[string]struct {
 		card
 		path   string
@@ -111,6 +117,7 @@ func TestUnnamed(t *testing.T) {
 		want   int
 	}{
 		"copied":            {newCard(9*time.Second, 11*time.Second, 11*time.Second, false), "/store/0a1b2c", true, 1},
+		"as it writes":      {copying, "/store/0a1b2c", true, 0},
 		"not copied":        {newCard(time.Hour, time.Hour, 11*time.Second, false), "/store/0a1b2c", true, 0},
 		"read by a worker":  {newCard(9*time.Second, 11*time.Second, 11*time.Second, false), "/store/0a1b2c", false, 0},
 		"of another format": {newCard(9*time.Second, 11*time.Second, 11*time.Second, false), "/store/train.tar", true, 0},

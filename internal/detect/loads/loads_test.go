@@ -444,6 +444,7 @@ func TestDownload(t *testing.T) {
 		want    bool
 	}{
 		"a download":             {[]string{"/m/llama-7b/model.safetensors"}, 11 * time.Second, true},
+		"renamed":                {[]string{"/m/llama-7b/model.safetensors.part"}, 11 * time.Second, true},
 		"in parts":               {[]string{"/m/a-00001-of-00002.gguf", "/m/a-00002-of-00002.gguf"}, 11 * time.Second, true},
 		"read later":             {[]string{"/m/llama-7b/model.safetensors"}, 14 * time.Second, false},
 		"the second checkpoint":  {[]string{"/o/step-10/model.pt", "/o/step-20/model.pt"}, 11 * time.Second, false},
@@ -458,7 +459,8 @@ func TestDownload(t *testing.T) {
 				}
 			}
 			if at >= s.from && at < s.to {
-				files = append(files, detect.File{PID: 7, FD: 3, Path: c.written[len(c.written)-1], Size: size,
+				path := strings.TrimSuffix(c.written[len(c.written)-1], ".part")
+				files = append(files, detect.File{PID: 7, FD: 3, Path: path, Size: size,
 					Offset: int64(s.moved(at))})
 			}
 			return files

@@ -59,10 +59,13 @@ func Repository(name string) string {
 	return strings.ReplaceAll(folder, "--", "/")
 }
 
+// PartialEnds are added to the name of a file that is being downloaded.
+var PartialEnds = [...]string{".incomplete", ".part", ".partial", ".download", ".aria2", ".tmp"}
+
 // IsPartial reports whether a path is of a file that is being downloaded, which gets its name when it is complete.
 func IsPartial(name string) bool {
 	base := filepath.Base(name)
-	for _, end := range [...]string{".incomplete", ".part", ".partial", ".download", ".aria2", ".tmp"} {
+	for _, end := range PartialEnds {
 		if rest, found := strings.CutSuffix(base, end); found {
 			return end == ".incomplete" && Repository(name) != "" || Is(rest)
 		}
