@@ -57,7 +57,7 @@ func TestLoadThatBeganBeforeItsJobWasRead(t *testing.T) {
 		t.Errorf("got busy %v, storage %v, want a quarter and a half", r.Busy, r.Storage)
 	}
 	if !r.Interrupted {
-		t.Error("got a report without a gap, want it to say that readings are missing")
+		t.Error("got a report without a gap, want one where readings are missing")
 	}
 	if r.Uncertainty < 0.2 || r.Uncertainty > 0.25 {
 		t.Errorf("got uncertainty %v, want the share that was not read, 0.2, and a little", r.Uncertainty)

@@ -70,8 +70,8 @@ type stored struct {
 	several bool
 }
 
-// seriesOf returns the path of what was stored, and what the paths of all checkpoints of one training have in common. The
-// number of a part is in neither.
+// seriesOf returns the path of what was stored, and what the paths of all checkpoints of one training have in common.
+// The number of a part is in neither.
 func seriesOf(t *transfer) (name, series string) {
 	name = path.Dir(t.files[0].path)
 	if !numbers.MatchString(path.Base(name)) {

@@ -48,8 +48,8 @@ func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
 	return idle >= abandoned && (share >= minCovered || t.isPart(share))
 }
 
-// isPart reports whether less than half of a model may be what a rank needs: with tensor parallelism, each has a part of
-// each tensor. What it read has to come to its GPU: see pending.part.
+// isPart reports whether less than half of a model may be what a rank needs: with tensor parallelism, each has a part
+// of each tensor. What it read has to come to its GPU: see pending.part.
 func (t *transfer) isPart(share float64) bool {
 	return t.drives && share >= header && t.covered() >= minBlob && len(t.files) >= t.parts
 }
@@ -115,8 +115,8 @@ func isCopied(past detect.Past, from, to time.Duration, read float64) bool {
 	return ok1 && ok2 && after-before >= 0.5*read
 }
 
-// downloaded returns when this job wrote the files, if the last one was complete shortly before a moment, when they were
-// read. What is one of several that the job stored is a checkpoint that it reads again.
+// downloaded returns when this job wrote the files, if the last one was complete shortly before a moment, when they
+// were read. What is one of several that the job stored is a checkpoint that it reads again.
 func (d *Detector) downloaded(t *transfer, begin time.Duration) (all interval) {
 	if _, series := seriesOf(t); d.stored[series].several {
 		return all

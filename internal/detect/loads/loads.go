@@ -22,7 +22,7 @@ const (
 const (
 	maxFiles   = 1024 // of a job that are remembered
 	maxGroups  = 64   // of files that are read or written
-	maxTouched = 32   // looks at a process of which it is known what it touched: three seconds
+	maxTouched = 32   // looks of a process for which it is kept what it touched: three seconds
 
 	minSize     = 1 << 20  // bytes of a file with weights
 	minBlob     = 32 << 20 // of a file whose name may be that of other data: vocabularies are smaller
@@ -197,7 +197,7 @@ func note(all []point, at time.Duration, grew float64) []point {
 	return append(all, point{at, grew})
 }
 
-// touchedSince returns by how much the memory of files grew in a process from a look on, up to the look before this one.
+// touchedSince returns by how much the memory of files grew in a process from a look on, up to the one before this one.
 func (d *Detector) touchedSince(pid int, from time.Duration) float64 {
 	all := d.touched[pid]
 	if len(all) < 2 {

@@ -435,7 +435,8 @@ func TestCountersReadRarely(t *testing.T) {
 	}
 }
 
-// What a job wrote and reads right after that is a download. One of several checkpoints is none, nor is what is read later.
+// What a job wrote and reads right after that is a download. One of several checkpoints is not, nor is what is read
+// later.
 func TestDownload(t *testing.T) {
 	const size = 100 << 20
 	for name, c := range map[string]struct {

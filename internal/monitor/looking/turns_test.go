@@ -287,7 +287,8 @@ func TestMapsOfALargerProcess(t *testing.T) {
 		c.look()
 		before := c.maps
 		statm := filepath.Join(c.looker.config.Root, "proc", "1", "statm")
-		if err := os.WriteFile(statm, fmt.Appendf(nil, "%d 900 100 1 0 2 0\n", pages*4096/os.Getpagesize()), 0o600); err != nil {
+		text := fmt.Appendf(nil, "%d 900 100 1 0 2 0\n", pages*4096/os.Getpagesize())
+		if err := os.WriteFile(statm, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c.look()

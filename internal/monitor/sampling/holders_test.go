@@ -12,7 +12,7 @@ func TestNewHolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := func(read bool, pids ...int) (told bool) {
+	list := func(read bool, pids ...int) (reported bool) {
 		s := &sample.Sample{At: sample.Now(), GPUProcessesRead: read, GPUs: []sample.GPU{{ID: "a"}}}
 		for _, pid := range pids {
 			s.GPUProcesses = append(s.GPUProcesses, sample.GPUProcess{GPU: "a", PID: pid})
@@ -26,7 +26,7 @@ func TestNewHolders(t *testing.T) {
 		}
 	}
 	for i, step := range []struct {
-		told, want bool
+		reported, want bool
 	}{
 		{list(true), false},
 		{list(true, 7), true},
@@ -37,8 +37,8 @@ func TestNewHolders(t *testing.T) {
 		{list(true, 8), false},
 		{list(true, 7, 8), true},
 	} {
-		if step.told != step.want {
-			t.Errorf("list %d: got %v, want %v", i, step.told, step.want)
+		if step.reported != step.want {
+			t.Errorf("list %d: got %v, want %v", i, step.reported, step.want)
 		}
 	}
 }

@@ -23,7 +23,7 @@ type job struct {
 	GPUs    int        `json:"gpus,omitempty"`
 	Driver  driver     `json:"driver"`
 	User    string     `json:"user,omitempty"`   // "" for root
-	Bash    bool       `json:"bash,omitempty"`   // within bash -c
+	Bash    string     `json:"bash,omitempty"`   // what bash runs in place of the program: PYTHON PROGRAM are its words
 	Input   string     `json:"input,omitempty"`  // a command whose output the program reads, within bash -c
 	Fio     string     `json:"fio,omitempty"`    // fio in parallel, on the "same" disk or on "another"
 	Peer    []string   `json:"peer,omitempty"`   // arguments of the same program, which runs outside of the job
@@ -179,7 +179,11 @@ func entries() []entry {
 		{"plain-memmap", false, func(c chance) job { return plain(arrays(c, "npy")) }},
 		{"shared-gpu", false, sharedGPU},
 		{"pool", false, pool},
-		{"bash", false, func(c chance) job { j := images(c, c.between(0, 2), "sleep"); j.Bash = true; return j }},
+		{"bash", false, func(c chance) job {
+			j := images(c, c.between(0, 2), "sleep")
+			j.Bash = "PYTHON PROGRAM; echo done"
+			return j
+		}},
 		{"network-images", false, func(c chance) job { return network(c, images(c, c.between(0, 2), "sleep"), 12, 25) }},
 		{"network-memmap", false, func(c chance) job { return network(c, arrays(c, "npy"), 4, 10) }},
 		{"raid", false, raid},
@@ -197,6 +201,14 @@ func entries() []entry {
 		{"direct", false, func(c chance) job { return blocks(c, c.between(2, 6), true) }},
 		{"uring", false, func(c chance) job { return blocks(c, 0, false) }},
 		{"digest", false, digest},
+		{"launcher-sleep", true, func(c chance) job { return launcher(c, "sleep", 50, 5000) }},
+		{"launcher-poll", false, func(c chance) job { return launcher(c, "poll", 50, 1500) }},
+		{"launcher-thread", false, func(c chance) job { return launcher(c, "thread", 0, 0) }},
+		{"launcher-shell", false, func(c chance) job {
+			j := onCPU(c)
+			j.Bash = "PYTHON PROGRAM & while kill -0 $! 2>/dev/null; do sleep " + c.seconds(100, 1500) + "; done"
+			return j
+		}},
 		{"fetch-0", false, func(c chance) job { return fetch(c, 0) }},
 		{"fetch-2", false, func(c chance) job { return fetch(c, 2) }},
 		{"fetch-cpu", false, fetchOnCPU},
@@ -225,6 +237,21 @@ func entries() []entry {
 func plain(j job) job {
 	j.User = "nobody"
 	return j
+}
+
+// launcher is work without an accelerator that another program starts: see programs/launcher.py.
+func launcher(c chance, way string, low, high int) job {
+	j := onCPU(c)
+	j.Bash = "exec PYTHON {programs}/launcher.py " + way + " " + c.seconds(low, high) + " PROGRAM"
+	return j
+}
+
+// onCPU is work without an accelerator.
+func onCPU(c chance) job {
+	if c.IntN(2) == 0 {
+		return tables(c)
+	}
+	return images(c, c.between(0, 2), "cpu", "--width", c.number(8, 32))
 }
 
 // hidden is work in which reading mostly hides behind the accelerator.

@@ -160,8 +160,10 @@ func (r *running) command(ctx context.Context, j job, log, evidence string, flag
 		program = append(program, r.expand(a))
 	}
 	switch line := strings.Join(program, " "); {
-	case j.Bash:
-		program = []string{"bash", "-c", line + "; echo done"}
+	case j.Bash != "":
+		words := strings.NewReplacer("PYTHON PROGRAM", line, "PYTHON", python, "PROGRAM", strings.Join(program[1:], " "),
+			"{programs}", r.programs)
+		program = []string{"bash", "-c", words.Replace(j.Bash)}
 	case j.Input != "":
 		program = []string{"bash", "-c", "(" + r.expand(j.Input) + ") | " + line}
 	}
