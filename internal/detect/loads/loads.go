@@ -58,7 +58,8 @@ const (
 type Detector struct {
 	job     string
 	looked  bool
-	counted [3]float64 // levels of the quantities at the look before
+	counted [3]float64    // levels of the quantities at the look before
+	readAt  time.Duration // the newest reading of them then
 	memory  map[int]int64
 	touched map[int][]point       // by process: by how much its memory of files has grown, up to each of the last looks
 	mapsOf  map[int]time.Duration // by process: up to when it is known what was mapped before this look
@@ -101,6 +102,9 @@ func (d *Detector) Look(f *detect.Facts) []detect.Found {
 	d.forget(f.At)
 	if f.Listening >= 0 {
 		d.listens = f.Listening
+	}
+	if read, ok := f.Past.Reading(detect.ReadChars); ok {
+		d.readAt = min(read, f.At)
 	}
 	d.looked = true
 	return d.out

@@ -480,3 +480,33 @@ func TestDownload(t *testing.T) {
 		}
 	}
 }
+
+// behind is a job whose counters are a tenth of a second old.
+type behind struct {
+	steady
+	now time.Duration
+}
+
+func (l *behind) Level(q detect.Quantity, at time.Duration) (float64, bool) {
+	return l.steady.Level(q, min(at, l.now-100*ms))
+}
+
+func (l *behind) Reading(detect.Quantity) (time.Duration, bool) { return l.now - 100*ms, true }
+
+// A file was open for less than the time between two looks. What was read of it shows in the look after its close.
+func TestBytesAfterTheClose(t *testing.T) {
+	l := &behind{steady: steady{5060 * ms, 5080 * ms, 20 << 30, detect.ReadChars}}
+	d := New("job")
+	var all []detect.Found
+	for last, at := 950*ms, 1050*ms; at < 20*time.Second; last, at = at, at+100*ms {
+		l.now = at
+		f := &detect.Facts{Job: "job", At: at, Last: last, Past: l, Listening: -1, Processes: []detect.Process{{PID: 7}}}
+		if at > 5*time.Second && at < 5100*ms {
+			f.Files = []detect.File{{PID: 7, FD: 3, Path: "/m/model.safetensors", Size: modelSize}}
+		}
+		all = append(all, d.Look(f)...)
+	}
+	if len(all) != 1 || (all[0].Start-5*time.Second).Abs() > 150*ms || (all[0].End-5080*ms).Abs() > 150*ms {
+		t.Errorf("got %+v, want one load at 5s", all)
+	}
+}

@@ -109,6 +109,10 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 	if step <= 0 {
 		return
 	}
+	since := f.Last // bytes since then may be of a file that was closed meanwhile
+	if d.readAt > 0 {
+		since = min(since, d.readAt)
+	}
 	var calls, maps []*transfer
 	moved := map[*transfer]float64{}
 	for _, t := range d.reads {
@@ -122,7 +126,7 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 		open, closed, mapped := false, false, false
 		for _, one := range t.files {
 			open = open || len(one.handles) > 0
-			closed = closed || one.closed.end > f.Last && one.closed.start <= f.At
+			closed = closed || one.closed.end > since && one.closed.start <= f.At
 			t.mapped = t.mapped || len(one.mapped) > 0
 			mapped = mapped || len(one.mapped) > 0 || one.closed.end > f.Last
 			moved[t] += one.moved
