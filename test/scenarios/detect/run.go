@@ -29,7 +29,7 @@ import (
 const (
 	gpuFolder = "gpus"            // of the programs' accelerators, in the run's folder
 	longest   = 240 * time.Second // a program
-	diskSize  = 1 << 30
+	diskSize  = 2 << 30
 )
 
 // bench is what all cases of a run share.
