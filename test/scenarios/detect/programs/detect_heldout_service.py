@@ -26,12 +26,16 @@ def run_model(path, work):
     sys.stdin.read()
 
 
+def name(path):
+    return os.path.basename(os.path.dirname(path))
+
+
 def both(paths, work):
     """One process that loads two models at the same time, each in a thread."""
     gpu = label.Gpu()
 
     def one(path):
-        truth.name(os.path.basename(os.path.dirname(path)))
+        truth.name(name(path))
         with label.load(path):
             gpu.copy(len(label.read_whole(path)))
 
@@ -40,8 +44,10 @@ def both(paths, work):
         threads = [threading.Thread(target=one, args=(path,)) for path in paths]
         for thread in threads:
             thread.start()
-        for thread in threads:
+        for thread, path in zip(threads, paths):
+            start = truth.now()
             thread.join()
+            truth.record("wait", start, truth.now(), name(path))
         gpu.work(work)
 
 

@@ -12,7 +12,7 @@ import time
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("way", choices=["sleep", "poll", "thread"], help="sleep or poll between two looks, or join a thread")
+    parser.add_argument("way", choices=["sleep", "poll", "thread"], help="between two looks; or join it")
     parser.add_argument("every", type=float, help="seconds between two looks")
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
