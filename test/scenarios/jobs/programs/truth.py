@@ -100,6 +100,11 @@ class File:
             one.argument = len(data)
         return data
 
+    def readinto(self, buffer):
+        with span("read") as one:
+            one.argument = size = self.file.readinto(buffer)
+        return size
+
     def __getattr__(self, attribute):
         return getattr(self.file, attribute)
 
