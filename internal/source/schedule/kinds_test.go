@@ -381,6 +381,7 @@ func TestPageFaults(t *testing.T) {
 			slept = slept || e.Syscall == unix.SYS_NANOSLEEP
 		}
 	}
+	t.Logf("%v of fetching in %v between %d waits", fetching, running, waits)
 	if waits < faultPages/5 || fetching < running*2/3 || fetching > running {
 		t.Errorf("got %v of fetching in %v between %d waits in page faults, want nearly all of it, and up to %d", fetching,
 			running, waits, faultPages-1)

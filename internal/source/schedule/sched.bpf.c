@@ -1098,10 +1098,11 @@ static __always_inline int for_storage(const struct pause *pause)
 	return pause->iowait || pause->state == BLOCKED;
 }
 
-// The thread leaves its CPU. What it did after the last step was for fetching, too, if it waits for storage now.
-static __always_inline void pause_steps(struct thread *th, u64 now)
+// The thread leaves its CPU. What it did after the last step was for fetching, too, if it waits for storage now. So was
+// what a hypervisor stole to serve the request.
+static __always_inline void pause_steps(struct thread *th, u64 now, u64 lost)
 {
-	if (now - th->step <= STEP_GAP && for_storage(&th->pause))
+	if (now - th->step <= STEP_GAP + lost && for_storage(&th->pause))
 		th->step = now;
 	th->fetching += th->step - th->step_from;
 	th->step_from = th->step;
@@ -1234,7 +1235,7 @@ static __always_inline void enter_unseen(struct thread *th, const struct task_st
 static __always_inline void leave(struct thread *th, struct task_struct *p, u8 state, u64 now)
 {
 	struct job *job = job_of(th);
-	u64 since, stolen;
+	u64 since, stolen, lost;
 	int over;
 
 	if (!job)
@@ -1251,8 +1252,8 @@ static __always_inline void leave(struct thread *th, struct task_struct *p, u8 s
 	th->since = now;
 	th->running = 0;
 	stolen = steal(p);
-	if (stolen > th->stolen_at)
-		th->stolen += stolen - th->stolen_at;
+	lost = stolen > th->stolen_at ? stolen - th->stolen_at : 0;
+	th->stolen += lost;
 	if (state == READY || th->woken + EARLY_WAKE < now) {
 		th->woken = 0;
 		th->early = 0;
@@ -1260,7 +1261,7 @@ static __always_inline void leave(struct thread *th, struct task_struct *p, u8 s
 		th->early = 1;
 	}
 	set_pause(&th->pause, p, state, 1);
-	pause_steps(th, now);
+	pause_steps(th, now, lost);
 	over = over_budget(th, job, now);
 	if (!over && !th->from && tell_out(th, p, since, now))
 		return;

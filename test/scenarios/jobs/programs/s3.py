@@ -132,10 +132,10 @@ class Objects(Dataset):
         with ThreadPoolExecutor(AHEAD) as pool:
             coming = [pool.submit(self.fetch, index) for index in range(2 * AHEAD)]
             for index in range(0, len(self), 2):
-                for _ in range(2):
+                for item in range(index, min(index + 2, len(self))):
                     work(coming.pop(0).result(), self.args.decode)
-                    if index + 2 * AHEAD + _ < len(self):
-                        coming.append(pool.submit(self.fetch, index + 2 * AHEAD + _))
+                    if item + 2 * AHEAD < len(self):
+                        coming.append(pool.submit(self.fetch, item + 2 * AHEAD))
                 yield
 
 
