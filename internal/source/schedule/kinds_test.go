@@ -339,8 +339,8 @@ func TestKernelWithoutFaults(t *testing.T) {
 	if err := spec.LoadAndAssign(&programs, nil); err != nil {
 		t.Fatal(err)
 	}
-	if n, all := len(programs.traced(false)), len(programs.traced(true)); n != all-3 {
-		t.Errorf("got %d programs to attach of %d, want all but three", n, all)
+	if n, all := len(programs.traced(false)), len(programs.traced(true)); n != all-2 {
+		t.Errorf("got %d programs to attach of %d, want all but two", n, all)
 	}
 	_ = programs.Close()
 }

@@ -117,10 +117,10 @@ func number(b bool) uint32 {
 	return 0
 }
 
-// seesFaults reports whether the kernel has the tracepoints of page faults and of pages that a read found, as since
-// Linux 6.12. Without them, their programs are loaded for another one, and not attached.
+// seesFaults reports whether the kernel has the tracepoints of page faults, as since Linux 6.12. Without them, their
+// programs are loaded for another one, and not attached.
 func seesFaults(kernel *btf.Spec, spec *ebpf.CollectionSpec) bool {
-	programs := []*ebpf.ProgramSpec{spec.Programs["on_fault"], spec.Programs["on_mapped"], spec.Programs["on_found"]}
+	programs := []*ebpf.ProgramSpec{spec.Programs["on_fault"], spec.Programs["on_mapped"]}
 	missing := slices.ContainsFunc(programs, func(p *ebpf.ProgramSpec) bool {
 		var callback *btf.Typedef
 		return kernel.TypeByName("btf_trace_"+p.AttachTo, &callback) != nil
@@ -204,7 +204,7 @@ func memberOffset(t btf.Type, name string) (int64, bool) {
 func (o *bpfObjects) traced(faults bool) []*ebpf.Program {
 	all := []*ebpf.Program{o.OnSwitch, o.OnWaking, o.OnFork, o.OnRename, o.OnPage, o.OnBio, o.OnState}
 	if faults {
-		all = append(all, o.OnFault, o.OnMapped, o.OnFound)
+		all = append(all, o.OnFault, o.OnMapped)
 	}
 	return all
 }

@@ -253,7 +253,7 @@ volatile const u32 owner_uid;
 volatile const u32 owner_gid;
 volatile const u32 own_space;         // inode of the network namespace of user space; 0 if it is not known
 volatile const u32 can_exchange;      // atomic operations that return a value: Linux 5.18 on arm64
-volatile const u32 faults_seen;       // on_fault, on_mapped and on_found are attached
+volatile const u32 faults_seen;       // on_fault and on_mapped are attached
 volatile const u64 job_budget = 5000; // events of a job in a budget window
 volatile const u64 all_budget = 20000;
 
@@ -1080,7 +1080,7 @@ static __always_inline void begin_fault(struct thread *th)
 	th->step = now;
 }
 
-// The thread has the pages that its page fault or its read needs. This ends what took steps.
+// The thread has the pages that its page fault needs. This ends what took steps.
 static __always_inline void end_steps(struct thread *th)
 {
 	u64 now = bpf_ktime_get_ns();
@@ -1108,15 +1108,15 @@ static __always_inline void pause_steps(struct thread *th, u64 now, u64 lost)
 	th->step_from = th->step;
 }
 
-// The thread gets a CPU. One that was interrupted goes on with its steps. After a wait for storage, a page fault or a read
-// has to finish what it began.
+// The thread gets a CPU. One that was interrupted goes on with its steps. After a wait for storage, a page fault has to
+// finish what it began.
 static __always_inline void resume_steps(struct thread *th, u64 off, u64 now)
 {
 	if (th->pause.state == READY) {
 		th->step_from = th->step = th->step + off;
 		return;
 	}
-	th->fetches = faults_seen && for_storage(&th->pause);
+	th->fetches = faults_seen && th->pause.syscall < 0 && for_storage(&th->pause);
 	th->step_from = th->step = th->fetches ? now : 0;
 }
 
@@ -1441,17 +1441,6 @@ int on_fault(u64 *ctx)
 // A page fault maps data that are in the page cache. One that had to wait for them does so at last.
 SEC("tp_btf/mm_filemap_map_pages")
 int on_mapped(u64 *ctx)
-{
-	struct thread *th = thread_of((struct task_struct *)bpf_get_current_task_btf());
-
-	if (th && th->step)
-		end_steps(th);
-	return 0;
-}
-
-// A read has found all pages that it copies next.
-SEC("tp_btf/mm_filemap_get_pages")
-int on_found(u64 *ctx)
 {
 	struct thread *th = thread_of((struct task_struct *)bpf_get_current_task_btf());
 

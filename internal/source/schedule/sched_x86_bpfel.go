@@ -27,7 +27,6 @@ const (
 	bpfProgOnBio         = "on_bio"
 	bpfProgOnFault       = "on_fault"
 	bpfProgOnFork        = "on_fork"
-	bpfProgOnFound       = "on_found"
 	bpfProgOnMapped      = "on_mapped"
 	bpfProgOnPage        = "on_page"
 	bpfProgOnRename      = "on_rename"
@@ -95,7 +94,6 @@ type bpfProgramSpecs struct {
 	OnBio    *ebpf.ProgramSpec `ebpf:"on_bio"`
 	OnFault  *ebpf.ProgramSpec `ebpf:"on_fault"`
 	OnFork   *ebpf.ProgramSpec `ebpf:"on_fork"`
-	OnFound  *ebpf.ProgramSpec `ebpf:"on_found"`
 	OnMapped *ebpf.ProgramSpec `ebpf:"on_mapped"`
 	OnPage   *ebpf.ProgramSpec `ebpf:"on_page"`
 	OnRename *ebpf.ProgramSpec `ebpf:"on_rename"`
@@ -199,7 +197,6 @@ type bpfPrograms struct {
 	OnBio    *ebpf.Program `ebpf:"on_bio"`
 	OnFault  *ebpf.Program `ebpf:"on_fault"`
 	OnFork   *ebpf.Program `ebpf:"on_fork"`
-	OnFound  *ebpf.Program `ebpf:"on_found"`
 	OnMapped *ebpf.Program `ebpf:"on_mapped"`
 	OnPage   *ebpf.Program `ebpf:"on_page"`
 	OnRename *ebpf.Program `ebpf:"on_rename"`
@@ -216,7 +213,6 @@ func (p *bpfPrograms) Close() error {
 		p.OnBio,
 		p.OnFault,
 		p.OnFork,
-		p.OnFound,
 		p.OnMapped,
 		p.OnPage,
 		p.OnRename,
