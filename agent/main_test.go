@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 const docs = "../docs/"
 
 // slowest is the timeout of a test: far more than any needs on a busy machine.
-const slowest = time.Minute
+const slowest = 2 * time.Minute
 
 // invocation is one call of stallspan as a user makes it: a process of its own, with a folder for temporary files of
 // its own, and nothing in its environment that changes it.

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -96,12 +97,13 @@ func BenchmarkModelFiles(b *testing.B) {
 
 // Open files are listed again after their number has changed.
 func TestOtherFilesAreOpen(t *testing.T) {
-	program := exec.Command("sh", "-c", "read line; exec 5</dev/null; read line")
-	input, err := program.StdinPipe()
-	if err != nil {
+	program := exec.Command("sh", "-c", "echo; read line; exec 5</dev/null; read line")
+	input, err1 := program.StdinPipe()
+	output, err2 := program.StdoutPipe()
+	if err := errors.Join(err1, err2, program.Start()); err != nil {
 		t.Fatal(err)
 	}
-	if err := program.Start(); err != nil {
+	if _, err := output.Read(make([]byte, 1)); err != nil { // it has opened its libraries
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
