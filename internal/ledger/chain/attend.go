@@ -79,18 +79,40 @@ func (th *thread) drives() bool {
 	return l != nil && l.gpu
 }
 
-// attended returns the busiest of the threads that a thread's process has begun: those of other processes, and those
-// that the thread itself has created. A process that does nothing but sleep, as sleep(1) in the loop of a shell,
-// attends what its parent does. It is nil if none was active.
+// attended returns the thread that another one attends: one that it has created itself, or the first thread of a
+// process that its process has begun. Of several, it is the one that is the busiest thread or has begun that one's
+// process. A process that does nothing but sleep, as sleep(1) in the loop of a shell, attends what its parent does. It
+// is nil if none was active.
 func (t *Timeline) attended(th *thread, from, to time.Duration) *thread {
 	next := th.job.busiest(from, to, func(c *thread) bool { return t.begunBy(c, th) })
 	if next != nil {
-		return next
+		return t.topOf(next, th)
 	}
 	if parent := t.standsFor(th, to); parent != nil {
-		return th.job.busiest(from, to, func(c *thread) bool { return c.pid != th.pid && t.begunBy(c, parent) })
+		next = th.job.busiest(from, to, func(c *thread) bool { return c.pid != th.pid && t.begunBy(c, parent) })
+		return t.topOf(next, parent)
 	}
 	return nil
+}
+
+// topOf returns the first thread of the process that th's process has begun, of those above a thread; or that thread,
+// if it is of th's process.
+func (t *Timeline) topOf(c, th *thread) *thread {
+	for range maxDepth {
+		if c == nil || c.pid == th.pid {
+			return c
+		}
+		first := t.threads[c.pid]
+		if first == nil || first.died != 0 {
+			return c
+		}
+		creator := t.threads[first.creator]
+		if creator == nil || creator.pid == th.pid {
+			return first
+		}
+		c = creator
+	}
+	return c
 }
 
 // standsFor returns the thread that began a process, if the process has done nothing since but begin its only sleep,

@@ -72,7 +72,11 @@ func TestAttendingByProcesses(t *testing.T) {
 		s.in(at+298, at+298, pid, 0)
 		s.out(at+299, pid, died)
 	}
-	_, _, storage, other, _ := shares(s.timeline(until).Walk(10, ms(1), ms(until), nil))
+	tl := s.timeline(until)
+	if got := tl.TimesAt(10).Memory; got < ms(0.17*until) || got > ms(0.3*until) {
+		t.Errorf("without storage it takes %v of %d ms, want a fifth, also in the middle of a sleep", got, until)
+	}
+	_, _, storage, other, _ := shares(tl.Walk(10, ms(1), ms(until), nil))
 	if storage < 0.7*until || other > 0.1*until {
 		t.Errorf("got %v ms of storage and %v of other, want four fifths of %d and none", storage, other, until)
 	}

@@ -189,11 +189,15 @@ func (th *thread) openKind() kind {
 	return unknown
 }
 
-// clocksAt returns the clocks at a moment of the open state. Of a sleep that has not ended, nothing is known yet.
+// clocksAt returns the clocks at a moment of the open state. Of a sleep that has not ended, nothing is known yet,
+// unless the thread attends others. These have slept for a shorter time, so that this ends.
 func (th *thread) clocksAt(t *Timeline, at time.Duration) clocks {
 	c := th.clocks
 	s := segment{from: th.since, to: at, kind: th.openKind()}
-	if at <= th.since || th.died != 0 || s.kind == asleep {
+	if at <= th.since || th.died != 0 {
+		return c
+	}
+	if s.attends = s.kind == asleep && t.attends(th); s.kind == asleep && !s.attends {
 		return c
 	}
 	c.add(t, th, &s)

@@ -290,10 +290,10 @@ func (t *Timeline) TimesAt(tid int) Times {
 
 // expectedClocks are the clocks at Until, with a sleep that has not ended taken to end now.
 func (t *Timeline) expectedClocks(th *thread) clocks {
-	c := th.clocksAt(t, t.until)
 	if th.state != stateOff || th.pause.kind != asleep {
-		return c
+		return th.clocksAt(t, t.until)
 	}
+	c := th.clocks
 	s := segment{from: th.since, to: t.until, kind: asleep, receives: t.reasons.get(th.pause.reason).From != "",
 		attends: t.attends(th)}
 	w := walker{Timeline: t, path: []*thread{th}}
