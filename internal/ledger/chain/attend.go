@@ -12,11 +12,13 @@ const (
 	longSleep = time.Second // one for nothing but a time is enough: no step of a program takes as long
 	minLooks  = 3           // sleeps in a row, for nothing but a time
 	minPolls  = 2           // sleeps in a row, if one of them might have ended earlier
+	lookShare = 0.05        // of the sleep before, which a look may take. It may take maxLook in any case
+)
 
-	// Of a process that does nothing but sleep.
+// Bounds of a process that does nothing but sleep.
+const (
 	fewWork     = 100 * time.Millisecond
 	fewSegments = 64
-	lookShare   = 0.05 // of the sleep before, which a look may take. It may take maxLook in any case
 )
 
 // looks are the sleeps of a thread until timeouts, since it last did something else.

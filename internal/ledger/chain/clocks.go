@@ -190,15 +190,20 @@ func (th *thread) openKind() kind {
 }
 
 // clocksAt returns the clocks at a moment of the open state. Of a sleep that has not ended, nothing is known yet,
-// unless the thread attends others. These have slept for a shorter time, so that this ends.
+// unless the thread attends others.
 func (th *thread) clocksAt(t *Timeline, at time.Duration) clocks {
 	c := th.clocks
 	s := segment{from: th.since, to: at, kind: th.openKind()}
 	if at <= th.since || th.died != 0 {
 		return c
 	}
-	if s.attends = s.kind == asleep && t.attends(th); s.kind == asleep && !s.attends {
-		return c
+	if s.kind == asleep {
+		if t.nested >= maxDepth || !t.attends(th) {
+			return c
+		}
+		s.attends = true
+		t.nested++
+		defer func() { t.nested-- }()
 	}
 	c.add(t, th, &s)
 	return c

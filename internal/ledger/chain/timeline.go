@@ -35,6 +35,7 @@ type Timeline struct {
 	lastOut  *thread       // that left its CPU last
 	lastIn   time.Duration // when a thread got a CPU last
 	watch    func(*Stretch)
+	nested   int // threads that attend others, whose clocks are being asked for
 }
 
 // NewTimeline returns an empty Timeline.
