@@ -166,9 +166,9 @@ func (x *situation) fetchAhead() string {
 
 // moreRequests is what several requests at once gain where the peer stays as slow as it is; "" if that is not known.
 func (x *situation) moreRequests() string {
-	w := x.WhatIf
-	if w == nil || w.RequestsLow <= 0 || w.RequestsHigh >= maxFaster {
+	faster := withRequests(x.WhatIf)
+	if faster == "" {
 		return ""
 	}
-	return ", " + times(w.RequestsLow) + " to " + times(w.RequestsHigh) + " with eight times as many requests at once"
+	return ", " + faster + " with eight times as many requests at once"
 }

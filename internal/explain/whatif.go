@@ -34,8 +34,8 @@ func Answers(r *window.Report) []Answer {
 	}
 	add("storage without waiting", w.NoStorage, Range(w.Low, w.High))
 	add("data from the network at once", w.NoNetwork, Range(w.NetworkLow, w.NetworkHigh))
-	if w.RequestsLow > 0 && w.RequestsHigh < maxFaster {
-		add("eight times the requests at once", w.RequestsLow, " to "+times(w.RequestsHigh))
+	if faster := withRequests(w); faster != "" {
+		all = append(all, Answer{"eight times the requests at once", faster})
 	}
 	addServed := func(change string, faster float64) {
 		if helps(faster) {
@@ -50,6 +50,14 @@ func Answers(r *window.Report) []Answer {
 		add("a GPU twice as fast", w.GPU, "")
 	}
 	return all
+}
+
+// withRequests is the range with eight times as many requests at once, as "2.0x to 3.5x"; "" if it is unknown.
+func withRequests(w *window.WhatIf) string {
+	if w == nil || w.RequestsLow <= 0 || w.RequestsHigh >= maxFaster {
+		return ""
+	}
+	return times(w.RequestsLow) + " to " + times(w.RequestsHigh)
 }
 
 // ifServed is what a replay of more workers does not know.

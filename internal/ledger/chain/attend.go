@@ -158,7 +158,7 @@ func (t *Timeline) begunBy(c, th *thread) bool {
 func (w *walker) attend(th *thread, from, to time.Duration, p Piece) {
 	for ; from < to; from = p.To {
 		p.From, p.To = from, min(to, from+standInSlice)
-		next := w.Timeline.attended(th, p.From, p.To)
+		next := w.attended(th, p.From, p.To)
 		if w.standIns++; next == nil || w.standIns > maxStandIns || !w.mayFollow(next) {
 			w.add(p)
 			continue

@@ -208,7 +208,7 @@ func (w *walker) expected(th *thread) *thread {
 	case sleepsFor(ForPipe):
 		return w.child(th)
 	case sleepsFor(ForEvent) && th.pause.call == pollCall:
-		return w.attended(th)
+		return w.attended(th, max(th.since, w.until-recently), w.until)
 	}
 	return nil
 }
@@ -224,11 +224,6 @@ func (w *walker) joined(th *thread) *thread {
 	return th.job.busiest(max(th.since, w.until-recently), w.until, func(c *thread) bool {
 		return c.pid == th.pid && c.creator == th.tid && c.died == 0
 	})
-}
-
-// attended returns the busiest of the threads that a thread attends. It is nil if none was active recently.
-func (w *walker) attended(th *thread) *thread {
-	return w.Timeline.attended(th, max(th.since, w.until-recently), w.until)
 }
 
 // child returns the first thread of the youngest living child process.

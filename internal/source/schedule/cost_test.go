@@ -245,14 +245,20 @@ func BenchmarkSwitch(b *testing.B) {
 	}
 }
 
-// BenchmarkPrograms measures the programs themselves, with what the kernel takes to measure them (about 25 ns).
-func BenchmarkPrograms(b *testing.B) {
-	needs(b)
+// measureRuns has the kernel measure how long programs run, until the benchmark ends.
+func measureRuns(b *testing.B) {
+	b.Helper()
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = stats.Close() }()
+	b.Cleanup(func() { _ = stats.Close() })
+}
+
+// BenchmarkPrograms measures the programs themselves, with what the kernel takes to measure them (about 25 ns).
+func BenchmarkPrograms(b *testing.B) {
+	needs(b)
+	measureRuns(b)
 	o := defaults
 	o.jobBudget, o.allBudget, o.ringBytes = 1<<30, 1<<30, 16<<20
 	s := opened(b, o)
@@ -300,11 +306,7 @@ func (s *Source) runs(b *testing.B) (times [2]time.Duration) {
 // is followed or not. What the kernel takes to measure them is in it (about 25 ns).
 func BenchmarkWarmData(b *testing.B) {
 	needs(b)
-	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = stats.Close() }()
+	measureRuns(b)
 	const size, each = 16 << 20, 64 << 10
 	path := filepath.Join(b.TempDir(), "data")
 	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
