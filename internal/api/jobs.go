@@ -122,7 +122,7 @@ func (t *JobTime) add(row *sample.GPUTime) {
 	t.Other += row.Other.Seconds()
 	// Five minutes are counted at their end, and may have begun before the time that is listed.
 	t.Unused = min(t.Unused+row.Unused.Seconds(), t.Other)
-	t.Gain += row.Gain.Seconds()
+	t.Gain += max(0, row.Gain).Seconds()
 }
 
 // jobsSpan is the time of the jobs that are listed without a query.

@@ -94,12 +94,12 @@ func (g *group) put(tier, i int) {
 }
 
 // advance takes the next reading of the counter, in the unit of its Series.
-func (c *column) advance(raw float64, restarted bool, at time.Duration) {
+func (c *column) advance(k kind, raw float64, restarted bool, at time.Duration) {
 	if !c.begun {
 		c.begun, c.raw = true, raw
 		return
 	}
-	grown, reset := growth(c.raw, raw, restarted)
+	grown, reset := k.growth(c.raw, raw, restarted)
 	if reset {
 		c.noteReset(at)
 	}
@@ -118,6 +118,14 @@ func growth(from, to float64, restarted bool) (grown float64, reset bool) {
 	default: // negative, or not a number
 		return 0, true
 	}
+}
+
+// growth is as the function of that name, for a quantity of this kind: one that may fall has no restarts.
+func (k kind) growth(from, to float64, restarted bool) (grown float64, reset bool) {
+	if k.falls() {
+		return to - from, false
+	}
+	return growth(from, to, restarted)
 }
 
 // resets are the newest restarts and gaps of a column. Older ones were dropped up to before.

@@ -62,7 +62,7 @@ func (e *Edge) observe(a *axis, key groupKey, values [maxColumns]float64, reset 
 	}
 	for i := range g.columns {
 		c := &g.columns[i]
-		grown, _ := growth(c.raw, values[i], reset != g.reset)
+		grown, _ := key.kind.growth(c.raw, values[i], reset != g.reset)
 		e.add(c, c.value+grown)
 	}
 }

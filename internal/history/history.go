@@ -159,7 +159,7 @@ func (h *History) advance(a *axis, key groupKey, values [maxColumns]float64, res
 	}
 	g.seen = true
 	for i := range g.columns {
-		g.columns[i].advance(values[i], reset != g.reset, at)
+		g.columns[i].advance(key.kind, values[i], reset != g.reset, at)
 	}
 	g.reset = reset
 }

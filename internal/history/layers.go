@@ -38,7 +38,7 @@ func (h *History) movedLayer(a *axis, key groupKey, values [maxColumns]float64, 
 		if g := h.group(a, key, reset, at); g != nil {
 			g.moved = at
 			for i := range g.columns {
-				g.columns[i].advance(was.values[i], false, at)
+				g.columns[i].advance(key.kind, was.values[i], false, at)
 				g.columns[i].whole = true // what it did before that reading was before the history
 			}
 			delete(h.idle, key.id)

@@ -52,7 +52,7 @@ const (
 	LedgerStorage
 	LedgerCPU
 
-	LedgerGain // s, by ledger of a job: time that instant storage would have saved
+	LedgerGain // s, by ledger of a job: time that instant storage would have saved; it may fall, see kind.falls
 
 	LedgerScheduled   // s, by ledger of a job: time that was divided by evidence of the scheduler
 	LedgerGainLow     // s, that storage without waiting would have saved, with the kernel's work as it was
@@ -230,6 +230,10 @@ func (k kind) counted() bool {
 	}
 	return false
 }
+
+// falls reports whether quantities of the kind may fall: a gain is taken back when a thread that a replay has run ahead
+// waits for one that it has not.
+func (k kind) falls() bool { return k == kindGain || k == kindScheduled }
 
 // rows returns how many values a column has on a tier of so many rows.
 func (k kind) rows(tier int) int {

@@ -22,12 +22,11 @@ type schedule struct {
 	sums   sums          // since begun, at done
 	given  sums          // the same at the end of the last cell
 	waits  gpuWaits
-	known  bool             // the waits were learned before the first block was divided
-	period time.Duration    // of the driver's samples
-	clock  []checkpoint     // in the order of time
-	ahead  [5]time.Duration // by which each clock was faster than the time; see saved
-	names  *names           // nil for a copy that looks ahead
-	memory *blocks          // that accounts share, one after another; nil for none
+	known  bool          // the waits were learned before the first block was divided
+	period time.Duration // of the driver's samples
+	clock  []checkpoint  // in the order of time
+	names  *names        // nil for a copy that looks ahead
+	memory *blocks       // that accounts share, one after another; nil for none
 
 	horizon history.Point // what is divided in cells now ends here; zero if there is one cell
 	last    *lastBlock    // the newest one up to the horizon
@@ -158,7 +157,7 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 		return parts{}, (p.At - a.at).Seconds()
 	}
 	if !s.begun {
-		s.begun, s.done, s.ahead = true, a.at, [5]time.Duration{}
+		s.begun, s.done = true, a.at
 		s.sums = sums{clocks: s.clocksAt(a.at)}
 		s.given = s.sums
 	}
@@ -175,25 +174,19 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 	for i := range of.other {
 		total.Other[i] += seconds(of.other[i])
 	}
+	// What a clock saves may be less than nothing: it goes faster than the time when a thread that was ahead waits for one
+	// that was not, as one that read waits at the end for one that worked meanwhile.
 	// Before the first clocks of this leading thread, it is assumed to have waited for all of its storage in turn.
 	inTurn := of.storage * max(0, min(p.At, s.clock[0].at)-a.at).Seconds() / length.Seconds()
-	total.GainLow += saved(length, of.clocks.Pending, &s.ahead[0]) + seconds(inTurn)
-	total.GainWorkers += saved(length, of.clocks.Workers, &s.ahead[1])
-	total.GainGPU += saved(length, of.clocks.GPU, &s.ahead[2])
-	total.GainNetwork += saved(length, of.clocks.Network, &s.ahead[4]) + seconds(inTurn)
+	total.GainLow += length - of.clocks.Pending + seconds(inTurn)
+	total.GainWorkers += length - of.clocks.Workers
+	total.GainGPU += length - of.clocks.GPU
+	total.GainNetwork += length - of.clocks.Network + seconds(inTurn)
 	total.Work += of.clocks.Work
 	total.Fed += seconds(of.fed)
 	a.totals.Scheduled = &total
-	gain := saved(length, of.clocks.Memory, &s.ahead[3]).Seconds() + inTurn
+	gain := (length - of.clocks.Memory).Seconds() + inTurn
 	return parts{busy: of.busy, storage: of.storage, cpu: of.cpu, gain: gain}, min(of.dark, length.Seconds())
-}
-
-// saved returns what a clock saved in a stretch. A clock may go faster than the time for a moment, when a thread that
-// was ahead waits for one that was not. ahead is then subtracted from what the clock saves later.
-func saved(length, clock time.Duration, ahead *time.Duration) time.Duration {
-	saved := length - clock - *ahead
-	*ahead = max(0, -saved)
-	return max(0, saved)
 }
 
 // until returns the sums at a moment. It moves done forward.

@@ -22,7 +22,8 @@ type GPUTime struct {
 	Idle    time.Duration `json:"idle"`    // no process held memory of it
 	// Allocated is how long the job held memory. Unlike the parts, it is not divided among jobs that share a GPU.
 	Allocated time.Duration `json:"allocated"`
-	// Gain is the time that instant storage would have saved: at most Storage and CPU together.
+	// Gain is the time that instant storage would have saved: at most Storage and CPU together. It may fall for a moment:
+	// see history.LedgerGain.
 	Gain time.Duration `json:"gain"`
 	// Unused is the part of Other in times of five minutes and more in which the job held memory and the GPU did nothing.
 	Unused time.Duration `json:"unused,omitempty"`

@@ -178,7 +178,7 @@ func (b *builder) ledger() {
 		b.CPU = min(time.Duration(float64(b.CPU)*scale), total-b.Busy-b.Storage)
 	}
 	b.Other = total - b.Busy - b.Storage - b.CPU
-	b.Gain = min(b.Gain, total-b.Busy)
+	b.Gain = max(0, min(b.Gain, total-b.Busy))
 	b.evidence()
 	if total > 0 {
 		b.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus))+

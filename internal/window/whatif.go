@@ -41,7 +41,7 @@ const (
 func (b *builder) whatIf() {
 	total := b.GPUTime().Seconds()
 	shortest := b.shortest()
-	faster := func(gain, shortest float64) float64 { return total / max(total-gain, shortest, total/1000) }
+	faster := func(gain, shortest float64) float64 { return total / max(total-max(0, gain), shortest, total/1000) }
 	b.Gain = seconds(max(0, min(b.Gain.Seconds(), total-shortest)))
 	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest)}
 	u := unsure{
