@@ -173,7 +173,7 @@ const minMovedShare = 0.1
 
 // worksWith reports whether the window reads from or writes to a disk. These are the disks under its path, including
 // one that hangs and did nothing; without a path, the disks that it can have read from and those that moved a part of
-// all bytes.
+// all bytes. One that moved far more than the job did is another one's.
 func (b *builder) worksWith(disk string) bool {
 	if len(b.Seen.Under) > 0 {
 		return slices.Contains(b.Seen.Under, disk)
@@ -184,6 +184,9 @@ func (b *builder) worksWith(disk string) bool {
 		if b.Disks[i].Name == disk {
 			moved = b.Disks[i].moved()
 		}
+	}
+	if own := b.Own; own != nil && float64(own.Read+own.Written) < minMovedShare*float64(moved) {
+		return false
 	}
 	return slices.Contains(b.From, disk) || moved > 0 && float64(moved) >= minMovedShare*float64(all)
 }

@@ -58,6 +58,13 @@ func TestWorksWith(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
+	b.From, b.Seen.Under = []string{"sda"}, nil
+	for own, want := range map[uint64]bool{1 << 20: false, 1 << 29: true} {
+		b.Own = &OwnIO{Read: own}
+		if got := b.worksWith("sda"); got != want {
+			t.Errorf("a disk that moved 1 GiB, and a job that read %d bytes: %v, want %v", own, got, want)
+		}
+	}
 }
 
 // TestCeilings: a disk that reads faster in a window than ever before has not shown that it can do no more.
