@@ -129,6 +129,9 @@ func waitedElsewhere(r *window.Report, s window.Shares) string {
 	what, part := "for neither storage nor CPU work", s.Other
 	if kind, time := mainReason(r); kind != "" {
 		what, part = waitedFor[kind], share(r, time)
+		if kind == window.OtherNetwork && local(r) {
+			what = "for another program"
+		}
 	}
 	text := who + " waited " + what + " " + percent(part) + " of the time"
 	if list := reasons(r); len(list) > 1 || !strings.HasSuffix(what, " "+list[0].Name) {
@@ -147,6 +150,13 @@ func mainReason(r *window.Report) (kind window.OtherKind, time time.Duration) {
 		}
 	}
 	return kind, time
+}
+
+// local reports whether all waiting for the network was for unix sockets, which lead to a program on the machine.
+func local(r *window.Report) bool {
+	return !slices.ContainsFunc(reasons(r), func(reason window.OtherReason) bool {
+		return reason.Kind == window.OtherNetwork && !strings.Contains(reason.Name, " a unix socket")
+	})
 }
 
 func sumOf(list []window.OtherReason, kind window.OtherKind) (sum time.Duration) {

@@ -49,6 +49,10 @@ func TestReasonsInFinding(t *testing.T) {
 			because(window.OtherTimer, "timer", 2*time.Second), because(window.OtherNetwork, "receiving from b", 2*time.Second)),
 			"The GPU waited for the network 40 % of the time: receiving from a (20 %), timer (20 %), receiving from b (20 %); " +
 				"it was busy 30 %."},
+		{idleFor(0, window.Unknown, window.Shares{CPU: 0.02, Other: 0.98},
+			because(window.OtherNetwork, "receiving from a unix socket of PID 7 postgres", 9800*time.Millisecond)),
+			"The program waited for another program 98 % of the time: receiving from a unix socket of PID 7 postgres (98 %); " +
+				"it was on the CPU 2 %."},
 		{idleFor(1, window.StorageBound, window.Shares{Busy: 0.33, Storage: 0.6, Other: 0.07}, timer, lock),
 			"The GPU was busy 33 % and waited for storage 60 % of the time; 7 % was other waiting: timer (4 %), " +
 				"futex held by thread feeder (3 %)."},
