@@ -145,6 +145,11 @@ func developed() []entry {
 			c.add(model{Kind: "triton", Path: "{disk}/repository", Size: c.size(3, 5), Files: 3, Name: name})
 			c.run("detect_server.py", "{disk}/repository", "--repository", "--work", c.seconds(2, 4))
 		}},
+		{"swap", false, func(c chance) {
+			name := one(c, "model.plan", "model.onnx", "model.engine")
+			c.add(model{Kind: "triton", Path: "{disk}/repository", Size: c.size(2, 6), Files: 4, Name: name})
+			c.run("detect_server.py", "{disk}/repository", "--repository", "--requests", c.seconds(31, 37), "--work", "1")
+		}},
 		{"server", false, func(c chance) {
 			c.add(model{Kind: "shards", Path: "{disk}/model", Size: c.size(2, 4), Files: c.between(2, 3),
 				Name: one(c, "pytorch_model.bin", "model.safetensors")})

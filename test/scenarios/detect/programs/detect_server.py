@@ -1,7 +1,8 @@
 """A server of a model: reads the weights, copies them to the GPU, compiles (writes .so files), warms up, and
 listens.
 
-With --repository, it loads all models of a Triton repository one after another, without the other phases.
+With --repository, it loads all models of a Triton repository one after another, without the other phases. With
+--requests, it answers for so long before each load.
 """
 
 import argparse
@@ -47,6 +48,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("models", nargs="+", help="files; the shards of one model")
     parser.add_argument("--repository", action="store_true", help="each of them is a folder of models")
+    parser.add_argument("--requests", type=float, default=0)
     parser.add_argument("--compile", type=float, default=2)
     parser.add_argument("--warm-up", type=float, default=1)
     parser.add_argument("--work", type=float, default=3)
@@ -58,6 +60,7 @@ def main():
             for path in sorted(glob.glob(os.path.join(args.models[0], "*", "1", "*"))):
                 with open(os.path.join(os.path.dirname(os.path.dirname(path)), "config.pbtxt")) as file:
                     file.read()
+                serve(gpu, args.requests)
                 with label.load(path):
                     read(path, gpu)
                 gpu.work(args.work / 2)
