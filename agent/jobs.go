@@ -21,8 +21,13 @@ func jobsCommand() *cobra.Command {
 		Use:   "jobs [--since TIME] [--running] [--json|--csv]",
 		Short: "List the jobs of this machine's GPUs, and where their GPU hours went",
 		Long: `Lists every process that holds memory of a GPU, and those that did within the last day, without any
-announcement. Each has the hours for which it held GPUs, what became of them, and the change that would
-give it the most. The job that lost most comes first.
+announcement. The job that lost most comes first.
+
+held is the time for which a job held GPUs, summed over them. Busy, storage, CPU and other add up to it:
+the GPU worked; it was idle while the job waited for storage; while it used or waited for a CPU; for
+another reason. unused is the part of other in which a GPU did nothing for five minutes or longer. best
+fix is the change that would give most.
+
 The agent keeps these times in its history. A Collector with the receiver counts since it began.`,
 		Example: `  stallspan jobs
   stallspan jobs --since 7d --csv > week.csv
@@ -75,9 +80,16 @@ func (t *table) jobs(all *api.Jobs, from time.Time) {
 		t.jobRow("job", "user or pod", "GPUs", "held", "busy", "storage", "CPU", "other", "unused", "best fix")
 	}
 	slices.SortStableFunc(all.Jobs, func(a, b api.Job) int { return cmp.Compare(b.Lost(), a.Lost()) })
+	named := map[string]int{} // how many jobs have a name
+	for i := range all.Jobs {
+		named[all.Jobs[i].Name]++
+	}
 	for i := range all.Jobs {
 		j := &all.Jobs[i]
 		name, fix := j.Name, "-"
+		if named[name] > 1 && j.PID > 0 {
+			name += " " + strconv.Itoa(j.PID)
+		}
 		if !j.Running {
 			name += ", ended"
 		}

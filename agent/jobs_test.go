@@ -96,6 +96,27 @@ func TestJobsCommand(t *testing.T) {
 	}
 }
 
+// Jobs of one name show their numbers, others do not.
+func TestJobsOfOneName(t *testing.T) {
+	t.Parallel()
+	all := &api.Jobs{Jobs: []api.Job{
+		{Name: "train.py", User: "ann", PID: 14365, Running: true, JobTime: api.JobTime{Busy: 40, Allocated: 40}},
+		{Name: "train.py", User: "ann", PID: 14377, JobTime: api.JobTime{Other: 40, Allocated: 40}},
+		{Name: "serve.py", User: "bob", PID: 99, Running: true, JobTime: api.JobTime{CPU: 40, Allocated: 40}},
+	}}
+	var out strings.Builder
+	if err := writeTable(&out, func(to *table) { to.jobs(all, time.Now()) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\ntrain.py 14365         ann ", "\ntrain.py 14377, ended  ann ", "\nserve.py               bob ",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got\n%s, want a line with %q", out.String(), want)
+		}
+	}
+}
+
 // A job that outlives agents stays one job with the sum of what they saw, also after a kill, and one that ended before
 // stays listed. The time between agents counts for no job.
 func TestJobsOutliveTheAgent(t *testing.T) {

@@ -32,7 +32,7 @@ type Job struct {
 	Until      time.Time         `json:"until"` // up to which its time is known
 	JobTime                      // the sum over its GPUs
 	GPUs       []JobGPU          `json:"gpus"`          // none for a job without a GPU
-	Fix        *Fix              `json:"fix,omitempty"` // nil if none of them would give a hundredth of its time
+	Fix        *Fix              `json:"fix,omitempty"` // nil if none of them would give a twentieth of its time
 }
 
 // JobGPU is the time of a job on one GPU.
@@ -74,8 +74,8 @@ type Fix struct {
 	Says   string  `json:"says"`
 }
 
-// minFix is the least part of a job's time that is worth a fix.
-const minFix = 0.01
+// minFix is the least part of a job's time that is worth a fix: 1.05 times as fast.
+const minFix = 0.05
 
 // fix returns the best one, or nil.
 func (t *JobTime) fix() *Fix {
@@ -90,7 +90,11 @@ func (t *JobTime) fix() *Fix {
 	if total <= 0 || best.Saves < minFix*total {
 		return nil
 	}
-	faster := fmt.Sprintf("%.2gx", total/max(total-best.Saves, total/100))
+	times := total / max(total-best.Saves, total/100)
+	faster := fmt.Sprintf("%.1fx", times)
+	if times >= 9.95 {
+		faster = fmt.Sprintf("%.0fx", times)
+	}
 	switch best.Kind {
 	case FixStorage:
 		best.Says = "instant storage: " + faster

@@ -94,16 +94,19 @@ func TestUnusedIsPartOfOther(t *testing.T) {
 	}
 }
 
-// The best fix is the one that gives most, and a hundredth at least.
+// The best fix is the one that gives most, and a twentieth at least: less would read as 1.0x.
 func TestFix(t *testing.T) {
 	for _, test := range []struct {
 		time JobTime
 		want string
 	}{
-		{JobTime{Busy: 50, Storage: 40, CPU: 10, Gain: 50}, "instant storage: 2x"},
+		{JobTime{Busy: 50, Storage: 40, CPU: 10, Gain: 50}, "instant storage: 2.0x"},
 		{JobTime{Busy: 50, Storage: 10, CPU: 40, Gain: 10}, "more CPU: 1.7x at most"},
 		{JobTime{Busy: 10, Other: 90, Unused: 60}, "release it when idle: 60 %"},
-		{JobTime{Busy: 1000, Storage: 9, Gain: 9}, ""},
+		{JobTime{Busy: 95, CPU: 5}, "more CPU: 1.1x at most"},
+		{JobTime{Busy: 5, CPU: 95}, "more CPU: 20x at most"},
+		{JobTime{CPU: 100}, "more CPU: 100x at most"},
+		{JobTime{Busy: 1000, Storage: 49, Gain: 49}, ""},
 		{JobTime{}, ""},
 	} {
 		got := ""
