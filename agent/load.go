@@ -40,6 +40,9 @@ a window is open.`,
 		Args: needs(1, 1, "load needs one file or folder, such as /models/llama-8b"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path = args[0]
+			if cmd.Flags().Changed("readers") && o.Readers == 0 { // Check takes 0 for the default
+				return usagef("--readers 0: give 2 or more")
+			}
 			if err := o.Check(); err != nil {
 				return usage(err)
 			}
@@ -57,9 +60,7 @@ a window is open.`,
 
 func (o *loadOptions) run(ctx context.Context, out io.Writer) error {
 	if !o.force {
-		if err := noOpenWindow(ctx); err != nil {
-			return err
-		}
+		o.Before = func() error { return noOpenWindow(ctx) }
 	}
 	result, failed := bench.Model(ctx, o.ModelOptions)
 	if result == nil {
@@ -225,6 +226,7 @@ func (r *loadReport) print(t *table) {
 	for i := range r.Ways {
 		several = max(several, r.Ways[i].Readers)
 	}
+	t.line("How fast it can be read, and the time for the whole model:")
 	t.line(fmt.Sprintf("%-12s %-9s %26s %26s", "from", "with", "one reader", fmt.Sprintf("%d readers", max(2, several))))
 	for _, cached := range []bool{false, true} {
 		for _, how := range []bench.How{bench.Read, bench.Mapped, bench.Direct} {

@@ -68,6 +68,15 @@ func TestLoad(t *testing.T) {
 	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "--force") {
 		t.Errorf("with an open window: got exit code %d, %s; want 1", code, v.err.String())
 	}
+	v = stallspan(t, "load", path+".not") // what is wrong with the argument comes first
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
+	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "no such file") {
+		t.Errorf("without a model: got exit code %d, %s; want 1", code, v.err.String())
+	}
+	v = stallspan(t, "load", "--readers", "0", path)
+	if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), "2 or more") {
+		t.Errorf("without readers: got exit code %d, %s; want 2", code, v.err.String())
+	}
 	if _, err := client.End(t.Context(), begun.ID); err != nil {
 		t.Error(err)
 	}

@@ -18,6 +18,7 @@ type ModelOptions struct {
 	Readers   int           // of the ways with several readers; 0 for DefaultReaders
 	Step      time.Duration // the longest duration of each way; 0 for 2.5 s
 	KeepCache bool          // leave the page cache as it is: storage is read with O_DIRECT only
+	Before    func() error  // called when the model is open, before it is read: an error ends the measurement; may be nil
 }
 
 // Check returns an error if the options are out of bounds, and fills in defaults.

@@ -69,6 +69,12 @@ func model(ctx context.Context, o ModelOptions) (*ModelResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Before != nil {
+		if err := o.Before(); err != nil {
+			open.close()
+			return nil, err
+		}
+	}
 	m := &modelRun{files: open, options: o, share: max(len(open.parts)/ways, minShare), result: ModelResult{
 		Path: o.Path, Files: len(open.all), Size: uint64(open.size), Ways: []Way{},
 	}}
@@ -240,7 +246,7 @@ func (m *modelRun) describe() {
 // all measures all ways, one after another.
 func (m *modelRun) all(ctx context.Context) error {
 	if m.memory {
-		m.result.note("The model is in memory (%s): there is no storage to read from.", m.result.FileSystem)
+		m.result.note("The model is in memory: it is read from no storage.")
 		return m.again(ctx, 0, len(m.parts))
 	}
 	several := m.options.Readers

@@ -101,7 +101,7 @@ func Find(path string) ([]File, error) {
 	case info.Mode().IsRegular():
 		return []File{{path, info.Size()}}, nil
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is neither a file nor a folder", path)
+		return nil, fmt.Errorf("%s is neither a file nor a folder: give those of a model", path)
 	}
 	if path, err = filepath.EvalSymlinks(path); err != nil { // WalkDir does not follow a link
 		return nil, err
