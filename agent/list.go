@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // defaultListed is how many of the windows that have ended ls prints.
@@ -21,9 +23,9 @@ func listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the windows of this machine: open ones, and those of the last hour",
-		Long: `Lists the windows that programs have announced to the agent, or to a Collector with the receiver,
-and those of your programs under stallspan run. Open ones have their ledger so far.
-With STALLSPAN_SOCKET it lists those of that socket alone.`,
+		Long: `Lists the windows that programs have announced to the agent, or to a Collector with the receiver, those
+that these have detected, and those of your programs under stallspan run. Open ones have their ledger so
+far. Those of a job of a GPU name it. With STALLSPAN_SOCKET it lists those of that socket alone.`,
 		Example: `  stallspan ls
   stallspan mark end "$(stallspan ls --json | jq -r '.running[0].id')"`,
 		Args: noArguments,
@@ -89,7 +91,7 @@ func (t *table) list(all api.Listing, last int) {
 		t.line("No windows are open, and none ended within the last hour.")
 		return
 	}
-	t.listed("ID", "began", "window", "duration", "storage", "verdict")
+	t.listed("ID", "began", "window", "duration", "storage", "verdict", "")
 	for _, r := range all.Running {
 		t.listRow(r, "open, ")
 	}
@@ -108,12 +110,19 @@ func (t *table) listRow(r *explain.Report, state string) {
 	if total := r.GPUTime(); r.Stall != nil && total > 0 {
 		storage = fmt.Sprintf("%.0f %%", 100*r.Stall.Storage/total)
 	}
+	of := ""
+	if r.Source == window.Detected {
+		of = "  detected"
+	}
+	if r.Job != nil {
+		of += fmt.Sprintf("  of %s %d", cmp.Or(r.Job.Pod, r.Job.Name), r.Job.PID)
+	}
 	t.listed(r.ID, r.Start.Local().Format(time.TimeOnly), explain.Label(r.Label(), r.Unfinished),
-		explain.Duration(r.Duration), storage, state+explain.Verdict(r.Verdict, r.Slow))
+		explain.Duration(r.Duration), storage, state+explain.Verdict(r.Verdict, r.Slow), printable(of))
 }
 
-func (t *table) listed(id, began, label, duration, storage, verdict string) {
+func (t *table) listed(id, began, label, duration, storage, verdict, of string) {
 	const idWidth, timeWidth = 16, 8
 	t.cells(cell{text: fmt.Sprintf("%s %s %s %8s %7s ", fit(id, idWidth), fit(began, timeWidth), fit(label, labelWidth),
-		duration, storage)}, cell{verdict, verdictColor(verdict)})
+		duration, storage)}, cell{verdict, verdictColor(verdict)}, cell{text: of})
 }

@@ -54,7 +54,11 @@ func (s *openSpan) Drop() {}
 // End queues the span, and its events as log records.
 func (s *openSpan) End(span emit.Span) {
 	if s.exported {
-		s.receiver.spans.push(endedSpan{span, s.context, s.parent}, spanSize(&span))
+		size := spanSize(&span)
+		if span.Job != nil {
+			size += queue.AttributeBytes(span.Job.Attributes)
+		}
+		s.receiver.spans.push(endedSpan{span, s.context, s.parent}, size)
 	}
 	within := s.parent
 	if s.receiver.spans != nil {
@@ -91,13 +95,21 @@ func (r *stallspanReceiver) addTraces(set receiver.Settings, next consumer.Trace
 	scope := emit.Scope(set.BuildInfo.Version)
 	r.spans = newOutput("spans", set.Logger, func(ctx context.Context, batch []endedSpan) error {
 		traces := ptrace.NewTraces()
-		resource := traces.ResourceSpans().AppendEmpty()
-		otlp.Attributes(attributes, resource.Resource().Attributes())
-		spans := resource.ScopeSpans().AppendEmpty()
-		otlp.Scope(scope, spans.Scope())
-		spans.SetSchemaUrl(scope.SchemaURL)
+		of := map[string]ptrace.SpanSlice{} // by the ID of the job whose resource they have, "" for this machine
 		for i := range batch {
-			otlp.Span(batch[i].Span, batch[i].context, batch[i].parent, spans.Spans())
+			id, resource := "", attributes
+			if job := batch[i].Job; job != nil {
+				id, resource = job.ID, job.Resource(r.resource)
+			}
+			if _, known := of[id]; !known {
+				to := traces.ResourceSpans().AppendEmpty()
+				otlp.Attributes(resource, to.Resource().Attributes())
+				spans := to.ScopeSpans().AppendEmpty()
+				otlp.Scope(scope, spans.Scope())
+				spans.SetSchemaUrl(scope.SchemaURL)
+				of[id] = spans.Spans()
+			}
+			otlp.Span(batch[i].Span, batch[i].context, batch[i].parent, of[id])
 		}
 		n := traces.SpanCount() // before the consumer may change it
 		ctx = report.StartTracesOp(ctx)

@@ -8,6 +8,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
@@ -153,6 +155,39 @@ func slow() emit.Span {
 		Name: "load llama", Start: at, End: at.Add(time.Minute),
 		Events:   []emit.Event{{Name: "stallspan.window.slow", Time: at.Add(time.Second), Severity: emit.Warn}},
 		Children: []emit.Span{{Name: "storage stall sda", Start: at, End: at.Add(time.Second)}},
+	}
+}
+
+// The span of a job's window and its children have the resource that the metrics of the job have.
+func TestWindowOfAJob(t *testing.T) {
+	p := &pipelines{}
+	w := newReceiver(settings(), laboratory(t))
+	if err := w.addTraces(settings(), &p.TracesSink); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Start(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	pod := []attribute.KeyValue{attribute.String("k8s.pod.name", "llm-0")}
+	for _, job := range []*emit.Job{nil, {ID: "7", Attributes: pod}} {
+		s := slow()
+		s.Job = job
+		w.begin(s.Name, time.Now(), trace.SpanContext{}).End(s)
+	}
+	if err := w.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	spans := map[string]int{} // by the pod of their resource
+	for _, traces := range p.AllTraces() {
+		for _, r := range traces.ResourceSpans().All() {
+			spans[value(r.Resource().Attributes(), "k8s.pod.name")] += r.ScopeSpans().At(0).Spans().Len()
+			if value(r.Resource().Attributes(), "host.name") == "" {
+				t.Error("got a resource without the machine")
+			}
+		}
+	}
+	if len(spans) != 2 || spans[""] != 2 || spans["llm-0"] != 2 {
+		t.Errorf("got %v, want two spans of this program and two of the job", spans)
 	}
 }
 

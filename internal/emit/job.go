@@ -18,19 +18,25 @@ const emitEnded = 10 * time.Minute
 
 // JobMetrics are the metrics of one job, which is a resource of its own.
 type JobMetrics struct {
-	id         string
+	Job
+
+	Metrics metricdata.ScopeMetrics
+}
+
+// Job is who a job is. It is a resource of its own, of metrics and of spans.
+type Job struct {
+	ID         string
 	Attributes []attribute.KeyValue // of the resource, besides those of the machine
-	Metrics    metricdata.ScopeMetrics
 }
 
 // Resource returns the resource of the job: that of the machine, without what describes this program's own process,
 // container and pod, and the attributes of the job. Its service.instance.id is the job's own: Prometheus distinguishes
 // resources by it alone.
-func (j *JobMetrics) Resource(machine []attribute.KeyValue) []attribute.KeyValue {
+func (j *Job) Resource(machine []attribute.KeyValue) []attribute.KeyValue {
 	own := list(slices.Clip(j.Attributes))
 	for _, a := range machine {
 		if a.Key == semconv.ServiceInstanceIDKey {
-			of := uuid.NewSHA1(uuid.NameSpaceOID, []byte(a.Value.AsString()+"\x00"+j.id))
+			of := uuid.NewSHA1(uuid.NameSpaceOID, []byte(a.Value.AsString()+"\x00"+j.ID))
 			own.add(semconv.ServiceInstanceIDKey.String(of.String()))
 			continue
 		}
@@ -89,7 +95,7 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 		jobNetwork(builders[job], job, now)
 		name := find(now.JobNames, func(n *sample.JobName) bool { return n.ID == job })
 		m.jobs = append(m.jobs, JobMetrics{
-			id: job, Attributes: jobAttributes(job, name),
+			Job:     Job{job, jobAttributes(job, name)},
 			Metrics: metricdata.ScopeMetrics{Scope: m.scope, Metrics: m.enabled(builders[job].metrics())},
 		})
 	}

@@ -27,6 +27,7 @@ type Span struct {
 	Events     []Event
 	Children   []Span
 	Links      []trace.SpanContext
+	Job        *Job // whose resource the span has, as its children; nil for that of this program
 }
 
 // Event is an event of a span, or a log record.
@@ -115,6 +116,12 @@ func WindowSpan(r *window.Report, show config.Spans) Span {
 		s.Events = append(s.Events, storm(r, &r.Storms[i]))
 	}
 	s.Children = append(stallSpans(r), phaseSpans(r)...)
+	if r.Who.ID != "" {
+		s.Job = &Job{r.Who.ID, jobAttributes(r.Who.ID, &r.Who)}
+		for i := range s.Children {
+			s.Children[i].Job = s.Job
+		}
+	}
 	return s
 }
 

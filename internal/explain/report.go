@@ -17,6 +17,7 @@ type Report struct {
 	Epoch            *int             `json:"epoch,omitempty"`
 	Source           window.Source    `json:"source,omitempty"`
 	Scope            window.Scope     `json:"scope,omitempty"`
+	Job              *Job             `json:"job,omitempty"`
 	Unfinished       bool             `json:"unfinished,omitempty"`
 	Start            time.Time        `json:"start"`
 	End              time.Time        `json:"end"`
@@ -228,6 +229,31 @@ func newPeers(uses []window.PeerUse) (all []peer) {
 	return all
 }
 
+// Job is who a followed job is.
+type Job struct {
+	Name      string `json:"name"`
+	PID       int    `json:"pid,omitempty"` // its first process
+	User      string `json:"user,omitempty"`
+	Pod       string `json:"pod,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+func newJob(who *sample.JobName) *Job {
+	if who.ID == "" {
+		return nil
+	}
+	j := &Job{Name: who.Name, PID: who.PID, User: who.User}
+	for _, a := range who.Attributes {
+		switch a.Key {
+		case "k8s.pod.name":
+			j.Pod = a.Value
+		case "k8s.namespace.name":
+			j.Namespace = a.Value
+		}
+	}
+	return j
+}
+
 type pressure struct {
 	Some float64 `json:"io_some_s"`
 	Full float64 `json:"io_full_s"`
@@ -269,6 +295,7 @@ func NewReport(r *window.Report) *Report {
 	if r.HasEpoch {
 		out.Epoch = &r.Epoch
 	}
+	out.Job = newJob(&r.Who)
 	if r.Split {
 		out.addLedger(r)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -122,6 +123,41 @@ func TestDetectedWithoutJob(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	if all := got.of(window.ModelLoad); len(all) != 0 || m.Windows.DetectedLeft() != 1 {
 		t.Errorf("got %d reports and %d left out, want none and 1", len(all), m.Windows.DetectedLeft())
+	}
+}
+
+// A report says whose window it is: of the job with a name that has its process, unless that belongs to another user.
+func TestWhoseWindow(t *testing.T) {
+	var got reports
+	m := watching(t, Config{Reports: got.add})
+	c := taker(m)
+	pid := os.Getpid()
+	for _, test := range []struct{ job, client, want string }{
+		{"named", "", "llm"}, {"foreign", "uid 7", ""},
+	} {
+		if err := m.Jobs.Follow(test.job, pid, "", false); err != nil {
+			t.Fatal(err)
+		}
+		who := sample.JobName{ID: test.job, PID: pid, Name: "llm", User: "ann", Client: test.client}
+		m.readings.Name(who)
+		if err := m.Jobs.Follow("own", pid, "", false); err != nil {
+			t.Fatal(err)
+		}
+		w := window.Window{Kind: window.Epoch, Source: window.Announced, PID: pid, Job: "own"}
+		id, _, err := c.BeginAt(w, m.Now(), trace.SpanContext{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+		r, err := c.EndAt(id, m.Now(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Who.Name != test.want || test.want != "" && !r.Who.Equal(who) {
+			t.Errorf("%s: got a window of %+v, want %q", test.job, r.Who, test.want)
+		}
+		m.Jobs.Unfollow("own")
+		m.Jobs.Unfollow(test.job)
 	}
 }
 

@@ -16,6 +16,8 @@ type Report struct {
 	Scope  Scope    // the processes that the ledger accounts for
 	GPUIDs []string // empty without a GPU
 
+	Who sample.JobName // the job with a name whose window it is; zero if unknown
+
 	Split   bool // the ledger is known
 	Busy    time.Duration
 	Storage time.Duration

@@ -149,9 +149,8 @@ func (e *Exporter) openSpans(ctx context.Context, name string, o Options, res *r
 	if err != nil {
 		return err
 	}
-	processor := newSpanProcessor(exporter)
-	e.spans = &processor
-	e.tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(processor), sdktrace.WithResource(withProcess(res)))
+	e.spans = newSpanProcessor(exporter, res)
+	e.tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(e.spans), sdktrace.WithResource(withProcess(res)))
 	scope := emit.Scope(o.Version)
 	e.tracer = e.tracers.Tracer(scope.Name,
 		trace.WithInstrumentationVersion(scope.Version), trace.WithSchemaURL(scope.SchemaURL))

@@ -1,12 +1,19 @@
 package export
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
 )
 
 func TestResource(t *testing.T) {
@@ -53,4 +60,48 @@ func TestResource(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "trainer")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=other,host.name=a%2Cb,k8s.pod.name=p")
 	check(map[attribute.Key]string{"service.name": "trainer", "host.name": "a,b", "k8s.pod.name": "p", "process.pid": ""})
+}
+
+// kept is an exporter that keeps the resource of each span, by the span's name.
+type kept map[string]*resource.Resource
+
+func (k kept) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	for _, s := range spans {
+		k[s.Name()] = s.Resource()
+	}
+	return nil
+}
+
+func (k kept) Shutdown(context.Context) error { return nil }
+
+// The span of a job's window and its children have the resource that the metrics of the job have.
+func TestResourceOfAJob(t *testing.T) {
+	spans := kept{}
+	e := withExporter(spans)
+	s := someEpoch(time.Now())
+	e.Begin(s.Name, s.Start, trace.SpanContext{}).End(s)
+	job := &emit.Job{ID: "7", Attributes: []attribute.KeyValue{
+		attribute.Int("process.pid", 42), attribute.String("k8s.pod.name", "llm-0"),
+	}}
+	s.Name, s.Job = "of a job", job
+	s.Children = s.Children[:1]
+	s.Children[0].Name = "child"
+	e.Begin(s.Name, s.Start, trace.SpanContext{}).End(s)
+	e.Close(within(t, patience))
+
+	want := resource.NewSchemaless(job.Resource(e.spans.machine.Attributes())...)
+	for _, name := range []string{"of a job", "child"} {
+		if got := spans[name]; !got.Equal(want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	pod, _ := want.Set().Value("k8s.pod.name")
+	pid, _ := want.Set().Value("process.pid")
+	if host, found := want.Set().Value("host.name"); !found || host.AsString() == "" || pod.AsString() != "llm-0" ||
+		pid.AsInt64() != 42 {
+		t.Errorf("got %v, want those of the machine and of the job", want)
+	}
+	if got := spans["epoch train.py"]; got.Equal(want) {
+		t.Errorf("without a job: got %v, want that of this program", got)
+	}
 }

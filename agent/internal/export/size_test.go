@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -85,9 +86,10 @@ func (f failing) Shutdown(context.Context) error                             { r
 
 // withExporter exports spans through exporter.
 func withExporter(exporter sdktrace.SpanExporter) *Exporter {
-	p := newSpanProcessor(exporter)
+	p := newSpanProcessor(exporter, resource.NewSchemaless(attribute.String("host.name", "node-1"),
+		attribute.String("service.instance.id", "7"), attribute.Int("process.pid", 1)))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(p))
-	return &Exporter{tracers: provider, tracer: provider.Tracer("test"), spans: &p}
+	return &Exporter{tracers: provider, tracer: provider.Tracer("test"), spans: p}
 }
 
 // heap returns the memory in use, in bytes.

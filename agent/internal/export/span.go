@@ -14,6 +14,7 @@ import (
 // Open is a started span. It is safe for concurrent use. After End or Drop, its methods change nothing. A nil *Open is
 // a span that was never started.
 type Open struct {
+	spans   *spanProcessor
 	tracer  trace.Tracer // nil if no spans are exported, as is span
 	span    trace.Span
 	context trace.SpanContext
@@ -25,13 +26,15 @@ func (e *Exporter) Begin(name string, start time.Time, parent trace.SpanContext)
 	if e.tracer == nil {
 		return &Open{context: emit.SpanContext(parent, false)}
 	}
-	return begin(e.tracer, name, trace.SpanKindInternal, start, parent)
+	o := &Open{spans: e.spans, tracer: e.tracer}
+	o.begin(name, trace.SpanKindInternal, start, parent)
+	return o
 }
 
-func begin(tracer trace.Tracer, name string, kind trace.SpanKind, start time.Time, parent trace.SpanContext) *Open {
+func (o *Open) begin(name string, kind trace.SpanKind, start time.Time, parent trace.SpanContext) {
 	ctx := trace.ContextWithSpanContext(context.Background(), parent)
-	_, span := tracer.Start(ctx, name, trace.WithTimestamp(start), trace.WithSpanKind(kind))
-	return &Open{tracer: tracer, span: span, context: span.SpanContext()}
+	_, o.span = o.tracer.Start(ctx, name, trace.WithTimestamp(start), trace.WithSpanKind(kind))
+	o.context = o.span.SpanContext()
 }
 
 // Traceparent returns the span's context as a W3C traceparent for child processes; "" for a nil *Open.
@@ -64,11 +67,21 @@ func (o *Open) Drop() {
 // End exports the span with the content of s, and its children. Only the start time stays that of Begin, because child
 // processes may have seen it.
 func (o *Open) End(s emit.Span) {
-	if o == nil || o.over.Swap(true) || o.span == nil {
+	if o == nil || o.span == nil {
+		return
+	}
+	o.end(s, jobResource{o.spans.resourceOf(s.Job), true})
+}
+
+// end is End with the resource of the span and its children, if they have one of their own.
+func (o *Open) end(s emit.Span, of jobResource) {
+	if o.over.Swap(true) {
 		return
 	}
 	for _, child := range s.Children { // first: a full queue drops them before their parent
-		begin(o.tracer, child.Name, child.Kind, child.Start, o.context).End(child)
+		c := &Open{spans: o.spans, tracer: o.tracer}
+		c.begin(child.Name, child.Kind, child.Start, o.context)
+		c.end(child, jobResource{of.Resource, false})
 	}
 	if !o.span.IsRecording() {
 		return
@@ -84,5 +97,8 @@ func (o *Open) End(s emit.Span) {
 	for _, e := range s.Events {
 		o.span.AddEvent(e.Name, trace.WithTimestamp(e.Time), trace.WithAttributes(e.Attributes...))
 	}
-	o.span.End(trace.WithTimestamp(s.End))
+	if of.Resource != nil {
+		o.spans.resources.Store(o.context.SpanID(), of)
+	}
+	o.span.End(trace.WithTimestamp(s.End)) // calls OnEnd
 }

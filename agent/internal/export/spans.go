@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/queue"
 )
 
@@ -55,17 +57,47 @@ func (b *batcher[T]) Shutdown(ctx context.Context) (err error) {
 // a backend is away for 43 hours. (TestQueueHolds measures these numbers.)
 type spanProcessor struct {
 	*batcher[sdktrace.ReadOnlySpan]
+
+	machine   *resource.Resource // without this process
+	resources sync.Map           // of spans that end now and have one of their own: trace.SpanID, jobResource
 }
 
-func newSpanProcessor(exporter sdktrace.SpanExporter) spanProcessor {
-	return spanProcessor{newBatcher(exporter.ExportSpans, exporter.Shutdown, maxSpanBytes)}
+func newSpanProcessor(exporter sdktrace.SpanExporter, machine *resource.Resource) *spanProcessor {
+	return &spanProcessor{batcher: newBatcher(exporter.ExportSpans, exporter.Shutdown, maxSpanBytes), machine: machine}
 }
+
+// resourceOf returns the resource of a job's spans, or nil without a job. The SDK has one for all spans of a tracer.
+func (p *spanProcessor) resourceOf(job *emit.Job) *resource.Resource {
+	if job == nil {
+		return nil
+	}
+	return resource.NewWithAttributes(p.machine.SchemaURL(), job.Resource(p.machine.Attributes())...)
+}
+
+// jobSpan is a span with the resource of its job.
+type jobSpan struct {
+	sdktrace.ReadOnlySpan
+
+	jobResource
+}
+
+// jobResource is a resource that a window's span and its children share.
+type jobResource struct {
+	*resource.Resource
+
+	counts bool // in the size of the span
+}
+
+func (s jobSpan) Resource() *resource.Resource { return s.jobResource.Resource }
 
 // OnStart implements sdktrace.SpanProcessor.
-func (p spanProcessor) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+func (p *spanProcessor) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd implements sdktrace.SpanProcessor. It never blocks.
-func (p spanProcessor) OnEnd(span sdktrace.ReadOnlySpan) {
+func (p *spanProcessor) OnEnd(span sdktrace.ReadOnlySpan) {
+	if of, own := p.resources.LoadAndDelete(span.SpanContext().SpanID()); own {
+		span = jobSpan{span, of.(jobResource)}
+	}
 	if span.SpanContext().IsSampled() {
 		p.queue.Push(span, spanSize(span))
 	}
@@ -77,13 +109,16 @@ var (
 	linkBytes  = int(reflect.TypeFor[sdktrace.Link]().Size())
 )
 
-// bareSpanBytes is the memory of an ended span without attributes, with its entry in the queue. Scope and resource are
-// shared.
+// bareSpanBytes is the memory of an ended span without attributes, with its entry in the queue. The scope is shared, as
+// is the resource, unless it is a job's.
 const bareSpanBytes = 640
 
 // spanSize estimates the memory of a queued span.
 func spanSize(s sdktrace.ReadOnlySpan) int {
 	n := bareSpanBytes + len(s.Name()) + queue.AttributeBytes(s.Attributes())
+	if of, own := s.(jobSpan); own && of.counts {
+		n += queue.AttributeBytes(of.jobResource.Attributes())
+	}
 	for _, e := range s.Events() {
 		n += eventBytes + len(e.Name) + queue.AttributeBytes(e.Attributes)
 	}

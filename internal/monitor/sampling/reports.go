@@ -133,7 +133,30 @@ func (s *state) report(w *window.Window, at Moment, readers []window.Reader, con
 	}
 	machine := s.machine(w, concurrent)
 	machine.Readers, machine.ClientGone = readers, gone
-	return window.Make(s.history, w, machine)
+	report := window.Make(s.history, w, machine)
+	report.Who = s.who(w)
+	return report
+}
+
+// who returns the job with a name whose window it is: the window's own job, or the one that has its first process. It
+// belongs to the user who announced the window: names of others are not reported to that user.
+func (s *state) who(w *window.Window) sample.JobName {
+	named := func(id string) bool {
+		j := s.jobs.byID[id]
+		return j != nil && j.Name.Name != "" && j.Name.Client == w.Client
+	}
+	if w.Job == "" {
+		return sample.JobName{}
+	}
+	if named(w.Job) {
+		return s.jobs.byID[w.Job].Name
+	}
+	for i := range s.latest.Jobs.Processes {
+		if p := &s.latest.Jobs.Processes[i]; p.PID == w.PID && !p.Feeder && named(p.Job) {
+			return s.jobs.byID[p.Job].Name
+		}
+	}
+	return sample.JobName{}
 }
 
 // clientGone reports whether a window's job is a client that announced it, named no process and has ended. Such a
