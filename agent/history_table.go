@@ -39,6 +39,7 @@ type historyTable struct {
 	gpus    bool
 	disks   bool
 	machine bool
+	jobs    bool
 	windows newestEntries
 	events  newestEntries
 }
@@ -133,6 +134,8 @@ func (t *historyTable) row(b *buckets.Bucket) (r historyRow) {
 					r.slowest = d.Label()
 				}
 			})
+		case store.Job:
+			t.jobs = true
 		case store.Machine:
 			t.machine = true
 			each(d, store.IOSome, r.pressure.add)
@@ -171,6 +174,10 @@ func (t *historyTable) draw(to *table, h *historyRun) {
 	}
 	t.listWindows(to)
 	t.listEvents(to)
+	if t.jobs && !t.gpus && !t.disks && !t.machine {
+		to.line("")
+		to.line("Curves of jobs have no room in this table: give --csv or --json. stallspan jobs has their sums.")
+	}
 }
 
 func stepText(step time.Duration) string {

@@ -106,6 +106,7 @@ func TestHistoryOutput(t *testing.T) {
 	for name, args := range map[string][]string{
 		"table.txt": {"--since", "2026-11-22T10:00", "--until", "2026-11-22T14:00"},
 		"gpu.txt":   {"--since", "2026-11-22T11:55", "--until", "2026-11-22T12:15", "--series", "gpu,event"},
+		"job.txt":   {"--since", "2026-11-22T11:55", "--until", "2026-11-22T12:15", "--series", "job"},
 		"csv.txt":   {"--since", "2026-11-22T11:50", "--until", "2026-11-22T12:30", "--step", "10m", "--csv"},
 		"json.txt":  {"--since", "2026-11-22T11:50", "--until", "2026-11-22T12:20", "--step", "10m", "--json"},
 		"empty.txt": {"--since", "2026-11-20T10:00", "--until", "2026-11-20T14:00"},
