@@ -84,7 +84,8 @@ func found(title, condition string) panel {
 	return panel{
 		title: title, kind: table, width: 24, height: 9, trace: true,
 		queries: []query{{
-			`{ ` + condition + ` && <resource.host.name> =~ "${host:pipe}" } | select(<resource.host.name>, <span.stallspan.verdict>, ` +
+			`{ ` + condition + ` && <resource.host.name> =~ "${host:pipe}" } | select(<resource.host.name>, ` +
+				`<resource.stallspan.job.name>, <resource.process.owner>, <span.stallspan.verdict>, ` +
 				`<span.stallspan.slowness.reason>, <span.stallspan.stall.storage.time>, <span.stallspan.speedup.bound>, <span.stallspan.disk.read.await>, ` +
 				`<span.stallspan.finding>, <span.stallspan.remedy>)`, "",
 		}},
