@@ -96,7 +96,11 @@ func (t *table) jobs(all *api.Jobs, from time.Time) {
 		if j.Fix != nil {
 			fix = j.Fix.Says
 		}
-		t.jobRow(name, jobOwner(j), gpuCount(j), hours(j.Allocated), share(j.Busy, j), share(j.Storage, j),
+		busy := share(j.Busy, j)
+		if len(j.GPUs) == 0 { // its own time is divided
+			busy = "-"
+		}
+		t.jobRow(name, jobOwner(j), gpuCount(j), hours(j.Allocated), busy, share(j.Storage, j),
 			share(j.CPU, j), share(j.Other, j), share(j.Unused, j), fix)
 	}
 	for _, g := range all.GPUs {
@@ -139,7 +143,7 @@ func hours(seconds float64) string {
 	return fmt.Sprintf("%.0f h", seconds/3600)
 }
 
-// share prints a part of a job's time. Without a GPU, busy is not known.
+// share prints a part of a job's time.
 func share(part float64, j *api.Job) string {
 	if total := j.Sum(); total > 0 {
 		return fmt.Sprintf("%.0f %%", 100*part/total)

@@ -88,7 +88,8 @@ func listAll(ctx context.Context, client *api.Client) (api.Listing, error) {
 
 func (t *table) list(all api.Listing, last int) {
 	if len(all.Running)+len(all.Ended) == 0 {
-		t.line("No windows are open, and none ended within the last hour.")
+		t.text("", "No windows are open, and none has ended in the last hour, or since the agent or Collector began. "+
+			"stallspan history shows what an agent has kept.")
 		return
 	}
 	t.listed("ID", "began", "window", "duration", "storage", "verdict", "")
