@@ -23,10 +23,10 @@ func jobsCommand() *cobra.Command {
 		Long: `Lists every process that holds memory of a GPU, and those that did within the last day, without any
 announcement. The job that lost most comes first.
 
-held is the time for which a job held GPUs, summed over them. Busy, storage, CPU and other add up to it:
-the GPU worked; it was idle while the job waited for storage; while it used or waited for a CPU; for
-another reason. unused is the part of other in which a GPU did nothing for five minutes or longer. best
-fix is the change that would give most.
+held is the time for which a job held GPUs, summed over them. Busy, storage, CPU and other are shares of it:
+the GPU worked; it was idle while the job waited for storage; while it used or waited for a CPU; for another
+reason. Jobs that share a GPU get equal parts of its time. unused is the part of other in which a GPU did
+nothing for five minutes or longer. best fix is the change that would give most.
 
 The agent keeps these times in its history. A Collector with the receiver counts since it began.`,
 		Example: `  stallspan jobs
