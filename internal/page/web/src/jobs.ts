@@ -22,6 +22,7 @@ interface Job extends Times {
   id: string;
   name: string;
   user?: string;
+  pid?: number;
   attributes?: Record<string, string>;
   running: boolean;
   gpus: { id: string }[];
@@ -37,6 +38,12 @@ interface Jobs {
 
 const lost = (j: Job): number => j.storage + j.cpu + j.other;
 const total = (j: Job): number => j.busy + lost(j);
+
+/** title is a job's name, with its process number where another job has the same name, and whether it has ended. */
+const title = (j: Job, all: Job[]): string => {
+  const shared = j.pid && all.some((other) => other.id !== j.id && other.name === j.name);
+  return `${shared ? `${j.name} ${j.pid}` : j.name}${j.running ? "" : ", ended"}`;
+};
 const owner = (j: Job): string => j.attributes?.["k8s.pod.name"] ?? j.user ?? "";
 
 /** part is a time of a job with its share of all. */
@@ -44,14 +51,14 @@ const part = (j: Job, seconds: number): string => (seconds >= 0.5 ? `${hours(sec
 
 interface Column {
   name: string;
-  text: (j: Job) => string;
+  text: (j: Job, all: Job[]) => string;
   key: (j: Job) => number | string;
 }
 
 const time = (name: string, seconds: (j: Job) => number): Column => ({ name, text: (j) => part(j, seconds(j)), key: seconds });
 
 const columns: Column[] = [
-  { name: "Job", text: (j) => (j.running ? j.name : `${j.name}, ended`), key: (j) => j.name },
+  { name: "Job", text: title, key: (j) => j.name },
   { name: "User or pod", text: owner, key: owner },
   { name: "GPUs", text: (j) => (j.gpus.length ? String(j.gpus.length) : "-"), key: (j) => j.gpus.length },
   { name: "Held", text: (j) => hours(j.allocated), key: (j) => j.allocated },
@@ -114,7 +121,7 @@ export function jobTable(headers: () => Record<string, string>): JobTable {
       else h.removeAttribute("aria-sort");
     });
     const row = (j: Job): HTMLElement =>
-      el("tr", {}, el("th", { scope: "row" }, columns[0]?.text(j) ?? ""), ...columns.slice(1).map((c) => el("td", {}, c.text(j))));
+      el("tr", {}, el("th", { scope: "row" }, columns[0]?.text(j, list) ?? ""), ...columns.slice(1).map((c) => el("td", {}, c.text(j, list))));
     body.replaceChildren(...sorted(list).slice(0, most).map(row));
     more.hidden = list.length <= most;
     more.textContent = `Show ${Math.min(moreRows, list.length - most)} more`;
