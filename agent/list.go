@@ -25,7 +25,7 @@ func listCommand() *cobra.Command {
 		Short: "List the windows of this machine: open ones, and those of the last hour",
 		Long: `Lists the windows that programs have announced to the agent, or to a Collector with the receiver, those
 that these have detected, and those of your programs under stallspan run. Open ones have their ledger so
-far. Those of a job of a GPU name it. With STALLSPAN_SOCKET it lists those of that socket alone.`,
+far. Those of a followed job name it. With STALLSPAN_SOCKET it lists those of that socket alone.`,
 		Example: `  stallspan ls
   stallspan mark end "$(stallspan ls --json | jq -r '.running[0].id')"`,
 		Args: noArguments,

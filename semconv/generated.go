@@ -1504,10 +1504,11 @@ var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{
 		{EventReporterKey, attribute.STRING, false}, {EventTestKey, attribute.BOOL, false},
-		{FindingKey, attribute.STRING, false}, {ModelNameKey, attribute.STRING, false},
-		{SlownessReasonKey, attribute.STRING, true}, {TrainingEpochIndexKey, attribute.INT64, false},
-		{TrainingRunNameKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
+		{FindingKey, attribute.STRING, false}, {JobNameKey, attribute.STRING, false},
+		{ModelNameKey, attribute.STRING, false}, {SlownessReasonKey, attribute.STRING, true},
+		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowNameKey, attribute.STRING, false},
 	},
 }
 

@@ -173,6 +173,7 @@ func rare() (reports []*window.Report) {
 			OtherReasons: []window.OtherReason{{Kind: window.OtherPipe, Name: "pipe", Time: 20 * time.Second}},
 			Findings:     []window.Finding{window.FailingDisk{Text: "finding", Remedy: "remedy"}},
 			Slow:         true, SlowReason: window.SlowStorage, Uncertainty: 0.02, Interrupted: true,
+			Who:    sample.JobName{ID: "process 42", PID: 42, Name: "train.py"},
 			Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}},
 			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second}},
 			Storms: []window.Storm{{Disk: "sda", Windows: 3, Since: at.Mono + time.Second}},

@@ -162,7 +162,11 @@ func slow(r *window.Report, name string) Event {
 	attrs.text(semconv.VerdictKey, string(r.Verdict))
 	finding := explain.Finding(r)
 	attrs.text(semconv.FindingKey, finding)
+	attrs.text(semconv.JobNameKey, r.Who.Name)
 	body := name
+	if r.Who.Name != "" {
+		body += fmt.Sprintf(" of %s %d", r.Who.Name, r.Who.PID)
+	}
 	if !r.ExceedsLimit() { // otherwise the finding begins with the duration
 		body += ", " + explain.Duration(r.Duration().Seconds())
 	}

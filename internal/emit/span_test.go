@@ -1,6 +1,7 @@
 package emit_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -166,7 +167,7 @@ func TestSpanOfSteppedClock(t *testing.T) {
 	}
 }
 
-// The body of a slow window has its duration once.
+// The body of a slow window has its duration once, and names its job.
 func TestBodyOfASlowWindow(t *testing.T) {
 	w := window.Window{Kind: window.ModelLoad, Model: "st3", End: sample.Stamp{Mono: 874 * time.Millisecond}}
 	r := &window.Report{Window: w, GPUIDs: []string{"GPU-1"}, Slow: true, SlowReason: window.SlowStorage, Split: true,
@@ -181,5 +182,11 @@ func TestBodyOfASlowWindow(t *testing.T) {
 			t.Errorf("%+v, want %s", events, want)
 		}
 		r.ApplyLimits(window.Limits{Set: 100 * time.Millisecond})
+	}
+	r.Who = sample.JobName{ID: "process 42", PID: 42, Name: "serve.py"}
+	event := emit.WindowSpan(r, config.Spans{}).Events[0]
+	if want := "load st3 of serve.py 42: It took"; !strings.HasPrefix(event.Body, want) ||
+		!slices.Contains(event.Attributes, semconv.JobNameKey.String("serve.py")) {
+		t.Errorf("got %+v, want %s", event, want)
 	}
 }

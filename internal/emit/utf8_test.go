@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -25,6 +26,7 @@ func TestWindowSpanIsUTF8(t *testing.T) {
 		Disks:    []window.DiskUse{{Name: invalid}},
 		Storms:   []window.Storm{{Disk: invalid}},
 		Stalls:   []window.Stall{{End: time.Second}},
+		Who:      sample.JobName{ID: invalid, Name: invalid, Attributes: []sample.Attribute{{Key: invalid, Value: invalid}}},
 	}
 	checkUTF8(t, WindowSpan(r, config.Spans{}))
 }
@@ -32,6 +34,9 @@ func TestWindowSpanIsUTF8(t *testing.T) {
 func checkUTF8(t *testing.T, s Span) {
 	t.Helper()
 	attributes := s.Attributes
+	if s.Job != nil {
+		attributes = append(attributes, s.Job.Attributes...)
+	}
 	for _, e := range s.Events {
 		attributes = append(attributes, e.Attributes...)
 		attributes = append(attributes, attribute.String("name and body", e.Name+e.Body))
