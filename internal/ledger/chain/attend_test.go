@@ -61,6 +61,17 @@ func TestAttending(t *testing.T) {
 	}
 }
 
+// What a launcher sleeps on after the others have ended is for no storage: it takes its time until the next look.
+func TestAttendingTheDead(t *testing.T) {
+	const died, until = 1000, 3000
+	s := launcher(died, 5000, 0.5, nap, 10)
+	s.out(died, 20, sample.ThreadEvent{State: sample.StateDead})
+	tl := s.timeline(until)
+	if got := tl.TimesAt(10).Memory; got < ms(2180) || got > ms(2300) {
+		t.Errorf("without storage it takes %v, want a fifth of %d ms and all of %d ms after", got, died, until-died)
+	}
+}
+
 // A shell that starts sleep(1) again and again waits for the program in its background.
 func TestAttendingByProcesses(t *testing.T) {
 	const until = 3000

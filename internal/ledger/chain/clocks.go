@@ -113,6 +113,9 @@ func (c *clocks) add(t *Timeline, th *thread, s *segment) {
 		}
 		if w != nil {
 			c.meet(t, w, s)
+			if s.attends && w.died != 0 {
+				c.wait(s.to - max(s.from, w.died)) // until the next look
+			}
 			return
 		}
 	}
@@ -135,6 +138,13 @@ func (c *clocks) meet(t *Timeline, waker *thread, s *segment) {
 		now := min(max(c.at[i], at.at[i]), max(c.at[i]+within[i], at.floor[i]))
 		c.floor[i] = min(max(c.floor[i], at.floor[i]), now)
 		c.at[i] = now
+	}
+}
+
+// wait moves the clocks over a sleep that takes its time.
+func (c *clocks) wait(length time.Duration) {
+	for i := range c.at {
+		c.at[i] += max(0, length)
 	}
 }
 
