@@ -10,8 +10,10 @@ const (
 	maxSpans = 128 // that are kept of one kind
 	// alike is how much the work of two spans of one kind may differ, as the logarithm of a ratio.
 	alike = 0.12
-	// shortest is the length below which nothing is an epoch: looks are a second apart.
+	// shortest is the length below which nothing is an epoch where looks are a second apart. Where there are more, it is
+	// that of fewLooks of them, and a quarter of this at least.
 	shortest = 2 * time.Second
+	fewLooks = 6
 	// Of an epoch, workers live for at least this share of the time, and files are read for this share.
 	minCover = 0.5
 	minEven  = 0.3
@@ -44,10 +46,10 @@ type cycle struct {
 }
 
 // group divides spans into sets of those that do the same work, as large as possible in order of begin.
-func group(of evidence, spans []span) (all []cycle) {
+func group(of evidence, spans []span, stored *stores) (all []cycle) {
 	for i := range spans {
 		s := &spans[i]
-		if s.duration() < shortest/4 || !s.whole || s.selfDrives {
+		if s.duration() < shortest/4 || !s.whole || s.selfDrives || s.stores {
 			continue
 		}
 		k := slices.IndexFunc(all, func(c cycle) bool {
@@ -62,9 +64,33 @@ func group(of evidence, spans []span) (all []cycle) {
 	}
 	all = slices.DeleteFunc(all, func(c cycle) bool { return len(c.spans) < 2 })
 	for i := range all {
+		all[i].others = all[i].between(spans)
+		all[i].stops(stored)
 		all[i].measure(spans)
 	}
 	return all
+}
+
+// stops finds what is stored between workers that have ended and the next ones.
+func (c *cycle) stops(stored *stores) {
+	for i, s := range c.spans {
+		if c.of != byWorkers {
+			continue // a pass knows it
+		}
+		ended, until := s.end, time.Duration(math.MaxInt64)
+		if i+1 < len(c.spans) {
+			until = c.spans[i+1].begin
+		}
+		for _, x := range c.others { // validation
+			if x.begin > s.begin && x.begin < until {
+				ended = max(ended, x.end)
+			}
+		}
+		s.stop, s.stopOpen = 0, 0
+		if one, ok := stored.between(ended, until); ok {
+			s.stop, s.stopOpen = one.at, one.open
+		}
+	}
 }
 
 // sameCount compares the numbers of processes, or of files. Looks miss files that are open for a short time.
@@ -81,12 +107,17 @@ func (c *cycle) measure(spans []span) {
 	first, last := c.spans[0], c.spans[n-1]
 	var differ []float64
 	var total, worked time.Duration
-	lived := time.Duration(0)
+	lived, stored := time.Duration(0), time.Duration(0)
 	c.same, c.joint, c.even = 1, 1, 0
+	least := 1.0
 	drives, base := true, first.basePID
 	for i, s := range c.spans {
-		lived += s.duration()
+		lived += min(s.end, s.stopped()) - s.begin
+		if s.stop > 0 && i+1 < n {
+			stored += max(0, c.spans[i+1].begin-s.stop)
+		}
 		c.even += s.evenness / float64(n)
+		least = min(least, s.evenness)
 		worked += time.Duration(s.baseCPU * float64(time.Second))
 		drives = drives && s.drives
 		if s.basePID != base {
@@ -102,10 +133,13 @@ func (c *cycle) measure(spans []span) {
 			differ = append(differ, unlike(c.spans[i-1], s))
 		}
 	}
+	if least < minEven { // one that reads at its begin alone is a load
+		c.even = 0
+	}
 	c.lived, total = lived, last.end-first.begin
 	slices.Sort(differ)
 	c.unlike = differ[len(differ)/2]
-	c.cover = covered(spans, first.begin, last.end).Seconds() / max(total.Seconds(), 1e-9)
+	c.cover = min(1, covered(spans, first.begin, last.end).Seconds()/max((total-stored).Seconds(), 1e-9))
 	c.works = min(1, worked.Seconds()/max(lived.Seconds(), 1e-9))
 	switch {
 	case base == 0:
@@ -113,7 +147,6 @@ func (c *cycle) measure(spans []span) {
 	case drives:
 		c.works = 1
 	}
-	c.others = c.between(spans)
 	c.score = c.confidence()
 }
 
@@ -177,7 +210,11 @@ func (c *cycle) broken(i int) bool {
 
 // possible reports whether a cycle has what any epochs have: something that uses what is read, most of the time.
 func (c *cycle) possible() bool {
-	return !c.isPart() && c.lived >= shortest*time.Duration(len(c.spans)) && c.works >= workShare &&
+	least := time.Duration(0)
+	for _, s := range c.spans {
+		least += s.least()
+	}
+	return !c.isPart() && c.lived >= least && c.works >= workShare &&
 		c.cover >= minCover && c.even >= minEven
 }
 
@@ -198,11 +235,17 @@ func (c *cycle) features() [features]float64 {
 
 var weights = [features]float64{-8, 2.5, -4, 4, 2, 1, 1, 2}
 
-// tail returns how long it usually is from the end of a span to the begin of the next one, and how much that differs.
+// tail returns how long it usually is from the end of a span to the begin of the next one, or to when something is
+// stored, and how much that differs.
 func (c *cycle) tail() (usual, differs time.Duration) {
 	var all []time.Duration
 	for i, s := range c.spans[1:] {
-		all = append(all, s.begin-c.spans[i].end)
+		before := c.spans[i]
+		end := s.begin
+		if before.stop > 0 {
+			end = before.stop
+		}
+		all = append(all, end-before.end)
 	}
 	slices.Sort(all)
 	return max(0, all[len(all)/2]), all[len(all)-1] - all[0]

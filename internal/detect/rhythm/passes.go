@@ -41,6 +41,7 @@ type passes struct {
 	open   time.Duration // length of the interval that holds turn
 
 	newest map[int]detect.FileKey // the file that each process opened last
+	lone   lone
 
 	fds  []descriptor // by process and descriptor
 	last time.Duration
@@ -58,6 +59,15 @@ type earlyOpen struct {
 }
 
 const maxEarly = 64
+
+// lone is the file that was opened last, if it was so several times: it may be the whole data set, and the files before it
+// were read once.
+type lone struct {
+	key   detect.FileKey
+	last  time.Duration // when it was opened last
+	pass  span          // since then
+	spans []span        // between opens
+}
 
 // use is the last open of a file.
 type use struct {
@@ -82,6 +92,7 @@ type opened struct {
 	size     int64
 	path     string
 	rewind   bool
+	fell     bool // of a map that was made again
 }
 
 // look takes the opens since the last look, and returns the passes that ended.
@@ -105,6 +116,14 @@ func (p *passes) look(f *look, first bool) (ended []span) {
 	}
 	slices.SortStableFunc(list, func(a, b opened) int { return cmp.Compare(a.at, b.at) })
 	for i := range list {
+		if alone := p.alone(&list[i], f); alone != nil {
+			if p.held != nil {
+				ended = append(ended, *p.held)
+			}
+			p.held, p.early = nil, nil
+			ended = append(ended, alone...)
+			continue
+		}
 		s, ok := p.note(&list[i], f)
 		switch {
 		case !ok:
@@ -129,7 +148,7 @@ func (p *passes) scan(f *look, first bool) (list []opened) {
 		if len(now) == maxFDs {
 			break
 		}
-		if file.FD < 0 || file.Write || !isData(file.Path) {
+		if file.FD < 0 || file.Write || file.Size == 0 || !isData(file.Path) {
 			continue
 		}
 		d := descriptor{pid: file.PID, fd: file.FD, key: file.Key, offset: file.Offset, highest: file.Offset}
@@ -148,6 +167,12 @@ func (p *passes) scan(f *look, first bool) (list []opened) {
 				d.highest, d.rises = d.offset, 0
 			case d.offset < old.offset:
 				d.rises = 0
+			case d.offset == old.offset && !first:
+				if bytes := f.maps.fellOf(file.PID); bytes > 0 && bytes <= file.Size { // it was mapped again
+					o.at, o.open = f.Last+(f.At-f.Last)/2, f.At-f.Last
+					o.rewind, o.fell = true, true
+					list = append(list, o)
+				}
 			}
 		} else if !first {
 			o.at, o.open = p.began(f, d.offset)
@@ -189,6 +214,8 @@ func (p *passes) began(f *look, offset int64) (at, open time.Duration) {
 // isData reports whether a path may be of data: not a library, a module of Python, or a file of the system.
 func isData(name string) bool {
 	switch path.Ext(name) {
+	case ".safetensors", ".gguf", ".ggml", ".distcp", ".engine", ".plan", ".onnx", ".onnx_data", ".keras", ".tflite", ".nemo", ".ckpt":
+		return false // weights
 	case ".py", ".pyc", ".so", ".pth", ".pyi", ".ld", ".cache", ".conf", ".mo":
 		return false
 	}
@@ -218,7 +245,7 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 		return span{}, false
 	}
 	if p.held == nil && p.early != nil && len(p.early) < maxEarly {
-		p.early = append(p.early, earlyOpen{*o, levelsAt(f.Past, o.at), others(f, startedAfter(o.at))})
+		p.early = append(p.early, earlyOpen{*o, f.levelsAt(o.at), others(f, startedAfter(o.at))})
 	}
 	if _, again := p.wrap[o.key]; again {
 		p.wrap[o.key] = use{o.at, o.size}
@@ -244,7 +271,7 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 		}
 		p.add(o)
 		return span{}, false
-	case o.at-at < again, o.rewind && at > f.Last, same && len(p.cur) > 1 && !o.rewind:
+	case o.at-at < again && !o.fell, o.rewind && at > f.Last, same && len(p.cur) > 1 && !o.rewind:
 		p.cur[o.key] = use{o.at, o.size} // the same use of the file
 		return span{}, false
 	}
@@ -254,6 +281,33 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 	}
 	p.wrap[o.key] = use{o.at, o.size}
 	return p.turned(f, o)
+}
+
+// alone returns the passes over a file that is the only one that was opened since it was opened first, once it was so
+// three times. The pass that goes on is the third one.
+func (p *passes) alone(o *opened, f *look) []span {
+	l := &p.lone
+	switch {
+	case l.key != o.key:
+		*l = lone{key: o.key, last: o.at, pass: newPass(o.at, o.open, f, o.path)}
+		return nil
+	case o.at-l.last < again && !o.fell, o.rewind && l.last > f.Last:
+		l.last = o.at
+		return nil
+	}
+	l.pass.count = 1
+	l.pass.close(o.at, o.open, f)
+	l.spans = append(l.spans, l.pass)
+	l.last, l.pass = o.at, newPass(o.at, o.open, f, o.path)
+	ended := l.spans
+	if len(ended) < 2 || len(p.cur) < 2 { // a pass over one file is found as any other
+		l.spans = ended[max(0, len(ended)-1):]
+		return nil
+	}
+	l.spans = nil
+	p.start(o.at, o.open, f, o.path)
+	p.cur, p.wrap = map[detect.FileKey]use{o.key: {o.at, o.size}}, nil
+	return ended
 }
 
 // turned ends the pass if enough files were opened again.
@@ -284,7 +338,7 @@ func (p *passes) close(f *look) (ended []span) {
 	}
 	s := p.pass
 	s.count = p.large() * int(p.mask+1)
-	end := f.worked(s.begin, f.At)
+	end := f.readUntil(&s, f.worked(s.begin, f.At))
 	if p.held != nil {
 		p.correct()
 		ended = append(ended, *p.held)
@@ -313,10 +367,15 @@ func (p *passes) large() (n int) {
 }
 
 func (p *passes) start(at, open time.Duration, f *look, path string) {
-	p.begun = true
-	p.pass = span{begin: at, beginOpen: open, whole: true, path: path, from: levelsAt(f.Past, at)}
-	p.pass.whole = p.pass.from.known()
-	p.pass.base = others(f, startedAfter(at))
+	p.begun, p.pass = true, newPass(at, open, f, path)
+}
+
+func newPass(at, open time.Duration, f *look, path string) span {
+	s := span{begin: at, beginOpen: open, pass: true, path: path, looks: f.number - 1}
+	s.from = f.levelsAt(at)
+	s.whole = s.from.known()
+	s.base = others(f, startedAfter(at))
+	return s
 }
 
 // correct sets the begin of the first pass, once the files of the second one are known.
@@ -328,6 +387,31 @@ func (p *passes) correct() {
 			return
 		}
 	}
+}
+
+// readUntil returns when the last pass of a job ended: it works until a moment, and what it read last was for that work.
+func (f *look) readUntil(s *span, worked time.Duration) time.Duration {
+	q := detect.ReadChars
+	begin, all := s.from[q], 0.0
+	for _, of := range [...]detect.Quantity{detect.ReadChars, touched} {
+		if v, ok := f.level(of, worked); ok && v-s.from[of] >= minRead {
+			q, begin, all = of, s.from[of], v-s.from[of]
+			break
+		}
+	}
+	if all == 0 {
+		return worked
+	}
+	low, high := s.begin, worked
+	for high-low > 20*time.Millisecond {
+		middle := low + (high-low)/2
+		if v, ok := f.level(q, middle); ok && v-begin < (1-unread)*all {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return min(worked, high+(high-s.begin)/parts)
 }
 
 func startedAfter(at time.Duration) func(*detect.Process) bool {

@@ -19,6 +19,10 @@ type Detector struct {
 	job     string
 	looked  bool
 	before  []detect.Process // of the last look with any
+	number  int              // of looks
+	read    time.Duration    // the newest reading at the last one
+	maps    maps
+	stores  stores
 	workers workers
 	passes  passes
 	spans   [2][]span // that ended, by evidence
@@ -26,7 +30,7 @@ type Detector struct {
 	// What was emitted.
 	chosen evidence
 	locked bool
-	number int           // of epochs that were found
+	count  int           // of epochs that were found
 	until  time.Duration // end of the last one
 }
 
@@ -36,27 +40,51 @@ func New(job string) detect.Detector { return &Detector{job: job} }
 // Busy reports that ten looks a second are not needed: when processes started is known exactly.
 func (d *Detector) Busy() bool { return false }
 
-// Look takes the facts of a look.
+// Look takes the facts of a look. A job whose processes have all ended is over, also if it is listed for some more time.
 func (d *Detector) Look(f *detect.Facts) []detect.Found {
+	if len(f.Processes) == 0 && len(d.before) > 0 {
+		return d.end(f)
+	}
 	d.learn(f)
 	return d.find(f, false)
 }
 
 // Close returns the last epoch.
 func (d *Detector) Close(f *detect.Facts) []detect.Found {
-	d.learn(f)
-	d.keep(byFiles, d.passes.close(&look{f, d.before}))
-	return d.find(f, true)
+	if len(d.before) == 0 {
+		return nil
+	}
+	return d.end(f)
 }
 
-func (d *Detector) learn(f *detect.Facts) {
-	l := look{f, d.before}
-	d.keep(byWorkers, d.workers.look(&l, !d.looked))
-	d.keep(byFiles, d.passes.look(&l, !d.looked))
+// end ends what goes on. What begins later in the same job is another program.
+func (d *Detector) end(f *detect.Facts) []detect.Found {
+	l := d.learn(f)
+	d.keep(byFiles, d.passes.close(l))
+	found := d.find(f, true)
+	*d = Detector{job: d.job, looked: d.looked, count: d.count, until: d.until}
+	return found
+}
+
+func (d *Detector) learn(f *detect.Facts) *look {
+	d.number++
+	l := d.look(f)
+	d.maps.look(l)
+	d.stores.look(l, !d.looked)
+	d.keep(byWorkers, d.workers.look(l, !d.looked))
+	d.keep(byFiles, d.passes.look(l, !d.looked))
 	d.looked = true
+	if f.Past != nil {
+		d.read, _ = f.Past.Reading(detect.ReadChars)
+	}
 	if len(f.Processes) > 0 {
 		d.before = append(d.before[:0], f.Processes...)
 	}
+	return l
+}
+
+func (d *Detector) look(f *detect.Facts) *look {
+	return &look{f, d.before, d.number, d.read, &d.maps, &d.stores}
 }
 
 func (d *Detector) keep(of evidence, ended []span) {
@@ -74,7 +102,7 @@ func (d *Detector) keep(of evidence, ended []span) {
 // cycles returns what repeats, the best first.
 func (d *Detector) cycles() (all []cycle) {
 	for of := range d.spans {
-		all = append(all, group(evidence(of), d.spans[of])...)
+		all = append(all, group(evidence(of), d.spans[of], &d.stores)...)
 	}
 	slices.SortStableFunc(all, func(a, b cycle) int {
 		switch {
@@ -110,24 +138,26 @@ func (d *Detector) find(f *detect.Facts, ended bool) (found []detect.Found) {
 			break
 		}
 		switch {
+		case s.stop > 0: // what is stored belongs to no epoch
+			end, open = s.stop, s.stopOpen
 		case !last: // validation belongs to the epoch before
 			end, open = c.spans[i+1].begin, c.spans[i+1].beginOpen
 		case c.of == byWorkers:
 			// What followed the other epochs until the next begin, as validation in the same process, follows this one, too.
 			tail, wide := c.tail()
 			open = max(open, min(f.At-end, wide))
-			end = max(end, min(end+tail, (&look{f, d.before}).worked(s.begin, f.At)))
+			end = max(end, min(end+tail, d.look(f).worked(s.begin, f.At)))
 		}
-		if s.begin < d.until || end-s.begin < shortest || i+1 < len(c.spans) && c.broken(i) {
+		if s.begin < d.until || end-s.begin < s.least() || i+1 < len(c.spans) && c.broken(i) {
 			continue
 		}
 		read, _ := s.amount(detect.ReadChars)
 		found = append(found, detect.Found{
 			Kind: window.Epoch, Job: d.job, PID: s.basePID, Path: s.path,
-			Epoch: d.number + 1, HasEpoch: true, Start: s.begin, End: end, StartOpen: s.beginOpen, EndOpen: open,
+			Epoch: d.count + 1, HasEpoch: true, Start: s.begin, End: end, StartOpen: s.beginOpen, EndOpen: open,
 			Confidence: c.score, Bytes: uint64(max(0, read)),
 		})
-		d.number++
+		d.count++
 		d.until = end
 	}
 	d.chosen, d.locked = c.of, d.locked || len(found) > 0

@@ -8,13 +8,49 @@ import (
 	"github.com/stallspan/stallspan/internal/detect"
 )
 
-// quantities is the number of counters of a job.
-const quantities = int(detect.GPUBusy) + 1
+// quantities is the number of counters of a job, and touched the number of one that only looks give: bytes of mapped
+// files that its processes touched.
+const (
+	touched    = detect.GPUBusy + 1
+	quantities = int(touched) + 1
+)
 
-// look is what is known at a look: the facts, and the processes that have ended since the look before.
+// look is what is known at a look: the facts, what earlier looks saw, and the processes that have ended since the look
+// before.
 type look struct {
 	*detect.Facts
 	before []detect.Process // of the look before
+	number int              // of the look
+	read   time.Duration    // the newest reading at the look before
+	maps   *maps
+	stores *stores
+}
+
+// level returns a counter at a moment.
+func (l *look) level(q detect.Quantity, at time.Duration) (float64, bool) {
+	switch {
+	case q == touched:
+		return l.maps.level(at)
+	case l.Past == nil:
+		return 0, false
+	case q == detect.GPUBusy:
+		return l.busy(at)
+	}
+	return l.Past.Level(q, at)
+}
+
+// busy returns the busy time of the GPUs at a moment. It is read once a second: after the newest reading it goes on as in
+// the second before.
+func (l *look) busy(at time.Duration) (float64, bool) {
+	newest, ok := l.Past.Reading(detect.GPUBusy)
+	if !ok || at <= newest {
+		return l.Past.Level(detect.GPUBusy, at)
+	}
+	v, ok := l.Past.Level(detect.GPUBusy, newest)
+	if before, known := l.Past.Level(detect.GPUBusy, newest-time.Second); ok && known {
+		v += max(0, v-before) * min(1, (at-newest).Seconds())
+	}
+	return v, ok
 }
 
 // find returns a process that lives, or lived at the look before.
@@ -59,15 +95,23 @@ func (l *look) worked(from, to time.Duration) time.Duration {
 type levels [quantities]float64
 
 // levelsAt reads the counters of a moment.
-func levelsAt(p detect.Past, at time.Duration) (all levels) {
+func (l *look) levelsAt(at time.Duration) (all levels) {
 	for q := range all {
 		all[q] = math.NaN()
-		if p == nil {
-			continue
-		}
-		if v, ok := p.Level(detect.Quantity(q), at); ok {
+		if v, ok := l.level(detect.Quantity(q), at); ok {
 			all[q] = v
 		}
+	}
+	return all
+}
+
+// levelsAtBirth reads the counters when a process was started. A job that did nothing is read once a second: what grew
+// from the newest reading at the look before, which came after the start, is of the new process.
+func (l *look) levelsAtBirth(at time.Duration) levels {
+	all := l.levelsAt(at)
+	if l.read > 0 && l.read < at && at <= l.Last {
+		before := l.levelsAt(l.read)
+		all[detect.ReadChars], all[detect.CPUTime] = before[detect.ReadChars], before[detect.CPUTime]
 	}
 	return all
 }
@@ -91,8 +135,12 @@ type span struct {
 	basePID            int           // the oldest of those that worked or drive a GPU; 0 for none
 	drives             bool          // one of those drives a GPU
 	selfDrives         bool          // a process of the span drives a GPU
+	stores             bool          // a process of the span stores something: it saves a checkpoint
+	pass               bool          // it is a pass over files
 	path               string        // of a file of a pass
 	evenness           float64       // 1 if it reads all the time, near 0 if at once
+	looks              int           // the number of the look at its begin, and then how many it lasts
+	stop, stopOpen     time.Duration // when something was stored after it, or after what it read; 0 if nothing was
 }
 
 // task is a process with its CPU time at a moment.
@@ -100,6 +148,7 @@ type task struct {
 	pid     int
 	started time.Duration
 	cpu     time.Duration
+	drives  bool
 }
 
 // amount returns by how much a counter grew.
@@ -108,12 +157,22 @@ func (s *span) amount(q detect.Quantity) (float64, bool) {
 	return grown, !math.IsNaN(grown) && grown >= 0
 }
 
+// read returns how many bytes were read, by calls or from mapped files.
+func (s *span) read() (sum float64) {
+	for _, q := range [...]detect.Quantity{detect.ReadChars, touched} {
+		if grown, ok := s.amount(q); ok {
+			sum += grown
+		}
+	}
+	return sum
+}
+
 // measures are the counters that say what a span worked, the best first, with the amount from which on each says
 // something. What was fetched from storage is not one: the page cache makes it differ.
 var measures = []struct {
 	of      detect.Quantity
 	notable float64 // bytes or seconds
-}{{detect.ReadChars, 4 << 20}, {detect.GPUBusy, 0.5}, {detect.CPUTime, 0.5}}
+}{{detect.ReadChars, 4 << 20}, {touched, 1 << 20}, {detect.GPUBusy, 0.5}, {detect.CPUTime, 0.5}}
 
 // unlike returns how much the work of two spans differs: 0 for the same, as the logarithm of a ratio. The best counter
 // decides that both have. Busy time that differs much refutes equal reading, as of validation on as many files.
@@ -126,33 +185,45 @@ func unlike(a, b *span) float64 {
 			continue
 		}
 		ratio := math.Abs(math.Log(x / y))
+		if m.of == touched { // what is touched after the last look at a map is not known, and no difference
+			ratio = max(0, ratio-1/float64(max(1, min(a.looks, b.looks))))
+		}
 		switch {
 		case math.IsInf(differ, 1):
 			differ = ratio
-		case m.of == detect.GPUBusy && ratio > alikeBusy:
+		case m.of == detect.GPUBusy && ratio-busyOpen/min(x, y) > alikeBusy:
 			differ = math.Max(differ, ratio)
 		}
 	}
 	return differ
 }
 
-// alikeBusy is how much the busy time of epochs with the same reading may differ.
-const alikeBusy = 0.35
+const (
+	// alikeBusy is how much the busy time of epochs with the same reading may differ.
+	alikeBusy = 0.35
+	// busyOpen is how far off the busy time between two moments may be, in s: it is read once a second.
+	busyOpen = 0.6
+)
 
 // parts are the pieces of a span in which its reading is looked at.
 const parts = 8
 
-// spread returns how evenly reading is spread over a span: 1 if each part of it reads as much, 1/8 if one part reads
+// measureEvenness sets how evenly reading is spread over a span: 1 if each part of it reads as much, 1/8 if one part reads
 // all, and 1 where it is not known.
 func (s *span) measureEvenness(f *look) {
 	s.evenness = 1
-	total, ok := s.amount(detect.ReadChars)
-	if !ok || total < 1<<20 {
+	q := detect.ReadChars
+	if read, ok := s.amount(q); !ok || read < minRead {
+		q = touched
+	}
+	total, ok := s.amount(q)
+	if !ok || total < minRead {
 		return
 	}
-	last, sum := s.from[detect.ReadChars], 0.0
+	length := s.stopped() - s.begin
+	last, sum := s.from[q], 0.0
 	for i := 1; i <= parts; i++ {
-		v, ok := f.Past.Level(detect.ReadChars, s.begin+s.duration()*time.Duration(i)/parts)
+		v, ok := f.level(q, s.begin+length*time.Duration(i)/parts)
 		if !ok {
 			return
 		}
@@ -162,12 +233,34 @@ func (s *span) measureEvenness(f *look) {
 	s.evenness = sum / parts
 }
 
+// minRead is how many bytes a span reads at least, if anything is to be said of how.
+const minRead = 1 << 20
+
+// stopped returns when a span ended, or when something was stored after what it read.
+func (s *span) stopped() time.Duration {
+	if s.stop > 0 {
+		return s.stop
+	}
+	return s.end
+}
+
+// least returns the length below which a span is no epoch: that of a few looks, and two seconds where they are rare.
+func (s *span) least() time.Duration {
+	return min(shortest, max(shortest/4, fewLooks*s.duration()/time.Duration(max(1, s.looks))))
+}
+
 func (s *span) duration() time.Duration { return s.end - s.begin }
 
 // close ends a span.
 func (s *span) close(end, open time.Duration, f *look) {
 	s.end, s.endOpen = end, open
-	s.to = levelsAt(f.Past, end)
+	s.looks = f.number - s.looks
+	s.to = f.levelsAt(end)
+	if s.pass {
+		if one, ok := f.stores.after(s); ok {
+			s.stop, s.stopOpen = one.at, one.open
+		}
+	}
 	s.measureEvenness(f)
 	s.measureBase(f)
 }
@@ -182,10 +275,11 @@ func (s *span) measureBase(f *look) {
 		}
 		worked := (p.CPUTime - t.cpu).Seconds()
 		s.baseCPU += worked
-		if s.basePID == 0 && (p.Drives || worked >= workShare*s.duration().Seconds()) {
+		drives := p.Drives || t.drives // one that ends may have left its GPU already
+		if s.basePID == 0 && (drives || worked >= workShare*s.duration().Seconds()) {
 			s.basePID = p.PID
 		}
-		s.drives = s.drives || p.Drives
+		s.drives = s.drives || drives
 	}
 }
 
@@ -203,7 +297,7 @@ func others(f *look, belongs func(p *detect.Process) bool) (base []task) {
 			break
 		}
 		if !belongs(p) {
-			base = append(base, task{p.PID, p.Started, p.CPUTime})
+			base = append(base, task{p.PID, p.Started, p.CPUTime, p.Drives})
 		}
 	}
 	return base

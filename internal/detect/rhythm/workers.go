@@ -47,7 +47,7 @@ func (w *workers) look(f *look, first bool) (ended []span) {
 	if !slices.IsSortedFunc(f.Processes, byStart) {
 		slices.SortFunc(f.Processes, byStart)
 	}
-	if w.same(f.Processes) {
+	if w.same(f.Processes) && len(f.stores.pids) == 0 {
 		return nil
 	}
 	next := make([]life, 0, min(len(f.Processes), maxKnown))
@@ -64,8 +64,9 @@ func (w *workers) look(f *look, first bool) (ended []span) {
 		} else {
 			l.of = w.born(p, f, first)
 		}
-		if l.of != nil && p.Drives {
-			l.of.selfDrives = true
+		if l.of != nil {
+			l.of.selfDrives = l.of.selfDrives || p.Drives
+			l.of.stores = l.of.stores || slices.Contains(f.stores.pids, p.PID)
 		}
 		next = append(next, l)
 	}
@@ -99,6 +100,7 @@ func merge(ended []span) (merged []span) {
 				before.count += s.count
 				before.spread = s.begin + s.spread - before.begin
 				before.selfDrives = before.selfDrives || s.selfDrives
+				before.stores = before.stores || s.stores
 				continue
 			}
 		}
@@ -136,8 +138,8 @@ func (w *workers) born(p *detect.Process, f *look, first bool) *generation {
 	}
 	g := &generation{lastBirth: p.Started, alive: 1}
 	g.begin, g.beginOpen, g.count = p.Started, startTick, 1
-	g.whole = !first
-	g.from = levelsAt(f.Past, p.Started)
+	g.whole, g.looks = !first, f.number-1
+	g.from = f.levelsAtBirth(p.Started)
 	g.whole = g.whole && g.from.known()
 	g.base = others(f, func(o *detect.Process) bool { return o.Started >= p.Started })
 	w.open = append(w.open, g)
