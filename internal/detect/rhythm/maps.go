@@ -12,10 +12,11 @@ const (
 	minFall      = 1 << 20 // bytes by which the memory falls when a data set is unmapped
 )
 
-// maps follows the memory of mapped files of a job's processes. It grows as pages are touched, and falls back when a map
-// ends: a data set that is mapped again shows like a file position that goes back to the begin.
+// maps follows the memory of mapped files of a job's processes. It grows as pages are touched, and falls back when a
+// map ends: a data set that is mapped again shows like a file position that goes back to the begin.
 type maps struct {
 	residents []resident // by start
+	spare     []resident // those of the look before, for the next one
 	points    []point    // by time
 	fell      []fall     // in this look
 }
@@ -44,13 +45,17 @@ type fall struct {
 func (m *maps) look(f *look) {
 	m.fell = m.fell[:0]
 	grown := 0.0
-	next := make([]resident, 0, min(len(f.Processes), maxResidents))
+	old := m.residents
+	m.residents, m.spare = m.spare[:0], old
 	for i := range f.Processes[:min(len(f.Processes), maxResidents)] {
 		p := &f.Processes[i]
 		r := resident{p.PID, p.Started, p.Memory, p.Memory, p.Memory}
-		k := slices.IndexFunc(m.residents, func(r resident) bool { return r.pid == p.PID && r.started == p.Started })
-		if k >= 0 && p.Memory > 0 && m.residents[k].now > 0 {
-			before := m.residents[k]
+		k := i // as at nearly every look
+		if k >= len(old) || old[k].pid != p.PID {
+			k = slices.IndexFunc(old, func(r resident) bool { return r.pid == p.PID })
+		}
+		if k >= 0 && old[k].started == p.Started && p.Memory > 0 && old[k].now > 0 {
+			before := old[k]
 			grown += max(0, float64(p.Memory-before.now))
 			r.low, r.high = min(before.low, p.Memory), max(before.high, p.Memory)
 			if lost := before.high - p.Memory; lost >= minFall && lost > (before.high-before.low)/2 {
@@ -58,9 +63,8 @@ func (m *maps) look(f *look) {
 				r.low, r.high = p.Memory, p.Memory
 			}
 		}
-		next = append(next, r)
+		m.residents = append(m.residents, r)
 	}
-	m.residents = next
 	if n := len(m.points); n > 0 {
 		grown += m.points[n-1].bytes
 	}
@@ -81,6 +85,11 @@ func (m *maps) fellOf(pid int) int64 {
 		}
 	}
 	return 0
+}
+
+// after returns how many of the last looks came after a moment.
+func (m *maps) after(at time.Duration) int {
+	return len(m.points) - sort.Search(len(m.points), func(i int) bool { return m.points[i].at > at })
 }
 
 // level returns how many bytes were touched up to a moment, interpolated between looks.

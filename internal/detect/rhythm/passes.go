@@ -23,6 +23,12 @@ const (
 	wrapMost  = 12
 	// maxFew files are few.
 	maxFew = 32
+	// A pass whose files hardly show is as long as the last one all of whose files showed, in bytes that calls return: so
+	// many in a row, if files do not show again.
+	maxCounted = 3
+	minCounted = 16 << 20 // bytes
+	minFiles   = 4
+	early      = 0.1 // share of a pass, before its end, in which a file of the next one may show
 	// rewound is the share of the highest position to which a file must go back.
 	rewound = 0.3
 )
@@ -39,6 +45,11 @@ type passes struct {
 	missed int // new files since then
 	turn   time.Duration
 	open   time.Duration // length of the interval that holds turn
+
+	bytes   float64                // that calls returned in the last pass all of whose files showed; 0 for unknown
+	files   int                    // of that pass
+	full    map[detect.FileKey]use // the same
+	counted int                    // passes since files showed
 
 	newest map[int]detect.FileKey // the file that each process opened last
 	lone   lone
@@ -60,8 +71,8 @@ type earlyOpen struct {
 
 const maxEarly = 64
 
-// lone is the file that was opened last, if it was so several times: it may be the whole data set, and the files before it
-// were read once.
+// lone is the file that was opened last, if it was so several times: it may be the whole data set, and the files before
+// it were read once.
 type lone struct {
 	key   detect.FileKey
 	last  time.Duration // when it was opened last
@@ -71,8 +82,9 @@ type lone struct {
 
 // use is the last open of a file.
 type use struct {
-	at   time.Duration
-	size int64 // bytes of the file
+	at    time.Duration
+	size  int64         // bytes of the file
+	first time.Duration // its first open in this use of it
 }
 
 // descriptor is an open file at the last look.
@@ -115,6 +127,17 @@ func (p *passes) look(f *look, first bool) (ended []span) {
 		list = rewinds
 	}
 	slices.SortStableFunc(list, func(a, b opened) int { return cmp.Compare(a.at, b.at) })
+	keep := func(s span) {
+		if p.early != nil && p.held == nil {
+			p.held = &s
+			return
+		}
+		if p.held != nil {
+			ended = append(ended, *p.held)
+			p.held, p.early = nil, nil
+		}
+		ended = append(ended, s)
+	}
 	for i := range list {
 		if alone := p.alone(&list[i], f); alone != nil {
 			if p.held != nil {
@@ -124,18 +147,12 @@ func (p *passes) look(f *look, first bool) (ended []span) {
 			ended = append(ended, alone...)
 			continue
 		}
-		s, ok := p.note(&list[i], f)
-		switch {
-		case !ok:
-		case p.early != nil && p.held == nil:
-			p.held = &s
-		default:
-			if p.held != nil {
-				ended = append(ended, *p.held)
-				p.held, p.early = nil, nil
-			}
-			ended = append(ended, s)
+		if s, ok := p.note(&list[i], f); ok {
+			keep(s)
 		}
+	}
+	if s, ok := p.count(f); ok {
+		keep(s)
 	}
 	return ended
 }
@@ -214,8 +231,9 @@ func (p *passes) began(f *look, offset int64) (at, open time.Duration) {
 // isData reports whether a path may be of data: not a library, a module of Python, or a file of the system.
 func isData(name string) bool {
 	switch path.Ext(name) {
-	case ".safetensors", ".gguf", ".ggml", ".distcp", ".engine", ".plan", ".onnx", ".onnx_data", ".keras", ".tflite", ".nemo", ".ckpt":
-		return false // weights
+	case ".safetensors", ".gguf", ".ggml", ".distcp", ".engine", ".plan", ".onnx", ".onnx_data", ".keras", ".tflite",
+		".nemo", ".ckpt": // weights
+		return false
 	case ".py", ".pyc", ".so", ".pth", ".pyi", ".ld", ".cache", ".conf", ".mo":
 		return false
 	}
@@ -240,7 +258,7 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 	p.last = max(p.last, o.at)
 	if !p.begun {
 		p.start(o.at, o.open, f, o.path)
-		p.cur = map[detect.FileKey]use{o.key: {o.at, o.size}}
+		p.cur = map[detect.FileKey]use{o.key: {o.at, o.size, o.at}}
 		p.early = []earlyOpen{{*o, p.pass.from, p.pass.base}}
 		return span{}, false
 	}
@@ -248,7 +266,7 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 		p.early = append(p.early, earlyOpen{*o, f.levelsAt(o.at), others(f, startedAfter(o.at))})
 	}
 	if _, again := p.wrap[o.key]; again {
-		p.wrap[o.key] = use{o.at, o.size}
+		p.wrap[o.key] = use{o.at, o.size, o.at}
 		return p.turned(f, o)
 	}
 	before, seen := p.cur[o.key]
@@ -272,14 +290,14 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 		p.add(o)
 		return span{}, false
 	case o.at-at < again && !o.fell, o.rewind && at > f.Last, same && len(p.cur) > 1 && !o.rewind:
-		p.cur[o.key] = use{o.at, o.size} // the same use of the file
+		p.cur[o.key] = use{o.at, o.size, before.first} // the same use of the file
 		return span{}, false
 	}
 	if p.wrap == nil {
 		p.wrap, p.missed, p.turn, p.open = map[detect.FileKey]use{}, 0, o.at, o.open
 		p.pass.path = o.path
 	}
-	p.wrap[o.key] = use{o.at, o.size}
+	p.wrap[o.key] = use{o.at, o.size, o.at}
 	return p.turned(f, o)
 }
 
@@ -306,7 +324,7 @@ func (p *passes) alone(o *opened, f *look) []span {
 	}
 	l.spans = nil
 	p.start(o.at, o.open, f, o.path)
-	p.cur, p.wrap = map[detect.FileKey]use{o.key: {o.at, o.size}}, nil
+	p.cur, p.wrap = map[detect.FileKey]use{o.key: {o.at, o.size, o.at}}, nil
 	return ended
 }
 
@@ -316,15 +334,113 @@ func (p *passes) turned(f *look, o *opened) (ended span, ok bool) {
 	if len(p.wrap) < need || 4*p.missed > len(p.wrap) {
 		return span{}, false
 	}
+	all := !f.Exact && p.refine(f, o)
 	s := p.pass
 	s.count = p.large() * int(p.mask+1)
 	s.close(p.turn, p.open, f)
 	if p.held != nil {
 		p.correct()
 	}
-	wrap := p.wrap
-	p.start(p.turn, p.open, f, o.path)
-	p.cur, p.wrap = wrap, nil
+	p.bytes, p.files, p.full, p.counted = 0, s.count, p.cur, 0
+	if read, ok := s.amount(detect.ReadChars); ok && all && s.count >= minFiles {
+		p.bytes = read
+	}
+	p.next(f, p.turn, p.open, o.path)
+	return s, true
+}
+
+// next begins the next pass. Files that were opened since are of it.
+func (p *passes) next(f *look, at, open time.Duration, path string) {
+	cur := map[detect.FileKey]use{}
+	for _, of := range [...]map[detect.FileKey]use{p.cur, p.wrap} {
+		for k, u := range of {
+			if u.at >= at {
+				cur[k] = u
+			}
+		}
+	}
+	p.start(at, open, f, path)
+	p.cur, p.wrap, p.missed = cur, nil, 0
+}
+
+// refine sets the ends of a pass by what it read, and reports whether it has read all of its files once. The first pass
+// begins with the first file in the folder of those that were opened again. If as much was read as its files have after
+// the last of them showed, and before one was opened again, the pass ended then.
+func (p *passes) refine(f *look, o *opened) bool {
+	pass := p.pass
+	if p.held == nil {
+		for i := range p.early {
+			if e := &p.early[i]; path.Dir(e.path) == path.Dir(o.path) {
+				pass.begin, pass.beginOpen, pass.from, pass.base = e.at, e.open, e.from, e.base
+				break
+			}
+		}
+	}
+	size, last := 0.0, time.Duration(0)
+	for _, u := range p.cur {
+		if u.at >= pass.begin && u.at < p.turn {
+			size, last = size+float64(u.size), max(last, u.first)
+		}
+	}
+	read, ok := f.level(detect.ReadChars, p.turn)
+	if read -= pass.from[detect.ReadChars]; !ok || size < minCounted || read < (1-early)*size {
+		return false
+	}
+	at, ok := f.reached(pass.from[detect.ReadChars]+size, pass.begin, p.turn)
+	switch {
+	case !ok: // a file was opened again at once
+	case at <= last:
+		return false
+	default:
+		p.turn, p.open = at, f.At-f.Last
+	}
+	p.pass = pass
+	return true
+}
+
+// reached returns when calls had returned so many bytes.
+func (f *look) reached(bytes float64, from, until time.Duration) (time.Duration, bool) {
+	if all, ok := f.level(detect.ReadChars, until); !ok || all < bytes {
+		return 0, false
+	}
+	for until-from > 20*time.Millisecond {
+		middle := from + (until-from)/2
+		if v, ok := f.level(detect.ReadChars, middle); ok && v < bytes {
+			from = middle
+		} else {
+			until = middle
+		}
+	}
+	return until, true
+}
+
+// count ends a pass that has read as much as the last one whose files showed. Nothing that shows may be against it.
+func (p *passes) count(f *look) (ended span, ok bool) {
+	due := p.pass.from[detect.ReadChars] + p.bytes
+	now, known := f.level(detect.ReadChars, f.At)
+	if p.bytes == 0 || !known || now < due+early*p.bytes {
+		return span{}, false
+	}
+	at, ok := f.reached(due, p.pass.begin, f.At)
+	late := at - time.Duration(early*float64(at-p.pass.begin))
+	if !ok || p.wrap != nil && p.turn < late || p.counted == maxCounted {
+		p.bytes = 0
+		return span{}, false
+	}
+	s := p.pass
+	s.count, s.counted = p.files, true
+	s.close(at, f.At-f.Last, f)
+	p.counted++
+	showed := 0
+	for k, u := range p.cur {
+		if _, common := p.full[k]; common && u.at < at {
+			showed++
+		}
+	}
+	if 2*showed > len(p.full) {
+		p.counted = 0
+	}
+	p.next(f, at, f.At-f.Last, s.path)
 	return s, true
 }
 
@@ -337,14 +453,17 @@ func (p *passes) close(f *look) (ended []span) {
 		p.cur[k] = t
 	}
 	s := p.pass
-	s.count = p.large() * int(p.mask+1)
-	end := f.readUntil(&s, f.worked(s.begin, f.At))
+	if s.count = p.large() * int(p.mask+1); p.bytes > 0 {
+		s.count = p.files
+	}
+	end := f.worked(s.begin, f.At)
 	if p.held != nil {
 		p.correct()
 		ended = append(ended, *p.held)
 		p.held, p.early = nil, nil
 	}
 	s.close(end, f.At-f.Last, f)
+	s.end = f.readUntil(&s, end)
 	return append(ended, s)
 }
 
@@ -371,15 +490,18 @@ func (p *passes) start(at, open time.Duration, f *look, path string) {
 }
 
 func newPass(at, open time.Duration, f *look, path string) span {
-	s := span{begin: at, beginOpen: open, pass: true, path: path, looks: f.number - 1}
+	s := span{begin: at, beginOpen: open, pass: true, path: path, looks: f.looksUntil(at)}
 	s.from = f.levelsAt(at)
 	s.whole = s.from.known()
 	s.base = others(f, startedAfter(at))
 	return s
 }
 
-// correct sets the begin of the first pass, once the files of the second one are known.
+// correct sets the begin of the first pass, once the files of the second one are known. Looks may miss most of them.
 func (p *passes) correct() {
+	if p.bytes > 0 {
+		return
+	}
 	for i := range p.early {
 		e := &p.early[i]
 		if _, common := p.cur[e.key]; common && e.at < p.held.end {
@@ -389,7 +511,7 @@ func (p *passes) correct() {
 	}
 }
 
-// readUntil returns when the last pass of a job ended: it works until a moment, and what it read last was for that work.
+// readUntil returns when the last pass of a job ended, which worked until a moment: soon after its last read.
 func (f *look) readUntil(s *span, worked time.Duration) time.Duration {
 	q := detect.ReadChars
 	begin, all := s.from[q], 0.0
@@ -405,7 +527,7 @@ func (f *look) readUntil(s *span, worked time.Duration) time.Duration {
 	low, high := s.begin, worked
 	for high-low > 20*time.Millisecond {
 		middle := low + (high-low)/2
-		if v, ok := f.level(q, middle); ok && v-begin < (1-unread)*all {
+		if v, ok := f.level(q, middle); ok && v-begin < 0.98*all {
 			low = middle
 		} else {
 			high = middle
@@ -419,7 +541,7 @@ func startedAfter(at time.Duration) func(*detect.Process) bool {
 }
 
 func (p *passes) add(o *opened) {
-	p.cur[o.key] = use{o.at, o.size}
+	p.cur[o.key] = use{o.at, o.size, o.at}
 	if len(p.cur) <= maxFiles {
 		return
 	}

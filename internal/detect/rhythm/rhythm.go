@@ -40,7 +40,7 @@ func New(job string) detect.Detector { return &Detector{job: job} }
 // Busy reports that ten looks a second are not needed: when processes started is known exactly.
 func (d *Detector) Busy() bool { return false }
 
-// Look takes the facts of a look. A job whose processes have all ended is over, also if it is listed for some more time.
+// Look takes the facts of a look. A job whose processes have all ended is over, also if it is listed for longer.
 func (d *Detector) Look(f *detect.Facts) []detect.Found {
 	if len(f.Processes) == 0 && len(d.before) > 0 {
 		return d.end(f)

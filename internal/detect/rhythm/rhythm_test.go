@@ -27,17 +27,29 @@ type reading struct {
 	bytes, busy float64
 }
 
-// open is a file that is read from its begin.
+// open is a file that is read from its begin, or written.
 type open struct {
 	pid, fd  int
 	file     uint64
 	from, to time.Duration
 	rate     float64 // bytes/s
 	write    bool
+	size     int64  // 0 for a large one
+	end      string // of the name
 }
 
-// story is a job that is made up. It has a look a second.
+// touch is a stretch of time in which a process touches pages of a map, which ends with it.
+type touch struct {
+	pid      int
+	from, to time.Duration
+	rate     float64 // bytes/s
+}
+
+// story is a job that is made up. It has a look a second, or one in each every.
 type story struct {
+	every time.Duration
+	maps  []touch
+	left  time.Duration // for which the job is listed after its end
 	procs []proc
 	reads []reading
 	opens []open
@@ -74,14 +86,28 @@ func (s *story) facts(last, at time.Duration) *detect.Facts {
 	for _, p := range s.procs {
 		if p.from <= at && at < p.to {
 			cpu := time.Duration(p.cpu * overlap(p.from, p.to, at) * float64(second))
-			f.Processes = append(f.Processes, detect.Process{PID: p.pid, Started: p.from, CPUTime: cpu, Drives: p.drives})
+			memory := int64(50e6)
+			for _, m := range s.maps {
+				if m.pid == p.pid && m.from <= at && at < m.to {
+					memory += int64(m.rate * overlap(m.from, m.to, at))
+				}
+			}
+			f.Processes = append(f.Processes,
+				detect.Process{PID: p.pid, Started: p.from, CPUTime: cpu, Drives: p.drives, Memory: memory})
 		}
 	}
 	for _, o := range s.opens {
-		key, path := detect.FileKey{Device: 1, Inode: o.file}, fmt.Sprintf("/data/%d", o.file)
+		key, path := detect.FileKey{Device: 1, Inode: o.file}, fmt.Sprintf("/data/%d%s", o.file, o.end)
+		size, offset := o.size, int64(o.rate*overlap(o.from, o.to, at))
+		switch {
+		case o.write:
+			size = offset
+		case size == 0:
+			size = 1 << 40
+		}
 		if o.from <= at && at < o.to {
-			f.Files = append(f.Files, detect.File{PID: o.pid, FD: o.fd, Path: path, Key: key, Size: 1 << 40, Write: o.write,
-				Offset: int64(o.rate * overlap(o.from, o.to, at))})
+			f.Files = append(f.Files, detect.File{PID: o.pid, FD: o.fd, Path: path, Key: key, Size: size, Write: o.write,
+				Offset: offset})
 		}
 		if s.exact && last < o.from && o.from <= at {
 			f.Events = append(f.Events, detect.Event{At: o.from, PID: o.pid, Path: path, Key: key})
@@ -93,13 +119,16 @@ func (s *story) facts(last, at time.Duration) *detect.Facts {
 
 func (s *story) find() (found []detect.Found) {
 	d := New("job")
-	last := s.start
+	last, every := s.start, s.every
+	if every == 0 {
+		every = second
+	}
 	for n := 1; ; n++ {
-		at := s.start + time.Duration(n)*second
+		at := s.start + time.Duration(n)*every
 		if s.gaps[n] && at < s.end {
 			continue
 		}
-		if at >= s.end {
+		if at >= s.end+s.left {
 			return append(found, d.Close(s.facts(last, at))...)
 		}
 		found = append(found, d.Look(s.facts(last, at))...)
@@ -393,6 +422,200 @@ func TestReplacementIsNoEpoch(t *testing.T) {
 	}
 }
 
+// mapped is a training that maps one file in each epoch, and touches pages of it. It stores a checkpoint after each, in
+// so much time.
+func mapped(epochs int, length, store time.Duration) (s *story, spans [][2]time.Duration) {
+	s = &story{end: 5 * second, every: second / 10}
+	for range epochs {
+		from, to := s.end, s.end+length
+		spans = append(spans, [2]time.Duration{from, to})
+		s.opens = append(s.opens, open{pid: 1, fd: 5, file: 7, from: from, to: to})
+		s.maps = append(s.maps, touch{1, from, to, 10e6 / length.Seconds()})
+		s.reads = append(s.reads, reading{from, to, 0, 0.9})
+		if s.end = to; store > 0 {
+			s.opens = append(s.opens, open{
+				pid: 1, fd: 6, file: uint64(100 + len(spans)), from: to, to: to + store, rate: 50e6, write: true,
+			})
+			s.end += store
+		}
+	}
+	s.end += second
+	s.procs = []proc{{pid: 1, cpu: 0.3, to: s.end, drives: true}}
+	return s, spans
+}
+
+// checkBoth compares begins and ends.
+func checkBoth(t *testing.T, found []detect.Found, spans [][2]time.Duration, within time.Duration) {
+	t.Helper()
+	if len(found) != len(spans) {
+		t.Fatalf("%d epochs were found, want %d: %v", len(found), len(spans), found)
+	}
+	for i, f := range found {
+		if begin, end := f.Start-spans[i][0], f.End-spans[i][1]; begin.Abs() > within || end.Abs() > within {
+			t.Errorf("epoch %d is off by %v and %v, want %v at most", i+1, begin, end, within)
+		}
+	}
+}
+
+// The descriptor of a mapped file shows no position, and the file may be open at each look. Memory falls back.
+func TestMappedAgain(t *testing.T) {
+	for _, length := range []time.Duration{1300 * time.Millisecond, 8 * second} {
+		s, spans := mapped(4, length, 0)
+		checkBoth(t, s.find(), spans, 300*time.Millisecond)
+	}
+	s, _ := mapped(4, 1300*time.Millisecond, 0)
+	if s.every = second; len(s.find()) > 0 {
+		t.Error("epochs of 1.3 s were found by a look a second, want nothing")
+	}
+}
+
+// What is stored belongs to no epoch, also if a checkpoint was loaded before and takes as long as an epoch.
+func TestStoredAfterAnEpoch(t *testing.T) {
+	s, spans := mapped(4, 2*second, 2*second)
+	checkBoth(t, s.find(), spans, 300*time.Millisecond)
+	s.opens = append(s.opens, open{pid: 1, fd: 5, file: 3, from: second, to: 3 * second, rate: 50e6, size: 100e6})
+	s.reads = append(s.reads, reading{second, 3 * second, 50e6, 0})
+	checkBoth(t, s.find(), spans, 300*time.Millisecond)
+}
+
+// A process is started to store a checkpoint. It makes the data ready before it opens the file.
+func TestStoredByOthers(t *testing.T) {
+	s, spans := mapped(4, 3*second, 4*second)
+	for i := range s.opens {
+		if o := &s.opens[i]; o.write {
+			o.pid = 10 + i
+			s.procs = append(s.procs, proc{pid: o.pid, from: o.from, to: o.to, cpu: 0.5})
+			o.from += 2 * second
+		}
+	}
+	checkBoth(t, s.find(), spans, 300*time.Millisecond)
+}
+
+// A checkpoint in the middle of an epoch does not end it.
+func TestStoredInAnEpoch(t *testing.T) {
+	s, spans := mapped(4, 6*second, 0)
+	for i, x := range spans {
+		s.opens = append(s.opens, open{
+			pid: 1, fd: 6, file: uint64(100 + i), from: x[0] + 3*second, to: x[0] + 4*second, rate: 50e6, write: true,
+		})
+	}
+	checkBoth(t, s.find(), spans, 300*time.Millisecond)
+}
+
+// Workers and a checkpoint take turns. The workers live for less than half of the time.
+func TestStoredAfterWorkers(t *testing.T) {
+	s := &story{end: 10 * second, every: second / 10}
+	s.procs = []proc{{pid: 1, cpu: 0.5, to: math.MaxInt64, drives: true}}
+	pid, spans := 2, [][2]time.Duration(nil)
+	for i := range 4 {
+		begin := s.end
+		s.generation(&pid, 2, 5*second, 100e6)
+		spans = append(spans, [2]time.Duration{begin, s.end})
+		s.opens = append(s.opens, open{
+			pid: 1, fd: 6, file: uint64(100 + i), from: s.end, to: s.end + 7*second, rate: 50e6, write: true,
+		})
+		s.end += 7 * second
+	}
+	s.procs[0].to = s.end
+	checkBoth(t, s.find(), spans, 300*time.Millisecond)
+}
+
+// Processes that store checkpoints come in generations, too.
+func TestSaversAreNoEpochs(t *testing.T) {
+	s := &story{procs: []proc{{pid: 1, cpu: 0.7, to: math.MaxInt64, drives: true}}, end: 10 * second, every: second / 10}
+	pid := 2
+	for range 6 {
+		first := pid
+		s.generation(&pid, 2, 5*second, 1e3)
+		for p := first; p < pid; p++ {
+			s.opens = append(s.opens, open{pid: p, fd: 6, file: uint64(100 + p), from: s.end - 3*second, to: s.end - second,
+				rate: 50e6, write: true})
+		}
+		s.end += 3 * second
+	}
+	s.procs[0].to = s.end
+	if found := s.find(); len(found) > 0 {
+		t.Errorf("%v was found, want nothing", found)
+	}
+}
+
+// Two models are loaded one after another, and again later. Other data would be epochs.
+func TestModelsAreNoData(t *testing.T) {
+	for end, want := range map[string]int{".safetensors": 0, ".gguf": 0, ".tar": 4} {
+		s, _ := shards(4, 2, 5*second, false)
+		for i := range s.opens {
+			s.opens[i].end = end
+		}
+		if found := s.find(); len(found) != want {
+			t.Errorf("of %s: %d epochs were found, want %d: %v", end, len(found), want, found)
+		}
+	}
+}
+
+// A model that is loaded slowly, and later from memory: the second time all is read at once.
+func TestALoadFromMemoryIsNoEpoch(t *testing.T) {
+	s := &story{procs: []proc{{pid: 1, cpu: 0.7, to: 24 * second, drives: true}}, end: 24 * second}
+	for i, at := range []time.Duration{2 * second, 14 * second} {
+		to := at + 8*second
+		if i > 0 {
+			to = at + second
+		}
+		s.opens = append(s.opens, open{pid: 1, fd: 5, file: 7, from: at, to: to, rate: 400e6 / (to - at).Seconds()})
+		s.reads = append(s.reads, reading{at, to, 400e6 / (to - at).Seconds(), 0})
+	}
+	if found := s.find(); len(found) > 0 {
+		t.Errorf("%v was found, want nothing", found)
+	}
+}
+
+// hidden is a training over shards in a new order in each epoch, whose first epoch is slow. Later, files are open so
+// shortly that few looks see one.
+func hidden(epochs int) (s *story, spans [][2]time.Duration) {
+	s = &story{procs: []proc{{pid: 1, cpu: 0.7, drives: true}}, end: 5 * second, every: second / 10}
+	random := rand.New(rand.NewPCG(4, 4))
+	for e := range epochs {
+		begin, reads := s.end, 550*time.Millisecond
+		if e > 0 {
+			reads = 20 * time.Millisecond
+		}
+		each := reads + 150*time.Millisecond
+		for _, file := range random.Perm(20) {
+			rate := 20e6 / reads.Seconds()
+			s.opens = append(s.opens, open{
+				pid: 1, fd: 5, file: uint64(file + 100), from: s.end, to: s.end + reads, rate: rate, size: 20e6,
+			})
+			s.reads = append(s.reads, reading{s.end, s.end + reads, rate, 0}, reading{s.end + reads, s.end + each, 0, 0.9})
+			s.end += each
+		}
+		spans = append(spans, [2]time.Duration{begin, s.end})
+	}
+	s.end += second
+	s.procs[0].to = s.end
+	return s, spans
+}
+
+func TestFilesHardlyShow(t *testing.T) {
+	s, spans := hidden(4)
+	checkBoth(t, s.find(), spans, 500*time.Millisecond)
+}
+
+// Only so many epochs in a row are counted by what they read.
+func TestHiddenForLong(t *testing.T) {
+	s, spans := hidden(12)
+	found := s.find()
+	if len(found) < 2 || len(found) > 1+maxCounted {
+		t.Fatalf("%d epochs were found, want 2 to %d: %v", len(found), 1+maxCounted, found)
+	}
+	checkBoth(t, found, spans[:len(found)], 500*time.Millisecond)
+}
+
+// A job is listed for some time after its last process has ended. Its last epoch is found at once.
+func TestListedAfterItsEnd(t *testing.T) {
+	s, begins := training(4, 3, 0, 20*second)
+	s.left = 60 * second
+	check(t, s.find(), begins, startTick)
+}
+
 func TestFilesThatAreWrittenDoNotCount(t *testing.T) {
 	s, _ := shards(5, 6, 3*second, false)
 	for i := range s.opens {
@@ -423,7 +646,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			inode++
 			key := detect.FileKey{Inode: inode}
 			f.Processes = append(f.Processes, detect.Process{PID: int(inode), Started: f.Last + time.Duration(i)})
-			f.Files = append(f.Files, detect.File{PID: int(inode), FD: i, Key: key, Path: "/data/x"})
+			f.Files = append(f.Files,
+				detect.File{PID: int(inode), FD: i, Key: key, Path: "/data/x", Size: 1 << 30, Write: i%2 == 0})
 			f.Events = append(f.Events, detect.Event{At: f.At, PID: int(inode), Key: key, Path: "/data/x"})
 		}
 		d.Look(f)
@@ -432,7 +656,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	for what, n := range map[string][2]int{
 		"files": {len(p.cur), maxFiles}, "descriptors": {len(p.fds), maxFDs}, "processes": {len(d.workers.known), maxKnown},
 		"generations": {len(d.workers.open), maxOpen}, "spans": {len(d.spans[byWorkers]), maxSpans}, "newest": {len(p.newest), maxFDs},
-		"early": {len(p.early), maxEarly},
+		"early": {len(p.early), maxEarly}, "residents": {len(d.maps.residents), maxResidents},
+		"points": {len(d.maps.points), maxPoints}, "writes": {len(d.stores.open), maxWrites},
+		"stores": {len(d.stores.all), maxStores}, "lone spans": {len(p.lone.spans), 2}, "full": {len(p.full), maxFiles},
 	} {
 		if n[0] > n[1] {
 			t.Errorf("%d %s are kept, want %d at most", n[0], what, n[1])

@@ -39,8 +39,8 @@ func (l *look) level(q detect.Quantity, at time.Duration) (float64, bool) {
 	return l.Past.Level(q, at)
 }
 
-// busy returns the busy time of the GPUs at a moment. It is read once a second: after the newest reading it goes on as in
-// the second before.
+// busy returns the busy time of the GPUs at a moment. It is read once a second: after the newest reading it goes on as
+// in the second before.
 func (l *look) busy(at time.Duration) (float64, bool) {
 	newest, ok := l.Past.Reading(detect.GPUBusy)
 	if !ok || at <= newest {
@@ -94,6 +94,9 @@ func (l *look) worked(from, to time.Duration) time.Duration {
 // levels are the counters of a job at a moment. NaN is not known.
 type levels [quantities]float64
 
+// looksUntil returns how many looks there were up to a moment, which is not long ago.
+func (l *look) looksUntil(at time.Duration) int { return l.number - l.maps.after(at) }
+
 // levelsAt reads the counters of a moment.
 func (l *look) levelsAt(at time.Duration) (all levels) {
 	for q := range all {
@@ -138,6 +141,7 @@ type span struct {
 	stores             bool          // a process of the span stores something: it saves a checkpoint
 	pass               bool          // it is a pass over files
 	path               string        // of a file of a pass
+	counted            bool          // its end is where it had read as much as the pass before
 	evenness           float64       // 1 if it reads all the time, near 0 if at once
 	looks              int           // the number of the look at its begin, and then how many it lasts
 	stop, stopOpen     time.Duration // when something was stored after it, or after what it read; 0 if nothing was
@@ -181,12 +185,17 @@ func unlike(a, b *span) float64 {
 	for _, m := range measures {
 		x, okX := a.amount(m.of)
 		y, okY := b.amount(m.of)
-		if !okX || !okY || x <= 0 || y <= 0 || max(x, y) < m.notable {
+		if !okX || !okY || x <= 0 || y <= 0 || max(x, y) < m.notable || m.of == detect.ReadChars && b.counted {
 			continue
 		}
 		ratio := math.Abs(math.Log(x / y))
-		if m.of == touched { // what is touched after the last look at a map is not known, and no difference
-			ratio = max(0, ratio-1/float64(max(1, min(a.looks, b.looks))))
+		if m.of == touched {
+			// What is touched after the last look at a map is not known. The kernel maps more pages with one that is touched,
+			// those that are in memory: the same work differs by more than in bytes that calls return.
+			ratio = max(0, ratio-1/float64(max(1, min(a.looks, b.looks)))) / 2
+		}
+		if m.of == detect.GPUBusy && b.counted { // nothing else is measured
+			ratio = max(0, ratio-busyOpen/min(x, y))
 		}
 		switch {
 		case math.IsInf(differ, 1):
@@ -208,8 +217,8 @@ const (
 // parts are the pieces of a span in which its reading is looked at.
 const parts = 8
 
-// measureEvenness sets how evenly reading is spread over a span: 1 if each part of it reads as much, 1/8 if one part reads
-// all, and 1 where it is not known.
+// measureEvenness sets how evenly reading is spread over a span: 1 if each part of it reads as much, 1/8 if one part
+// reads all, and 1 where it is not known.
 func (s *span) measureEvenness(f *look) {
 	s.evenness = 1
 	q := detect.ReadChars
@@ -254,7 +263,7 @@ func (s *span) duration() time.Duration { return s.end - s.begin }
 // close ends a span.
 func (s *span) close(end, open time.Duration, f *look) {
 	s.end, s.endOpen = end, open
-	s.looks = f.number - s.looks
+	s.looks = f.looksUntil(end) - s.looks
 	s.to = f.levelsAt(end)
 	if s.pass {
 		if one, ok := f.stores.after(s); ok {

@@ -1,6 +1,7 @@
 package rhythm
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,15 +12,16 @@ const (
 	maxStores = 64      // files that were stored last
 	maxWrites = 64      // files that are open for writing
 	minStored = 1 << 20 // bytes: a log grows by less while it is open
-	// unread is the share of what an epoch reads that may still be read after something was stored.
-	unread = 0.02
+	// unread is the share of what an epoch reads that may still be read after something was stored: who stores it also
+	// touches its own code.
+	unread = 0.1
 )
 
-// stores follows the files that a job stores, as it stores checkpoints. What is stored between the last read of an epoch
-// and the next epoch is no part of either.
+// stores follows the files that a job stores, as it stores checkpoints. What is stored between the last read of an
+// epoch and the next epoch is no part of either.
 type stores struct {
 	open []writing
-	all  []store // by time, the last ones
+	all  []store // by time, the last ones: opens, and starts of processes that opened
 	pids []int   // processes that have stored something, in this look
 }
 
@@ -27,7 +29,8 @@ type stores struct {
 type writing struct {
 	pid, fd int
 	key     detect.FileKey
-	stored  bool // it is in stores.all
+	stored  bool  // it is in stores.all
+	born    store // when the process was started, which may be for this
 	store
 }
 
@@ -53,14 +56,22 @@ func (s *stores) look(f *look, first bool) {
 		} else {
 			w.at, w.open = f.Last+(f.At-f.Last)/2, f.At-f.Last
 			w.from = f.levelsAt(w.at)
+			k := slices.IndexFunc(f.Processes, func(p detect.Process) bool { return p.PID == x.PID })
+			if k > 0 { // the first is the program itself
+				born := f.Processes[k].Started
+				w.born = store{born, startTick, f.levelsAtBirth(born)}
+			}
 		}
-		if !w.stored && (x.Size >= minStored || f.levelsAt(f.At)[detect.WriteBytes]-w.from[detect.WriteBytes] >= 4*minStored) {
+		written, _ := f.level(detect.WriteBytes, f.At) // the size may show only when the file is closed
+		if !w.stored && (x.Size >= minStored || written-w.from[detect.WriteBytes] >= 4*minStored) {
 			w.stored = true
 			s.pids = append(s.pids, w.pid)
-			if len(s.all) == maxStores {
-				s.all = slices.Delete(s.all, 0, 1)
+			if w.born.at > 0 {
+				s.all = append(s.all, w.born)
 			}
 			s.all = append(s.all, w.store)
+			slices.SortStableFunc(s.all, func(a, b store) int { return cmp.Compare(a.at, b.at) })
+			s.all = s.all[max(0, len(s.all)-maxStores):]
 		}
 		now = append(now, w)
 	}

@@ -138,7 +138,7 @@ func (w *workers) born(p *detect.Process, f *look, first bool) *generation {
 	}
 	g := &generation{lastBirth: p.Started, alive: 1}
 	g.begin, g.beginOpen, g.count = p.Started, startTick, 1
-	g.whole, g.looks = !first, f.number-1
+	g.whole, g.looks = !first, f.looksUntil(p.Started)
 	g.from = f.levelsAtBirth(p.Started)
 	g.whole = g.whole && g.from.known()
 	g.base = others(f, func(o *detect.Process) bool { return o.Started >= p.Started })

@@ -94,8 +94,9 @@ func (w *watcher) tick(looks1 bool) error {
 		Job: "job", At: at, Last: w.last, Events: w.events, Exact: w.opens > 0, HasGPU: len(drivers) > 0}}
 	for i := range s.Processes {
 		p := &s.Processes[i]
+		_, inMemory := process.Memory("/", p.PID)
 		l.Processes = append(l.Processes, detect.Process{
-			PID: p.PID, Name: comm(p.PID), Started: p.Started - w.boot, CPUTime: p.CPUTime,
+			PID: p.PID, Name: comm(p.PID), Started: p.Started - w.boot, CPUTime: p.CPUTime, Memory: inMemory,
 			Drives: slices.Contains(drivers, p.PID)})
 		l.Files = append(l.Files, files(p.PID)...)
 	}
