@@ -11,10 +11,10 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// dropSaved forgets the writing of files that are read now: it was a download.
+// dropSaved forgets the writing of files that are read now: it was a download. One of several checkpoints is none.
 func (d *Detector) dropSaved(t *transfer) {
 	d.saved = slices.DeleteFunc(d.saved, func(w *transfer) bool {
-		return slices.ContainsFunc(w.files, func(one *file) bool { return slices.Contains(t.files, one) })
+		return !d.isOneOfSeveral(w) && slices.ContainsFunc(w.files, func(one *file) bool { return slices.Contains(t.files, one) })
 	})
 }
 
@@ -81,6 +81,12 @@ func seriesOf(t *transfer) (name, series string) {
 	return name, numbers.ReplaceAllString(name, "0")
 }
 
+// isOneOfSeveral reports whether the job has stored others like it.
+func (d *Detector) isOneOfSeveral(t *transfer) bool {
+	_, series := seriesOf(t)
+	return d.stored[series].several
+}
+
 // note remembers the path of what was written.
 func (d *Detector) note(t *transfer) {
 	name, series := seriesOf(t)
@@ -116,7 +122,7 @@ func (d *Detector) checkpoint(t *transfer, f *detect.Facts) {
 	reading := func(one *file) bool {
 		return anyOf(d.reads, func(r *transfer) bool { return slices.Contains(r.files, one) })
 	}
-	if t.bytes < minSaved || slices.ContainsFunc(t.files, reading) {
+	if t.bytes < minSaved || !d.isOneOfSeveral(t) && slices.ContainsFunc(t.files, reading) {
 		return
 	}
 	certain := 0.0

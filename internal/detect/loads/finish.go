@@ -118,7 +118,7 @@ func isCopied(past detect.Past, from, to time.Duration, read float64) bool {
 // downloaded returns when this job wrote the files, if the last one was complete shortly before a moment, when they
 // were read. What is one of several that the job stored is a checkpoint that it reads again.
 func (d *Detector) downloaded(t *transfer, begin time.Duration) (all interval) {
-	if _, series := seriesOf(t); d.stored[series].several {
+	if d.isOneOfSeveral(t) {
 		return all
 	}
 	for _, one := range t.files {

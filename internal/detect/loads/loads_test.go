@@ -443,13 +443,14 @@ func TestDownload(t *testing.T) {
 		written []string
 		read    time.Duration
 		want    bool
+		saved   int // checkpoints, where no download is
 	}{
-		"a download":             {[]string{"/m/llama-7b/model.safetensors"}, 11 * time.Second, true},
-		"renamed":                {[]string{"/m/llama-7b/model.safetensors.part"}, 11 * time.Second, true},
-		"in parts":               {[]string{"/m/a-00001-of-00002.gguf", "/m/a-00002-of-00002.gguf"}, 11 * time.Second, true},
-		"read later":             {[]string{"/m/llama-7b/model.safetensors"}, 14 * time.Second, false},
-		"the second checkpoint":  {[]string{"/o/step-10/model.pt", "/o/step-20/model.pt"}, 11 * time.Second, false},
-		"of files in one folder": {[]string{"/o/model-10.pt", "/o/model-20.pt"}, 11 * time.Second, false},
+		"a download":             {[]string{"/m/llama-7b/model.safetensors"}, 11 * time.Second, true, 0},
+		"renamed":                {[]string{"/m/llama-7b/model.safetensors.part"}, 11 * time.Second, true, 0},
+		"in parts":               {[]string{"/m/a-00001-of-00002.gguf", "/m/a-00002-of-00002.gguf"}, 11 * time.Second, true, 0},
+		"read later":             {[]string{"/m/llama-7b/model.safetensors"}, 14 * time.Second, false, 1},
+		"the second checkpoint":  {[]string{"/o/step-10/model.pt", "/o/step-20/model.pt"}, 11 * time.Second, false, 2},
+		"of files in one folder": {[]string{"/o/model-10.pt", "/o/model-20.pt"}, 11 * time.Second, false, 2},
 	} {
 		s := steady{c.read, c.read + 2*time.Second, size / 2, detect.ReadChars}
 		all := play(t, s, 40*time.Second, func(at time.Duration) (files []detect.File) {
@@ -466,8 +467,11 @@ func TestDownload(t *testing.T) {
 			}
 			return files
 		})
-		got := false
+		got, saved := false, 0
 		for _, f := range all {
+			if f.Kind == window.Checkpoint {
+				saved++
+			}
 			if f.Kind == window.ModelLoad {
 				got = f.Phases[0].Name == Download && f.Start < 9*time.Second
 				if !got && (f.Start-s.from).Abs() > 300*ms {
@@ -477,6 +481,9 @@ func TestDownload(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: got a download: %v of %+v, want %v", name, got, all, c.want)
+		}
+		if !c.want && saved != c.saved {
+			t.Errorf("%s: got %d checkpoints, want %d: %+v", name, saved, c.saved, all)
 		}
 	}
 }
