@@ -43,9 +43,10 @@ def pretrained(folder, gpu):
 
 
 def store(folder, step, size):
-    """model, optimizer and small files, as a trainer stores them."""
+    """model, optimizer and small files, as a trainer stores them. All of them are there under their names before the
+    program waits until they are on the disk: both are the end."""
     into = os.path.join(folder, f"checkpoint-{step}")
-    with label.checkpoint(into):
+    with label.checkpoint(into) as one:
         os.makedirs(into)
         with truth.span("write", size // 3):
             with open(os.path.join(into, "model.safetensors"), "wb") as file:
@@ -56,6 +57,7 @@ def store(folder, step, size):
             torch.save({"step": step}, os.path.join(into, name))
         with open(os.path.join(into, "trainer_state.json"), "w") as file:
             json.dump({"global_step": step}, file)
+        one.ends.append(label.now())
         for path in sorted(glob.glob(os.path.join(folder, "checkpoint-*")), key=os.path.getmtime)[:-2]:
             shutil.rmtree(path)
         os.sync()
