@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/detect"
 )
 
 const (
@@ -27,9 +29,11 @@ type resident struct {
 	started   time.Duration
 	low, high int64 // since it fell last
 	now       int64
+	counts    bool // it drives a GPU, or it is the oldest process and none does
 }
 
-// point is how many bytes all processes have touched up to a look.
+// point is how many bytes the processes that drive a GPU have touched up to a look, or the oldest process if none does.
+// Those that workers touch are not known: they are seen late, and end before the next look.
 type point struct {
 	at    time.Duration
 	bytes float64
@@ -45,18 +49,21 @@ type fall struct {
 func (m *maps) look(f *look) {
 	m.fell = m.fell[:0]
 	grown := 0.0
+	driven := slices.ContainsFunc(f.Processes, func(p detect.Process) bool { return p.Drives })
 	old := m.residents
 	m.residents, m.spare = m.spare[:0], old
 	for i := range f.Processes[:min(len(f.Processes), maxResidents)] {
 		p := &f.Processes[i]
-		r := resident{p.PID, p.Started, p.Memory, p.Memory, p.Memory}
+		r := resident{p.PID, p.Started, p.Memory, p.Memory, p.Memory, p.Drives || !driven && i == 0}
 		k := i // as at nearly every look
 		if k >= len(old) || old[k].pid != p.PID {
 			k = slices.IndexFunc(old, func(r resident) bool { return r.pid == p.PID })
 		}
 		if k >= 0 && old[k].started == p.Started && p.Memory > 0 && old[k].now > 0 {
 			before := old[k]
-			grown += max(0, float64(p.Memory-before.now))
+			if r.counts {
+				grown += max(0, float64(p.Memory-before.now))
+			}
 			r.low, r.high = min(before.low, p.Memory), max(before.high, p.Memory)
 			if lost := before.high - p.Memory; lost >= minFall && lost > (before.high-before.low)/2 {
 				m.fell = append(m.fell, fall{p.PID, lost})
@@ -75,6 +82,11 @@ func (m *maps) look(f *look) {
 		m.points = m.points[:maxPoints/2]
 	}
 	m.points = append(m.points, point{f.At, grown})
+}
+
+// counts reports whether what a process touches is part of the sum.
+func (m *maps) counts(pid int) bool {
+	return slices.ContainsFunc(m.residents, func(r resident) bool { return r.pid == pid && r.counts })
 }
 
 // fellOf returns by how many bytes the memory of a process fell in this look; 0 if it did not.

@@ -2,6 +2,7 @@ package rhythm
 
 import (
 	"cmp"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -257,7 +258,7 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 	}
 	p.last = max(p.last, o.at)
 	if !p.begun {
-		p.start(o.at, o.open, f, o.path)
+		p.start(o.at, o.open, f, o.pid, o.path)
 		p.cur = map[detect.FileKey]use{o.key: {o.at, o.size, o.at}}
 		p.early = []earlyOpen{{*o, p.pass.from, p.pass.base}}
 		return span{}, false
@@ -307,7 +308,7 @@ func (p *passes) alone(o *opened, f *look) []span {
 	l := &p.lone
 	switch {
 	case l.key != o.key:
-		*l = lone{key: o.key, last: o.at, pass: newPass(o.at, o.open, f, o.path)}
+		*l = lone{key: o.key, last: o.at, pass: newPass(o.at, o.open, f, o.pid, o.path)}
 		return nil
 	case o.at-l.last < again && !o.fell, o.rewind && l.last > f.Last:
 		l.last = o.at
@@ -316,14 +317,14 @@ func (p *passes) alone(o *opened, f *look) []span {
 	l.pass.count = 1
 	l.pass.close(o.at, o.open, f)
 	l.spans = append(l.spans, l.pass)
-	l.last, l.pass = o.at, newPass(o.at, o.open, f, o.path)
+	l.last, l.pass = o.at, newPass(o.at, o.open, f, o.pid, o.path)
 	ended := l.spans
 	if len(ended) < 2 || len(p.cur) < 2 { // a pass over one file is found as any other
 		l.spans = ended[max(0, len(ended)-1):]
 		return nil
 	}
 	l.spans = nil
-	p.start(o.at, o.open, f, o.path)
+	p.start(o.at, o.open, f, o.pid, o.path)
 	p.cur, p.wrap = map[detect.FileKey]use{o.key: {o.at, o.size, o.at}}, nil
 	return ended
 }
@@ -345,12 +346,12 @@ func (p *passes) turned(f *look, o *opened) (ended span, ok bool) {
 	if read, ok := s.amount(detect.ReadChars); ok && all && s.count >= minFiles {
 		p.bytes = read
 	}
-	p.next(f, p.turn, p.open, o.path)
+	p.next(f, p.turn, p.open, o.pid, o.path)
 	return s, true
 }
 
 // next begins the next pass. Files that were opened since are of it.
-func (p *passes) next(f *look, at, open time.Duration, path string) {
+func (p *passes) next(f *look, at, open time.Duration, pid int, path string) {
 	cur := map[detect.FileKey]use{}
 	for _, of := range [...]map[detect.FileKey]use{p.cur, p.wrap} {
 		for k, u := range of {
@@ -359,7 +360,7 @@ func (p *passes) next(f *look, at, open time.Duration, path string) {
 			}
 		}
 	}
-	p.start(at, open, f, path)
+	p.start(at, open, f, pid, path)
 	p.cur, p.wrap, p.missed = cur, nil, 0
 }
 
@@ -440,7 +441,7 @@ func (p *passes) count(f *look) (ended span, ok bool) {
 	if 2*showed > len(p.full) {
 		p.counted = 0
 	}
-	p.next(f, at, f.At-f.Last, s.path)
+	p.next(f, at, f.At-f.Last, s.pid, s.path)
 	return s, true
 }
 
@@ -485,13 +486,16 @@ func (p *passes) large() (n int) {
 	return n
 }
 
-func (p *passes) start(at, open time.Duration, f *look, path string) {
-	p.begun, p.pass = true, newPass(at, open, f, path)
+func (p *passes) start(at, open time.Duration, f *look, pid int, path string) {
+	p.begun, p.pass = true, newPass(at, open, f, pid, path)
 }
 
-func newPass(at, open time.Duration, f *look, path string) span {
-	s := span{begin: at, beginOpen: open, pass: true, path: path, looks: f.looksUntil(at)}
+func newPass(at, open time.Duration, f *look, pid int, path string) span {
+	s := span{begin: at, beginOpen: open, pass: true, pid: pid, path: path, looks: f.looksUntil(at)}
 	s.from = f.levelsAt(at)
+	if !f.maps.counts(pid) {
+		s.from[touched] = math.NaN()
+	}
 	s.whole = s.from.known()
 	s.base = others(f, startedAfter(at))
 	return s

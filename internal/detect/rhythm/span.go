@@ -9,7 +9,7 @@ import (
 )
 
 // quantities is the number of counters of a job, and touched the number of one that only looks give: bytes of mapped
-// files that its processes touched.
+// files that were touched: see point.
 const (
 	touched    = detect.GPUBusy + 1
 	quantities = int(touched) + 1
@@ -140,6 +140,7 @@ type span struct {
 	selfDrives         bool          // a process of the span drives a GPU
 	stores             bool          // a process of the span stores something: it saves a checkpoint
 	pass               bool          // it is a pass over files
+	pid                int           // of a pass, the process that began it
 	path               string        // of a file of a pass
 	counted            bool          // its end is where it had read as much as the pass before
 	evenness           float64       // 1 if it reads all the time, near 0 if at once

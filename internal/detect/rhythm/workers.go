@@ -2,6 +2,7 @@ package rhythm
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -140,6 +141,7 @@ func (w *workers) born(p *detect.Process, f *look, first bool) *generation {
 	g.begin, g.beginOpen, g.count = p.Started, startTick, 1
 	g.whole, g.looks = !first, f.looksUntil(p.Started)
 	g.from = f.levelsAtBirth(p.Started)
+	g.from[touched] = math.NaN()
 	g.whole = g.whole && g.from.known()
 	g.base = others(f, func(o *detect.Process) bool { return o.Started >= p.Started })
 	w.open = append(w.open, g)
