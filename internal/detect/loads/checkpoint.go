@@ -11,10 +11,11 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// dropSaved forgets the writing of files that are read now: it was a download. One of several checkpoints is none.
+// dropSaved forgets the writing of files that are read now: it was a download, unless it is one of several checkpoints.
 func (d *Detector) dropSaved(t *transfer) {
 	d.saved = slices.DeleteFunc(d.saved, func(w *transfer) bool {
-		return !d.isOneOfSeveral(w) && slices.ContainsFunc(w.files, func(one *file) bool { return slices.Contains(t.files, one) })
+		read := slices.ContainsFunc(w.files, func(one *file) bool { return slices.Contains(t.files, one) })
+		return read && !d.isOneOfSeveral(w)
 	})
 }
 
