@@ -254,9 +254,15 @@ func (s *span) stopped() time.Duration {
 	return s.end
 }
 
-// least returns the length below which a span is no epoch: that of a few looks, and two seconds where they are rare.
+// least returns the length below which a span is no epoch: that of a few looks, or two seconds where they are rare. Two
+// seconds are not enough for a map: only looks show when its pages are touched.
 func (s *span) least() time.Duration {
-	return min(shortest, max(shortest/4, fewLooks*s.duration()/time.Duration(max(1, s.looks))))
+	few := max(shortest/4, fewLooks*s.duration()/time.Duration(max(1, s.looks)))
+	read, _ := s.amount(detect.ReadChars)
+	if pages, ok := s.amount(touched); ok && pages >= minRead && read < minRead {
+		return few
+	}
+	return min(shortest, few)
 }
 
 func (s *span) duration() time.Duration { return s.end - s.begin }
