@@ -27,7 +27,8 @@ func (d *Detector) finishWrites(f *detect.Facts, all bool) {
 			open = open || len(one.writers) > 0
 		}
 		if open {
-			if now := t.size(); now != t.bytes {
+			t.written += d.wroteNow
+			if now := t.stored(); now != t.bytes {
 				if !t.moved {
 					t.moved, t.began = true, interval{f.Last, f.At}
 				}
@@ -56,7 +57,7 @@ func (d *Detector) finishWrites(f *detect.Facts, all bool) {
 
 // wrote ends the writing of a checkpoint.
 func (d *Detector) wrote(t *transfer, closed interval, f *detect.Facts) {
-	t.closed, t.bytes, t.saidAt = closed, t.size(), f.At
+	t.closed, t.bytes, t.saidAt = closed, t.stored(), f.At
 	d.note(t)
 	delete(d.writes, t.key)
 	d.saved = append(d.saved, t)

@@ -56,25 +56,26 @@ const (
 
 // Detector finds the loads and checkpoints of one job.
 type Detector struct {
-	job     string
-	looked  bool
-	counted [3]float64    // levels of the quantities at the look before
-	readAt  time.Duration // the newest reading of them then
-	memory  map[int]int64
-	touched map[int][]point       // by process: by how much its memory of files has grown, up to each of the last looks
-	mapsOf  map[int]time.Duration // by process: up to when it is known what was mapped before this look
-	lasts   map[int]time.Duration // by process: see lastOf
-	drives  map[int]bool          // processes that hold memory of a GPU; nil if none is known to
-	files   map[string]*file
-	reads   map[string]*transfer
-	writes  map[string]*transfer
-	pending []*pending
-	saved   []*transfer // checkpoints that may turn out to be downloads
-	stored  map[string]stored
-	listens int // the newest number of sockets that listen; -1 before
-	gpu     gpuMemory
-	compile interval // of the newest compilation
-	out     []detect.Found
+	job      string
+	looked   bool
+	counted  [3]float64    // levels of the quantities at the look before
+	readAt   time.Duration // the newest reading of them then
+	wroteNow float64       // bytes that the job wrote since the look before
+	memory   map[int]int64
+	touched  map[int][]point       // by process: by how much its memory of files has grown, up to each of the last looks
+	mapsOf   map[int]time.Duration // by process: up to when it is known what was mapped before this look
+	lasts    map[int]time.Duration // by process: see lastOf
+	drives   map[int]bool          // processes that hold memory of a GPU; nil if none is known to
+	files    map[string]*file
+	reads    map[string]*transfer
+	writes   map[string]*transfer
+	pending  []*pending
+	saved    []*transfer // checkpoints that may turn out to be downloads
+	stored   map[string]stored
+	listens  int // the newest number of sockets that listen; -1 before
+	gpu      gpuMemory
+	compile  interval // of the newest compilation
+	out      []detect.Found
 }
 
 type interval struct{ start, end time.Duration }
@@ -91,6 +92,7 @@ func New(job string) detect.Detector {
 func (d *Detector) Look(f *detect.Facts) []detect.Found {
 	d.out = nil
 	grew := d.counters(f)
+	d.wroteNow = grew[2]
 	mapped := d.growth(f)
 	d.learn(f)
 	d.gpu.look(f)

@@ -289,6 +289,25 @@ func TestProcessSeenRarely(t *testing.T) {
 	}
 }
 
+// A file on a server shows its size when it is closed: what the job writes shows that it is a checkpoint.
+func TestCheckpointWithoutASize(t *testing.T) {
+	for rate, want := range map[float64]int{12 << 20: 1, 64 << 10: 0} {
+		s := steady{5 * time.Second, 9 * time.Second, rate, detect.WriteBytes}
+		all := play(t, s, 30*time.Second, func(at time.Duration) []detect.File {
+			if at < s.from || at > s.to {
+				return nil
+			}
+			return []detect.File{{PID: 7, FD: 3, Path: "/out/step-100/model.pt", Size: 320, Write: true}}
+		})
+		if len(all) != want {
+			t.Fatalf("of %.0f bytes/s: got %+v, want %d checkpoints", rate, all, want)
+		}
+		if want > 0 && ((all[0].Start-s.from).Abs() > 500*ms || (all[0].End-s.to).Abs() > 300*ms || all[0].Bytes < 45<<20) {
+			t.Errorf("got %+v, want %v to %v and 48 MiB", all[0], s.from, s.to)
+		}
+	}
+}
+
 // The next checkpoint of a training is another one, however soon it follows. The parts of one checkpoint are one.
 func TestNextCheckpoint(t *testing.T) {
 	s := steady{2 * time.Second, 20 * time.Second, 50 << 20, detect.WriteBytes}

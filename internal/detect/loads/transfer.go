@@ -34,6 +34,7 @@ type transfer struct {
 	named     bool        // the name of one of the files says what it is
 	saidAt    time.Duration
 	bytes     float64
+	written   float64 // bytes that the job wrote while one of its files was open for writing
 }
 
 type point struct {
@@ -55,6 +56,14 @@ func (t *transfer) size() (bytes float64) {
 		bytes += float64(one.size)
 	}
 	return bytes
+}
+
+// stored returns how many bytes were written. A file on a server may show its size only when it is closed.
+func (t *transfer) stored() float64 {
+	if size := t.size(); size >= minSaved {
+		return size
+	}
+	return max(t.size(), t.written)
 }
 
 // covered is how many bytes were read, by the way that shows most: a read call shows in the first, a mapping in the
