@@ -387,7 +387,7 @@ func (p *passes) refine(f *look, o *opened) bool {
 	if read -= pass.from[detect.ReadChars]; !ok || size < minCounted || read < (1-early)*size {
 		return false
 	}
-	at, ok := f.reached(pass.from[detect.ReadChars]+size, pass.begin, p.turn)
+	at, ok := f.reached(detect.ReadChars, pass.from[detect.ReadChars]+size, pass.begin, p.turn)
 	switch {
 	case !ok: // a file was opened again at once
 	case at <= last:
@@ -399,14 +399,14 @@ func (p *passes) refine(f *look, o *opened) bool {
 	return true
 }
 
-// reached returns when calls had returned so many bytes.
-func (f *look) reached(bytes float64, from, until time.Duration) (time.Duration, bool) {
-	if all, ok := f.level(detect.ReadChars, until); !ok || all < bytes {
+// reached returns when a counter had reached so many bytes.
+func (f *look) reached(q detect.Quantity, bytes float64, from, until time.Duration) (time.Duration, bool) {
+	if all, ok := f.level(q, until); !ok || all < bytes {
 		return 0, false
 	}
 	for until-from > 20*time.Millisecond {
 		middle := from + (until-from)/2
-		if v, ok := f.level(detect.ReadChars, middle); ok && v < bytes {
+		if v, ok := f.level(q, middle); ok && v < bytes {
 			from = middle
 		} else {
 			until = middle
@@ -422,7 +422,7 @@ func (p *passes) count(f *look) (ended span, ok bool) {
 	if p.bytes == 0 || !known || now < due+early*p.bytes {
 		return span{}, false
 	}
-	at, ok := f.reached(due, p.pass.begin, f.At)
+	at, ok := f.reached(detect.ReadChars, due, p.pass.begin, f.At)
 	late := at - time.Duration(early*float64(at-p.pass.begin))
 	if !ok || p.wrap != nil && p.turn < late || p.counted == maxCounted {
 		p.bytes = 0

@@ -50,6 +50,7 @@ type story struct {
 	every time.Duration
 	maps  []touch
 	left  time.Duration // for which the job is listed after its end
+	wrote []reading     // bytes that are written
 	procs []proc
 	reads []reading
 	opens []open
@@ -76,7 +77,12 @@ func (s *story) Level(q detect.Quantity, at time.Duration) (sum float64, ok bool
 			sum += p.cpu * overlap(p.from, p.to, at)
 		}
 	}
-	return sum, at >= s.start && q != detect.ReadBytes && q != detect.WriteBytes
+	for _, w := range s.wrote {
+		if q == detect.WriteBytes {
+			sum += w.bytes * overlap(w.from, w.to, at)
+		}
+	}
+	return sum, at >= s.start && q != detect.ReadBytes
 }
 
 func (s *story) Reading(detect.Quantity) (time.Duration, bool) { return s.end, true }
@@ -517,6 +523,16 @@ func TestStoredAfterWorkers(t *testing.T) {
 		s.end += 7 * second
 	}
 	s.procs[0].to = s.end
+	checkBoth(t, s.find(), spans, 300*time.Millisecond)
+}
+
+// A checkpoint that is written at once is open between two looks. The program waits until it is on the disk.
+func TestStoredAtOnce(t *testing.T) {
+	s, spans := mapped(4, 3*second, 3*second)
+	s.opens = slices.DeleteFunc(s.opens, func(o open) bool { return o.write })
+	for _, x := range spans {
+		s.wrote = append(s.wrote, reading{x[1], x[1] + second/20, 2e9, 0})
+	}
 	checkBoth(t, s.find(), spans, 300*time.Millisecond)
 }
 

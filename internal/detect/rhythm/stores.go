@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	maxStores = 64      // files that were stored last
-	maxWrites = 64      // files that are open for writing
-	minStored = 1 << 20 // bytes: a log grows by less while it is open
+	maxStores  = 64      // files that were stored last
+	maxWrites  = 64      // files that are open for writing
+	minStored  = 1 << 20 // bytes: a log grows by less while it is open
+	manyStored = 4 << 20 // bytes by which the job may write otherwise
 	// unread is the share of what an epoch reads that may still be read after something was stored: who stores it also
 	// touches its own code.
 	unread = 0.1
@@ -20,8 +21,11 @@ const (
 // stores follows the files that a job stores, as it stores checkpoints. What is stored between the last read of an
 // epoch and the next epoch is no part of either.
 type stores struct {
+	busy    bool    // the job wrote much up to the last look
+	written float64 // bytes that it had written up to the newest reading then
+
 	open []writing
-	all  []store // by time, the last ones: opens, and starts of processes that opened
+	all  []store // by time, the last ones: when a file was opened, its process was started, or much was written
 	pids []int   // processes that have stored something, in this look
 }
 
@@ -40,8 +44,32 @@ type store struct {
 	from     levels
 }
 
+// add adds a store.
+func (s *stores) add(one store) {
+	s.all = append(s.all, one)
+	slices.SortStableFunc(s.all, func(a, b store) int { return cmp.Compare(a.at, b.at) })
+	s.all = s.all[max(0, len(s.all)-maxStores):]
+}
+
+// wrote takes what the job wrote since the last look: looks may miss a file that is stored at once.
+func (s *stores) wrote(f *look, first bool) {
+	before := s.written
+	now, ok := f.level(detect.WriteBytes, f.At)
+	if !ok {
+		return
+	}
+	busy := now-before >= manyStored
+	if busy && !s.busy && !first { // the last reading was before the last look
+		if at, ok := f.reached(detect.WriteBytes, before+1, f.Last-time.Second, f.At); ok {
+			s.add(store{at, f.At - f.Last, f.levelsAt(at)})
+		}
+	}
+	s.busy, s.written = busy, now
+}
+
 // look takes the files that are open for writing.
 func (s *stores) look(f *look, first bool) {
+	s.wrote(f, first)
 	var now []writing
 	s.pids = s.pids[:0]
 	for i := range f.Files {
@@ -63,15 +91,13 @@ func (s *stores) look(f *look, first bool) {
 			}
 		}
 		written, _ := f.level(detect.WriteBytes, f.At) // the size may show only when the file is closed
-		if !w.stored && (x.Size >= minStored || written-w.from[detect.WriteBytes] >= 4*minStored) {
+		if !w.stored && (x.Size >= minStored || written-w.from[detect.WriteBytes] >= manyStored) {
 			w.stored = true
 			s.pids = append(s.pids, w.pid)
 			if w.born.at > 0 {
-				s.all = append(s.all, w.born)
+				s.add(w.born)
 			}
-			s.all = append(s.all, w.store)
-			slices.SortStableFunc(s.all, func(a, b store) int { return cmp.Compare(a.at, b.at) })
-			s.all = s.all[max(0, len(s.all)-maxStores):]
+			s.add(w.store)
 		}
 		now = append(now, w)
 	}
