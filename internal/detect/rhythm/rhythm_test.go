@@ -106,7 +106,7 @@ func (s *story) facts(last, at time.Duration) *detect.Facts {
 		key, path := detect.FileKey{Device: 1, Inode: o.file}, fmt.Sprintf("/data/%d%s", o.file, o.end)
 		size, offset := o.size, int64(o.rate*overlap(o.from, o.to, at))
 		switch {
-		case o.write:
+		case o.write && size == 0:
 			size = offset
 		case size == 0:
 			size = 1 << 40
@@ -553,6 +553,18 @@ func TestSaversAreNoEpochs(t *testing.T) {
 	if found := s.find(); len(found) > 0 {
 		t.Errorf("%v was found, want nothing", found)
 	}
+}
+
+// Workers open a database, which may be written, and inherit the log of their program.
+func TestWorkersWithADatabase(t *testing.T) {
+	s, begins := training(5, 3, 0, 20*second)
+	for _, p := range s.procs[1:] {
+		s.opens = append(s.opens,
+			open{pid: p.pid, fd: 5, file: 7, from: p.from, to: p.to, write: true, size: 80e6},
+			open{pid: p.pid, fd: 6, file: 8, from: p.from, to: p.to, write: true, size: 1e5})
+	}
+	s.wrote = []reading{{0, s.end, 3e5, 0}}
+	check(t, s.find(), begins, startTick)
 }
 
 // Two models are loaded one after another, and again later. Other data would be epochs.

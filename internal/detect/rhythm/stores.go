@@ -33,6 +33,7 @@ type stores struct {
 type writing struct {
 	pid, fd int
 	key     detect.FileKey
+	size    int64 // bytes when it was opened
 	stored  bool  // it is in stores.all
 	born    store // when the process was started, which may be for this
 	store
@@ -51,12 +52,13 @@ func (s *stores) add(one store) {
 	s.all = s.all[max(0, len(s.all)-maxStores):]
 }
 
-// wrote takes what the job wrote since the last look: looks may miss a file that is stored at once.
-func (s *stores) wrote(f *look, first bool) {
+// wrote takes what the job wrote since the last look, and returns it. Looks may miss a file that is stored at once, and
+// one on a server shows its size only when it is closed.
+func (s *stores) wrote(f *look, first bool) float64 {
 	before := s.written
 	now, ok := f.level(detect.WriteBytes, f.At)
 	if !ok {
-		return
+		return 0
 	}
 	busy := now-before >= manyStored
 	if busy && !s.busy && !first { // the last reading was before the last look
@@ -65,11 +67,12 @@ func (s *stores) wrote(f *look, first bool) {
 		}
 	}
 	s.busy, s.written = busy, now
+	return now - before
 }
 
 // look takes the files that are open for writing.
 func (s *stores) look(f *look, first bool) {
-	s.wrote(f, first)
+	wrote := s.wrote(f, first)
 	var now []writing
 	s.pids = s.pids[:0]
 	for i := range f.Files {
@@ -82,6 +85,7 @@ func (s *stores) look(f *look, first bool) {
 		if k >= 0 {
 			w = s.open[k]
 		} else {
+			w.size = max(0, x.Size-int64(wrote)) // it may have grown since the last look
 			w.at, w.open = f.Last+(f.At-f.Last)/2, f.At-f.Last
 			w.from = f.levelsAt(w.at)
 			k := slices.IndexFunc(f.Processes, func(p detect.Process) bool { return p.PID == x.PID })
@@ -90,8 +94,7 @@ func (s *stores) look(f *look, first bool) {
 				w.born = store{born, startTick, f.levelsAtBirth(born)}
 			}
 		}
-		written, _ := f.level(detect.WriteBytes, f.At) // the size may show only when the file is closed
-		if !w.stored && (x.Size >= minStored || written-w.from[detect.WriteBytes] >= manyStored) {
+		if !w.stored && x.Size-w.size >= minStored {
 			w.stored = true
 			s.pids = append(s.pids, w.pid)
 			if w.born.at > 0 {

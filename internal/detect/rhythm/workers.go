@@ -83,11 +83,20 @@ func (w *workers) look(f *look, first bool) (ended []span) {
 			return true
 		}
 		g.close(g.end, f.At-f.Last, f)
+		g.stores = g.stores || g.saves()
 		ended = append(ended, g.span)
 		return true
 	})
 	slices.SortFunc(ended, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
 	return merge(ended)
+}
+
+// saves reports whether processes only stored something: a file on a server does not show that it grows.
+func (g *generation) saves() bool {
+	wrote, ok1 := g.amount(detect.WriteBytes)
+	read, ok2 := g.amount(detect.ReadChars)
+	busy, ok3 := g.amount(detect.GPUBusy)
+	return ok1 && ok2 && wrote >= manyStored && read < minRead && (!ok3 || busy < g.duration().Seconds()/2)
 }
 
 // merge joins generations that ended in one look, if they began soon after each other: a slow machine takes seconds for
