@@ -754,7 +754,7 @@ func BenchmarkLook64(b *testing.B) {
 	}
 	for i := range 20 {
 		key := detect.FileKey{Inode: uint64(i)}
-		f.Files = append(f.Files, detect.File{PID: i % 10, FD: i, Path: "/data/set/part.tar", Key: key})
+		f.Files = append(f.Files, detect.File{PID: i % 10, FD: i, Path: "/data/set/part.tar", Key: key, Size: 1 << 30})
 	}
 	for range 64 {
 		d := New("job")
