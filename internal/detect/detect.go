@@ -85,13 +85,14 @@ type Facts struct {
 
 // Process is a living process of the job.
 type Process struct {
-	PID     int
-	Name    string        // the command name
-	Started time.Duration // on the monotonic clock
-	Denied  bool          // its files may not be read
-	Memory  int64         // bytes of files that its address space has in memory; 0 if unknown
-	CPUTime time.Duration // of all of its threads
-	Drives  bool          // it holds memory of a GPU, as the driver listed last
+	PID      int
+	Name     string        // the command name
+	Started  time.Duration // on the monotonic clock
+	Denied   bool          // its files may not be read
+	Memory   int64         // bytes of files that its address space has in memory; 0 if unknown
+	Resident int64         // bytes that it has in memory; 0 if unknown
+	CPUTime  time.Duration // of all of its threads
+	Drives   bool          // it holds memory of a GPU, as the driver listed last
 
 	// At is the look that its files are from: not each look asks all processes. Last is up to when it is known what was
 	// open before. Both are 0 where nothing is known.

@@ -35,6 +35,8 @@ type file struct {
 	written interval              // by this job
 	moved   float64               // bytes by which its positions moved in this look
 	done    bool                  // a load of it has ended, and it was not opened again since
+	passes  int                   // how often a position went back, or it was opened again, in this transfer
+	high    int64                 // the highest position that was seen in this transfer
 }
 
 func (f *file) active() bool { return len(f.handles) > 0 || len(f.mapped) > 0 }
@@ -54,7 +56,7 @@ func isMapped(x *detect.File) bool {
 
 // isUnnamed reports whether a file of a look has no extension, and may be a model by its size and by who reads it.
 func (d *Detector) isUnnamed(x *detect.File) bool {
-	return x.Size >= minBlob && !x.Write && d.drives[x.PID] && path.Ext(x.Path) == ""
+	return x.Size >= minBlob && !x.Write && d.process(x.PID).Drives && path.Ext(x.Path) == ""
 }
 
 // learn takes over which files are open or mapped.
@@ -198,6 +200,9 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 			opened()
 			one.done = false
 		}
+		if known && x.Offset < before {
+			d.pass(one)
+		}
 		again := known && float64(before) > rewound*float64(one.size) && float64(x.Offset) < 0.1*float64(one.size)
 		if again {
 			d.again(one, f)
@@ -207,13 +212,14 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 			moved = x.Offset
 		}
 		one.moved += float64(moved)
+		one.high = max(one.high, x.Offset)
 		one.handles[h] = position{x.Offset, f.At}
 		if one.done && (!known || moved > 0) { // it stayed open after its load
 			one.done, one.since = false, interval{f.Last, f.At}
 		}
 		d.joinRead(one, x.PID)
 	default:
-		last := d.mapsOf[x.PID]
+		last := d.process(x.PID).MapsLast
 		if !one.active() {
 			opened()
 			if last > 0 && one.since.end == f.At { // mappings are listed more rarely than open files
@@ -254,8 +260,18 @@ func (d *Detector) reopened(one *file, f *detect.Facts) {
 	if t == nil || !slices.Contains(t.files, one) || t.active() {
 		return
 	}
+	d.pass(one)
 	if t.covered() >= whole*t.size() || f.Last-t.lastClosed().end >= closedFor {
 		d.endRead(t, f, false, false)
+	}
+}
+
+// pass notes that a file is read from an earlier place again: see transfer.distinct.
+func (d *Detector) pass(one *file) {
+	key, _ := keyOf(one.path)
+	if t := d.reads[key]; t != nil && slices.Contains(t.files, one) {
+		one.passes++
+		t.pass = 0
 	}
 }
 
@@ -279,6 +295,7 @@ func (d *Detector) join(all map[string]*transfer, key string, one *file, pid int
 	}
 	if !slices.Contains(t.files, one) {
 		t.files = append(t.files, one)
+		one.passes, one.high = 0, 0
 		t.named = t.named || likely(one.path) != unnamed
 		if one.since.start < t.open.start {
 			t.open = one.since
@@ -286,7 +303,7 @@ func (d *Detector) join(all map[string]*transfer, key string, one *file, pid int
 	}
 	t.parts = max(t.parts, one.parts)
 	t.processes[pid]++
-	t.drives = t.drives || d.drives[pid]
+	t.drives = t.drives || d.process(pid).Drives
 }
 
 // endHandles drops what a look does not show any more.
@@ -304,7 +321,7 @@ func (d *Detector) endHandles(one *file, f *detect.Facts) {
 		return true
 	}
 	unmapped := func(pid int, seen time.Duration) bool {
-		if maps := d.mapsOf[pid]; seen != f.At && maps > 0 {
+		if maps := d.process(pid).MapsLast; seen != f.At && maps > 0 {
 			last = min(last, maps)
 		}
 		return gone(pid, seen)
@@ -321,7 +338,7 @@ func (d *Detector) endHandles(one *file, f *detect.Facts) {
 
 // lastOf returns up to when it is known what a process had open before this look.
 func (d *Detector) lastOf(pid int, f *detect.Facts) time.Duration {
-	if last := d.lasts[pid]; last > 0 {
+	if last := d.process(pid).Last; last > 0 {
 		return min(last, f.Last)
 	}
 	return f.Last

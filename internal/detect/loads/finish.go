@@ -76,8 +76,12 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	begin, openBegin := t.begin(hint(f.Past, detect.ReadChars))
 	share := t.covered() / max(1, t.size())
 	certain := t.confidence(share)
-	if certain < sure && len(d.drives) > 0 && !t.drives {
+	if certain < sure && d.drivers > 0 && !t.drives {
 		return // workers of a training read files like it for the process that has the model
+	}
+	aside := !t.drives && (d.drivers > 0 || !f.HasGPU) // what it reads comes to no GPU by itself
+	if aside && t.held > 0 && t.held < minHeld*t.covered() {
+		return // its bytes stayed nowhere: this is a checksum or a copy
 	}
 	part := share < minCovered && t.covered() < 1<<30
 	if part && !t.isPart(share) || certain < minConfidence && t.named || end <= begin || !t.moved {

@@ -3,6 +3,7 @@
 package loads
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -28,9 +29,11 @@ const (
 	minBlob     = 32 << 20 // of a file whose name may be that of other data: vocabularies are smaller
 	minCovered  = 0.5      // share of the files that a load reads
 	minCopied   = 0.5      // share of what was read of fewer, by which memory of the GPU grows if it is a rank's part
+	minHeld     = 0.25     // share of what was read that has to be in memory, where no process of it drives a GPU
 	whole       = 0.9      // share of the files from which on a pause is the end
 	header      = 0.05     // share of the files that is no more than a look at what they hold
 	rewound     = 0.5      // share of a file from which a position has to go back for a second load
+	repeated    = 2        // passes of a file from which on the same bytes may have been read again
 	manyFiles   = 24       // files without numbers of parts: a data set
 	minSaved    = 4 << 20  // bytes of a checkpoint
 	minProgress = 64 << 10 // bytes between two looks that are more than noise
@@ -58,14 +61,11 @@ const (
 type Detector struct {
 	job      string
 	looked   bool
-	counted  [3]float64    // levels of the quantities at the look before
-	readAt   time.Duration // the newest reading of them then
-	wroteNow float64       // bytes that the job wrote since the look before
-	memory   map[int]int64
-	touched  map[int][]point       // by process: by how much its memory of files has grown, up to each of the last looks
-	mapsOf   map[int]time.Duration // by process: up to when it is known what was mapped before this look
-	lasts    map[int]time.Duration // by process: see lastOf
-	drives   map[int]bool          // processes that hold memory of a GPU; nil if none is known to
+	counted  [3]float64       // levels of the quantities at the look before
+	readAt   time.Duration    // the newest reading of them then
+	wroteNow float64          // bytes that the job wrote since the look before
+	living   map[int]*program // processes of this look, by PID
+	drivers  int              // how many of them hold memory of a GPU
 	files    map[string]*file
 	reads    map[string]*transfer
 	writes   map[string]*transfer
@@ -78,12 +78,19 @@ type Detector struct {
 	out      []detect.Found
 }
 
+// program is a process, as the newest look saw it.
+type program struct {
+	detect.Process
+	touched []point // by how much its memory of files has grown, up to each of the last looks
+	seen    time.Duration
+}
+
 type interval struct{ start, end time.Duration }
 
 // New returns a Detector for a job.
 func New(job string) detect.Detector {
 	return &Detector{
-		job: job, files: map[string]*file{}, reads: map[string]*transfer{},
+		job: job, living: map[int]*program{}, files: map[string]*file{}, reads: map[string]*transfer{},
 		writes: map[string]*transfer{}, stored: map[string]stored{}, listens: -1,
 	}
 }
@@ -170,26 +177,34 @@ func (d *Detector) counters(f *detect.Facts) (grew [3]float64) {
 
 // growth takes over what is known of processes, and returns by how much the memory of files grew in each.
 func (d *Detector) growth(f *detect.Facts) map[int]float64 {
-	n := len(f.Processes)
-	grew, memory, touched := make(map[int]float64, n), make(map[int]int64, n), make(map[int][]point, n)
-	lasts, mapsOf := make(map[int]time.Duration, n), make(map[int]time.Duration, n)
-	var drives map[int]bool
+	grew := make(map[int]float64, len(f.Processes))
+	d.drivers = 0
 	for i := range f.Processes {
 		p := &f.Processes[i]
-		memory[p.PID], lasts[p.PID], mapsOf[p.PID] = p.Memory, p.Last, p.MapsLast
+		one := d.living[p.PID]
+		if one == nil {
+			one = &program{}
+			d.living[p.PID] = one
+		}
+		if one.Memory > 0 && p.Memory > one.Memory {
+			grew[p.PID] = float64(p.Memory - one.Memory)
+		}
+		one.Process, one.seen = *p, f.At
+		one.touched = note(one.touched, f.At, grew[p.PID])
 		if p.Drives {
-			if drives == nil {
-				drives = map[int]bool{}
-			}
-			drives[p.PID] = true
+			d.drivers++
 		}
-		if before := d.memory[p.PID]; before > 0 && p.Memory > before {
-			grew[p.PID] = float64(p.Memory - before)
-		}
-		touched[p.PID] = note(d.touched[p.PID], f.At, grew[p.PID])
 	}
-	d.memory, d.touched, d.lasts, d.mapsOf, d.drives = memory, touched, lasts, mapsOf, drives
+	maps.DeleteFunc(d.living, func(_ int, p *program) bool { return p.seen != f.At })
 	return grew
+}
+
+// process returns what is known of one; the zero value for one that is not alive.
+func (d *Detector) process(pid int) program {
+	if p := d.living[pid]; p != nil {
+		return *p
+	}
+	return program{}
 }
 
 // note adds a look to those at a process.
@@ -205,7 +220,7 @@ func note(all []point, at time.Duration, grew float64) []point {
 
 // touchedSince returns by how much the memory of files grew in a process from a look on, up to the one before this one.
 func (d *Detector) touchedSince(pid int, from time.Duration) float64 {
-	all := d.touched[pid]
+	all := d.process(pid).touched
 	if len(all) < 2 {
 		return 0
 	}

@@ -25,11 +25,14 @@ type transfer struct {
 	began     interval      // in which the first byte moved, if it was later
 	moved     bool
 	sums      [3]float64    // bytes: by calls, from storage, touched in mappings
+	pass      float64       // of the first, since a file was read from an earlier place again
+	longest   float64       // the most that this was
 	last      time.Duration // when the newest byte moved
 	closed    interval      // in which the last file was closed
 	points    []point       // the first ones, for the rate
 	newest    point
 	processes map[int]int // looks by process
+	held      float64     // bytes that its processes had in memory at most
 	drives    bool        // one of the processes holds memory of a GPU
 	named     bool        // the name of one of the files says what it is
 	saidAt    time.Duration
@@ -69,7 +72,29 @@ func (t *transfer) stored() float64 {
 // covered is how many bytes were read, by the way that shows most: a read call shows in the first, a mapping in the
 // third, and both in the second if the bytes were not in memory.
 func (t *transfer) covered() float64 {
-	return min(max(t.sums[0], t.sums[1], t.sums[2]), t.size()*float64(max(1, len(t.processes))))
+	read := max(t.sums[0], t.sums[1])
+	if !t.mapped {
+		read = min(read, t.distinct())
+	}
+	return min(max(read, t.sums[2]), t.size()*float64(max(1, len(t.processes))))
+}
+
+// distinct is how many different bytes read calls can have returned. A program may read the first part of a file again
+// and again. Looks then see its position anywhere in this part: twice the highest one is not less than the part. Where
+// positions do not move, it is no more than was read between two opens.
+func (t *transfer) distinct() (bytes float64) {
+	for _, one := range t.files {
+		size := float64(one.size)
+		switch {
+		case one.passes < repeated:
+			bytes += size * float64(max(1, len(t.processes)))
+		case one.high < minProgress:
+			bytes += min(size, t.longest)
+		default:
+			bytes += min(size, 2*float64(one.high))
+		}
+	}
+	return bytes
 }
 
 // process returns the one that was seen most.
@@ -129,6 +154,7 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 			t.atFirst, t.followed = true, f.Last
 		}
 		t.walk(f)
+		t.held = max(t.held, d.held(t))
 		if t.covered() >= t.size()*float64(max(1, len(t.processes))) {
 			continue
 		}
@@ -157,6 +183,8 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 			share = moved[t] / sum
 		}
 		t.sums[0] += grew[0] * share
+		t.pass += grew[0] * share
+		t.longest = max(t.longest, t.pass)
 		switch {
 		case !d.looked:
 			t.ahead = moved[t]
@@ -184,6 +212,14 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 		}
 		t.note(f)
 	}
+}
+
+// held returns how many bytes the living processes of a transfer have in memory.
+func (d *Detector) held(t *transfer) (bytes float64) {
+	for pid := range t.processes {
+		bytes += float64(d.process(pid).Resident)
+	}
+	return bytes
 }
 
 // sharing counts the transfers of a process.

@@ -96,18 +96,18 @@ func facts(of *sample.Process, now time.Duration) detect.Process {
 
 // process asks a process for its files.
 func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Duration) {
-	size, inMemory := process.Memory(l.config.Root, of.PID)
-	if size == 0 {
+	memory := process.Memory(l.config.Root, of.PID)
+	if memory.Size == 0 {
 		p.facts, p.files, p.models, p.listening = facts(of, now), nil, false, -1
 		return // it has ended
 	}
-	j.steady.note(of.PID, size, inMemory)
+	j.steady.note(of.PID, memory)
 	want := process.FilesWanted{Sockets: j.busy, Others: true}
 	left := &l.maps[0]
 	if j.busy {
 		left = &l.maps[1]
 	}
-	want.Maps = *left > 0 && now >= p.mapsLate && p.mayMap(size, now, j.busy)
+	want.Maps = *left > 0 && now >= p.mapsLate && p.mayMap(memory.Size, now, j.busy)
 	all, err := l.filesOf(of, want)
 	if want.Maps && errors.Is(err, syscall.ETIMEDOUT) {
 		p.mapsLate, want.Maps = now+mapsLate, false
@@ -121,7 +121,7 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 	case err != nil: // there is no answer now: what was open may still be
 		return
 	}
-	p.facts.Denied, p.facts.Memory = false, inMemory
+	p.facts.Denied, p.facts.Memory, p.facts.Resident = false, memory.Files, memory.Resident
 	if p.facts.Last = p.facts.At; p.facts.At == 0 || p.facts.At == j.looked {
 		p.facts.Last = j.facts.Last
 	}
@@ -133,7 +133,7 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 	if want.Maps {
 		*left--
 		p.facts.MapsLast, p.facts.MapsAt = p.mapsAt, now
-		p.mapsAt, p.highest = now, size
+		p.mapsAt, p.highest = now, memory.Size
 		p.mapped = p.mapped[:0]
 	}
 	p.files = p.files[:0]

@@ -25,11 +25,8 @@ type steady struct {
 	moved  uint64 // bytes that it had moved when it was last asked about
 	looked uint64 // the same at the last look
 	gpu    uint64 // bytes of GPU memory
-	memory map[int]memory
+	memory map[int]process.InMemory
 }
-
-// memory is of a process, in bytes.
-type memory struct{ size, files int64 }
 
 var seed = maphash.MakeSeed()
 
@@ -54,11 +51,11 @@ func (s *steady) learn(f *detect.Facts, moved, seconds uint64) {
 func known(p detect.Process) bool { return !p.Denied }
 
 // note keeps the memory of a process at a look.
-func (s *steady) note(pid int, size, files int64) {
+func (s *steady) note(pid int, m process.InMemory) {
 	if s.memory == nil {
-		s.memory = map[int]memory{}
+		s.memory = map[int]process.InMemory{}
 	}
-	s.memory[pid] = memory{size, files}
+	s.memory[pid] = m
 }
 
 // steady reports whether a job need not be looked at now: nothing shows that it has other files open than before.
@@ -78,8 +75,8 @@ func (l *Looker) steady(j *job, now time.Duration) bool {
 		if !noted || j.processes[p.PID] == nil || j.processes[p.PID].started != p.Started {
 			return false
 		}
-		size, files := process.Memory(l.config.Root, p.PID)
-		if size > before.size+larger || size+larger < before.size || files > before.files+larger {
+		now := process.Memory(l.config.Root, p.PID)
+		if now.Size > before.Size+larger || now.Size+larger < before.Size || now.Files > before.Files+larger {
 			return false
 		}
 	}

@@ -49,22 +49,29 @@ func OfModel(name string) bool {
 	return modelfile.Is(name) || modelfile.IsBlob(name) || modelfile.IsPartial(name) || modelfile.IsCompiled(name)
 }
 
-// Memory returns the size of a process's address space and the memory of files in it, in bytes, from /proc/PID/statm,
-// which everybody may read. Both are 0 for a process that has ended.
-func Memory(root string, pid int) (size, files int64) {
+// InMemory is what /proc/PID/statm has, in bytes.
+type InMemory struct {
+	Size     int64 // of the address space
+	Resident int64 // what of it is in memory
+	Files    int64 // what of this is of files, or shared
+}
+
+// Memory returns what a process has in memory. Everybody may read that. All is 0 for a process that has ended.
+func Memory(root string, pid int) (m InMemory) {
 	var buf [128]byte
 	text, err := kernfile.ReadPieceBrief(path.Join("/", root, "proc", strconv.Itoa(pid), "statm"), buf[:])
 	if err != nil {
-		return 0, 0
+		return m
 	}
 	first, rest, _ := bytes.Cut(text, []byte{' '})
-	_, rest, _ = bytes.Cut(rest, []byte{' '})
+	second, rest, _ := bytes.Cut(rest, []byte{' '})
 	third, _, _ := bytes.Cut(rest, []byte{' '})
 	total, ok1 := kernfile.ParseUint(first)
-	shared, ok2 := kernfile.ParseUint(third)
-	if !ok1 || !ok2 || total > 1<<48 || shared > 1<<48 {
-		return 0, 0
+	resident, ok2 := kernfile.ParseUint(second)
+	shared, ok3 := kernfile.ParseUint(third)
+	if !ok1 || !ok2 || !ok3 || max(total, resident, shared) > 1<<48 {
+		return m
 	}
 	page := int64(os.Getpagesize())
-	return int64(total) * page, int64(shared) * page
+	return InMemory{int64(total) * page, int64(resident) * page, int64(shared) * page}
 }

@@ -184,6 +184,18 @@ func developed() []entry {
 			c.file("b/model.gguf", c.size(1, 2))
 			c.run("detect_idle.py", "{disk}", "--what", "headers", "--length", c.seconds(8, 12))
 		}},
+		{"prefixes", false, func(c chance) {
+			c.file("model.safetensors", 300<<20)
+			c.run("detect_idle.py", "{disk}", "--what", "prefixes", "--length", c.seconds(8, 12))
+		}},
+		{"prefixes-busy", false, func(c chance) {
+			c.file("model.safetensors", 300<<20)
+			c.run("detect_idle.py", "{disk}", "--what", "prefixes", "--busy", "--length", c.seconds(8, 12))
+		}},
+		{"checksums", false, func(c chance) {
+			c.file("model.safetensors", c.size(1, 2))
+			c.run("detect_idle.py", "{disk}", "--what", "checksums", "--length", c.seconds(8, 12))
+		}},
 		{"tokens", false, func(c chance) {
 			c.add(model{Kind: "file", Path: "{disk}/train.bin", Size: c.size(3, 6), Form: "raw"})
 			c.run("detect_train.py", "{disk}/train.bin", "--rows", strconv.Itoa(c.between(50, 120)), "--step",

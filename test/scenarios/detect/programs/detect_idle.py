@@ -1,12 +1,15 @@
 """No load: an inference server that reads its logs, tokenizers and tables again and again; or a tool that reads
-only the headers of models, or lists folders of them."""
+only the headers of models, or the first 8 MiB of them, again and again; or one that has another program read all
+of them, for checksums."""
 
 import argparse
 import glob
+import hashlib
 import json
 import os
 import random
 import struct
+import subprocess
 import time
 
 import label
@@ -36,10 +39,29 @@ def headers(folder):
             file.read(24)
 
 
+def prefixes(folder):
+    """Reads the first 8 MiB of each model."""
+    for path in glob.glob(os.path.join(folder, "**", "*.safetensors"), recursive=True):
+        with truth.span("read", 8 << 20), open(path, "rb", buffering=0) as file:
+            for _ in range(8):
+                hashlib.sha256(file.read(1 << 20)).digest()
+
+
+def checksums(folder):
+    """Has another program read each model."""
+    for path in glob.glob(os.path.join(folder, "**", "*.safetensors"), recursive=True):
+        with truth.span("other", "child"):
+            subprocess.run(["sha256sum", path], check=True, stdout=subprocess.DEVNULL)
+
+
+WAYS = {"tables": tables, "headers": headers, "prefixes": prefixes, "checksums": checksums}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
-    parser.add_argument("--what", default="tables", choices=("tables", "headers"))
+    parser.add_argument("--what", default="tables", choices=WAYS)
+    parser.add_argument("--busy", action="store_true", help="use the GPU only at the start, and pause never")
     parser.add_argument("--length", type=float, default=15)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -48,9 +70,10 @@ def main():
     with label.life(negative=True):
         end = time.monotonic() + args.length
         while time.monotonic() < end:
-            (tables if args.what == "tables" else headers)(args.folder)
-            gpu.work(random.uniform(0.2, 1))
-            label.pause(random.uniform(0.05, 0.3))
+            WAYS[args.what](args.folder)
+            if not args.busy:
+                gpu.work(random.uniform(0.2, 1))
+                label.pause(random.uniform(0.05, 0.3))
 
 
 if __name__ == "__main__":
