@@ -118,6 +118,7 @@ func New(c Config) (*Monitor, error) {
 		if c.DetectAll {
 			detectors, found = append(detectors, rhythm.New), m.Windows.Detected
 		}
+		m.Jobs.Stirs()
 		m.looker = looking.New(looking.Config{
 			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: detectors,
 			Added: m.Jobs.Added(),

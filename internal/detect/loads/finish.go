@@ -79,8 +79,8 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	if certain < sure && d.drivers > 0 && !t.drives {
 		return // workers of a training read files like it for the process that has the model
 	}
-	aside := !t.drives && (d.drivers > 0 || !f.HasGPU) // what it reads comes to no GPU by itself
-	if aside && t.held > 0 && t.held < minHeld*t.covered() {
+	nowhere := !t.drives && (d.driven || !f.HasGPU) // what it reads comes to no GPU by itself
+	if nowhere && t.held > 0 && t.held < minHeld*t.covered() {
 		return // its bytes stayed nowhere: this is a checksum or a copy
 	}
 	part := share < minCovered && t.covered() < 1<<30

@@ -66,6 +66,7 @@ type Detector struct {
 	wroteNow float64          // bytes that the job wrote since the look before
 	living   map[int]*program // processes of this look, by PID
 	drivers  int              // how many of them hold memory of a GPU
+	driven   bool             // one has done so
 	files    map[string]*file
 	reads    map[string]*transfer
 	writes   map[string]*transfer
@@ -193,6 +194,7 @@ func (d *Detector) growth(f *detect.Facts) map[int]float64 {
 		one.touched = note(one.touched, f.At, grew[p.PID])
 		if p.Drives {
 			d.drivers++
+			d.driven = true
 		}
 	}
 	maps.DeleteFunc(d.living, func(_ int, p *program) bool { return p.seen != f.At })

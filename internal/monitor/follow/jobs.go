@@ -158,6 +158,20 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 // Added receives after a job has been added. It is for one receiver.
 func (j *Jobs) Added() <-chan struct{} { return j.added }
 
+// Stirs has Added also receive after a job began to read much. EachStirred says which ones did.
+func (j *Jobs) Stirs() {
+	if j.sources != nil {
+		j.sources.Process.Stirs(j.added)
+	}
+}
+
+// EachStirred calls mark for the jobs that began to read much since the last call. It has none without Stirs.
+func (j *Jobs) EachStirred(mark func(id string)) {
+	if j.sources != nil {
+		j.sources.Process.EachStirred(mark)
+	}
+}
+
 // Environment returns a variable of a process's environment, if that may be read.
 func (j *Jobs) Environment(pid int, key string) (value string, known bool) {
 	if pid <= 0 {

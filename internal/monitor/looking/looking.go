@@ -21,6 +21,7 @@ const (
 	every     = time.Second            // every job that does something
 	often     = 100 * time.Millisecond // jobs in which a load may be going on, and young ones
 	idle      = 10 * time.Second       // a job that does nothing
+	alertFor  = time.Second            // since it was known that a job began to read much
 	youngFor  = 30 * time.Second       // since a job is followed: programs load models at their start
 	maxOften  = 8                      // jobs that are looked at often, in one look
 	maxAsks   = 256                    // processes that are asked for their files in the look of a second
@@ -46,7 +47,7 @@ type Config struct {
 	Readings *sampling.Readings
 	Jobs     Jobs
 	New      []detect.New
-	// Added receives when a job is followed: it is looked at at once. It may be nil.
+	// Added receives when a job is followed, or began to read much: it is looked at at once. It may be nil.
 	Added <-chan struct{}
 	// Found receives windows, in the order in which they ended; on the goroutine of Run or Close.
 	Found func([]detect.Found)
@@ -65,6 +66,8 @@ type Jobs interface {
 	Keep(job string)
 	Left(job string) bool
 	Release(job string)
+	// EachStirred calls mark for the jobs that began to read much since the last call.
+	EachStirred(mark func(job string))
 }
 
 // Looker looks at jobs.
@@ -90,6 +93,7 @@ type job struct {
 	cpu       time.Duration // at the last look
 	moved     uint64
 	busy      bool
+	alert     time.Duration // up to when it is looked at often because it began to read much
 	watched   bool
 	hadGPU    bool
 	processes map[int]*program
@@ -188,14 +192,20 @@ func (l *Looker) Look() time.Duration {
 			l.end(id, j, len(j.look.Processes) > 0)
 		}
 	}
+	l.config.Jobs.EachStirred(func(id string) {
+		if j := l.jobs[id]; j != nil {
+			j.alert = now + alertFor
+		}
+	})
 	if all {
-		l.take(now, &l.turns[0], len(l.list), func(j *job) bool { return j.due(now) && !l.steady(j, now) })
+		due := func(j *job) bool { return now < j.alert || j.due(now) && !l.steady(j, now) }
+		l.take(now, &l.turns[0], len(l.list), due)
 	} else {
-		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy || j.looked == 0 || j.young(now) })
+		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy || j.looked == 0 || j.soon(now) })
 	}
 	busy := false
 	for id, j := range l.jobs {
-		busy = busy || j.busy || j.young(now)
+		busy = busy || j.busy || j.soon(now)
 		if j.busy != j.watched {
 			j.watched = j.busy
 			l.config.Jobs.Watch(id, j.busy)
@@ -321,6 +331,9 @@ func (l *Looker) own(j *job, pid int) {
 
 // young reports whether a job is followed since a short time.
 func (j *job) young(now time.Duration) bool { return now-j.look.Since < youngFor }
+
+// soon reports whether a job is looked at often although nothing is known of a load: it is young, or reads much.
+func (j *job) soon(now time.Duration) bool { return j.young(now) || now < j.alert }
 
 // due reports whether a job has done something since the last look at it. One that used no CPU time read nothing.
 func (j *job) due(now time.Duration) bool {

@@ -43,6 +43,8 @@ func (*bench) Keep(string)        {}
 func (*bench) Left(string) bool   { return false }
 func (*bench) Release(string)     {}
 
+func (*bench) EachStirred(func(string)) {}
+
 func (b *bench) Look(f *detect.Facts) []detect.Found {
 	b.seen++
 	b.newest = len(f.Files)

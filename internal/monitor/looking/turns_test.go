@@ -29,6 +29,7 @@ type crowd struct {
 	maps     int
 	mapsLate bool
 	left     map[string]bool
+	stirred  []string
 	kept     map[string]bool
 	busy     bool
 	newest   map[string]detect.Facts
@@ -47,7 +48,15 @@ func (c *crowd) ModelFiles(of process.Key, want process.FilesWanted) (process.Fi
 	return process.Files{List: []process.File{{FD: 3, Path: "/models/a.safetensors", Size: 1 << 30}}}, nil
 }
 
-func (*crowd) Watch(string, bool)      {}
+func (*crowd) Watch(string, bool) {}
+
+func (c *crowd) EachStirred(mark func(string)) {
+	for _, id := range c.stirred {
+		mark(id)
+	}
+	c.stirred = nil
+}
+
 func (c *crowd) Keep(id string)        { c.kept[id] = true }
 func (c *crowd) Left(id string) bool   { return c.left[id] }
 func (c *crowd) Release(id string)     { delete(c.kept, id) }
@@ -295,5 +304,32 @@ func TestMapsOfALargerProcess(t *testing.T) {
 		if got := c.maps - before; got != want {
 			t.Errorf("%d pages: got %d lists of mappings in a tenth of a second, want %d", pages, got, want)
 		}
+	}
+}
+
+// A job that begins to read much is looked at ten times a second for a second, and once a second then.
+func TestStirred(t *testing.T) {
+	c := newCrowd(t, 1, 1, false)
+	looks := func(of int) (n int) {
+		for range of {
+			clear(c.queried)
+			c.look()
+			if len(c.queried) > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	c.look()
+	c.at += youngFor
+	if got := looks(50); got != 5 {
+		t.Errorf("got %d looks in 5 s, want 5", got)
+	}
+	c.stirred = []string{"job 0", "another"}
+	if got := looks(10); got != 10 {
+		t.Errorf("after it began to read: got %d looks in a second, want 10", got)
+	}
+	if got := looks(50); got > 6 {
+		t.Errorf("a second later: got %d looks in 5 s, want one a second", got)
 	}
 }

@@ -10,6 +10,8 @@ type Activity interface {
 	EachRan(mark func(pid int, forked bool)) (all bool)
 	// Crowded reports whether EachRan should be called soon: there is little room for what happens.
 	Crowded() bool
+	// EachMoved calls mark for each job that has read so many bytes since the last call.
+	EachMoved(least uint64, mark func(job string))
 }
 
 // The counters of a process change only while one of its threads runs, with exceptions: io_uring may work for it, a

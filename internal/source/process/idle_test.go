@@ -14,6 +14,14 @@ type scripted struct {
 	lost   bool
 
 	crowded bool
+	moved   []string
+}
+
+func (s *scripted) EachMoved(_ uint64, mark func(job string)) {
+	for _, job := range s.moved {
+		mark(job)
+	}
+	s.moved = nil
 }
 
 func (s *scripted) Crowded() bool { return s.crowded }

@@ -24,8 +24,9 @@ type job struct {
 	members    []*member // by age, parents before children
 	byPID      map[int]*member
 	readings   uint64
-	rare       bool            // see Source.Rare
-	rarely     bool            // it is read once a second now
+	rare       bool // see Source.Rare
+	rarely     bool // it is read once a second now
+	stirring   stirring
 	reads      int             // processes that a reading in this round takes
 	every      uint64          // it is read in every so many rounds
 	round      uint64          // of the last reading

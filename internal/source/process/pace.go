@@ -51,7 +51,8 @@ func (s *Source) pace(now time.Duration) {
 	bySize := s.bySize
 	for _, j := range bySize {
 		j.reads = s.toRead(j)
-		j.rarely = j.rare && s.idle.known && len(j.members) > 0 && j.members[0].traced
+		j.rarely = j.rare && s.idle.known && len(j.members) > 0 && j.members[0].traced &&
+			now >= j.stirring.until
 	}
 	// All that are read once a second are read in the same round: the others then make few system calls.
 	if s.rareRound = now-s.rareAt >= scanInterval; s.rareRound {
@@ -78,7 +79,8 @@ func (s *Source) rests(now time.Duration) bool {
 		s.edgeAt > 0 && now-s.edgeAt < awake {
 		return false
 	}
-	return !slices.ContainsFunc(s.jobs, func(j *job) bool { return !j.rare || !j.rarely }) && !s.idle.activity.Crowded()
+	read := func(j *job) bool { return !j.rare || !j.rarely || now < j.stirring.until }
+	return !slices.ContainsFunc(s.jobs, read) && !s.idle.activity.Crowded()
 }
 
 // due reports whether a job is read in a round. rare is whether it is one in which those are that are read rarely.

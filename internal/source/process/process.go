@@ -60,6 +60,8 @@ type Source struct {
 	resting   bool          // the last one read no job
 	edgeAt    time.Duration // Stamp.Mono of the last one for an edge
 	idle      idleness
+	wake      chan<- struct{} // see Stirs
+	stirred   []string        // jobs
 	found     findings
 
 	searched, searchTime time.Duration // Stamp.Mono of the last search for feeders, and how long it took
@@ -185,6 +187,9 @@ func (s *Source) Rare(id string, rare bool) {
 	for _, j := range s.jobs {
 		if j.id == id {
 			j.rare = rare
+			if !rare { // it does what a reading a second would miss: it may stir again right after that
+				j.stirring.wait, j.stirring.next = 0, 0
+			}
 		}
 	}
 }
@@ -216,6 +221,7 @@ func (s *Source) Read(out *sample.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := sample.Now()
+	s.hear(now.Mono)
 	if s.resting = !out.Edge && s.rests(now.Mono); s.resting {
 		return sample.ErrLeftOut
 	}
@@ -248,6 +254,7 @@ func (s *Source) Read(out *sample.Sample) error {
 		}
 		due := now.Mono-j.scanned >= scanInterval
 		j.read(s, &problems, out.Edge || due && j.every <= 1, now.Mono)
+		s.compare(j, now.Mono)
 		if due {
 			j.lastScan, j.scanned = j.scanned, now.Mono
 		}

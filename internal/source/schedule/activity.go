@@ -122,5 +122,25 @@ func (s *Source) Crowded() bool {
 	return !s.closed && s.ring.used() >= s.ring.size/4
 }
 
+// EachMoved calls mark for each job whose threads have read so many bytes since the last call, by calls and from
+// storage. They count when the thread leaves its CPU. It makes no system call.
+func (s *Source) EachMoved(least uint64, mark func(job string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	for slot, j := range s.jobs {
+		if j == nil {
+			continue
+		}
+		now := atomic.LoadUint64(&s.counters.moved[slot])
+		if now >= s.movedThen[slot]+least {
+			mark(j.name)
+		}
+		s.movedThen[slot] = now
+	}
+}
+
 // lostNow returns how many events found no room since the start.
 func (s *Source) lostNow() uint64 { return atomic.LoadUint64(s.counters.lost) }

@@ -98,3 +98,41 @@ func TestUnfollowLeavesProcessesOfOtherJobs(t *testing.T) {
 		t.Errorf("got the jobs %q and then %d events of the process, want inner as the last and 5", began, switches)
 	}
 }
+
+// What the threads of a job read is counted for it, as soon as they leave their CPUs.
+func TestEachMoved(t *testing.T) {
+	s := opened(t, defaults)
+	reads := exec.Command("sh", "-c", "sleep 0.3; head -c 8388608 /dev/zero >/dev/null; exec sleep 1000")
+	if err := reads.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = reads.Process.Kill()
+		_ = reads.Wait()
+	})
+	if err := s.Follow("job", []int{reads.Process.Pid}); err != nil {
+		t.Fatal(err)
+	}
+	count := func(least uint64) (n int) {
+		s.EachMoved(least, func(job string) {
+			if job != "job" {
+				t.Errorf("got job %q", job)
+			}
+			n++
+		})
+		return n
+	}
+	if n := count(4 << 20); n != 0 {
+		t.Fatal("before it reads: got a report, want none")
+	}
+	for end := time.Now().Add(20 * time.Second); count(4<<20) == 0; time.Sleep(500 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("got no report of a job that read 8 MiB")
+		}
+	}
+	time.Sleep(500 * time.Millisecond)
+	count(1) // the rest
+	if n := count(1); n != 0 {
+		t.Error("a second time: got a report of bytes that were reported")
+	}
+}

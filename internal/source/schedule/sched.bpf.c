@@ -319,6 +319,7 @@ struct thread {
 	struct pause pause;
 
 	u64 fetched, chars; // as far as they are reported
+	u64 moved;          // both, as far as they are counted for the job
 	u64 stolen_at; // when it got its CPU, of that CPU
 	u64 stolen;    // ns, not yet reported
 	u64 step_from, step; // the first and the newest step of fetching data that follow one another
@@ -466,6 +467,7 @@ struct {
 struct counters {
 	u64 lost;   // events without room
 	u64 summed; // when a thread last began a pause in a sum
+	u64 moved[JOBS + 1]; // bytes that the threads of each job read, by calls and from storage, when they last left a CPU
 };
 
 struct {
@@ -498,6 +500,21 @@ static __always_inline void note_summed(u64 now)
 
 	if (c)
 		c->summed = now;
+}
+
+// Counts the bytes that the thread has read since it last left its CPU.
+static __always_inline void note_moved(struct thread *th, const struct task_struct *p)
+{
+	u64 all = p->ioac.read_bytes + p->ioac.rchar;
+	u32 zero = 0, slot = th->slot;
+	struct counters *c;
+
+	if (all <= th->moved || slot > JOBS)
+		return;
+	c = bpf_map_lookup_elem(&counters, &zero);
+	if (c)
+		__sync_fetch_and_add(&c->moved[slot], all - th->moved);
+	th->moved = all;
 }
 
 static __always_inline struct job *job_of(const struct thread *th)
@@ -1248,6 +1265,7 @@ static __always_inline void leave(struct thread *th, struct task_struct *p, u8 s
 		renumber(th, p, now);
 	if (!th->running)
 		enter_unseen(th, p);
+	note_moved(th, p);
 	since = th->since;
 	th->since = now;
 	th->running = 0;
@@ -1650,6 +1668,7 @@ int adopt(struct bpf_iter__task *ctx)
 	new.told = 1; // by us, not by a switch at this moment
 	new.fetched = p->ioac.read_bytes;
 	new.chars = p->ioac.rchar;
+	new.moved = new.fetched + new.chars;
 	set_pause(&new.pause, p, state_of(state), 0);
 	if (new.pause.state == DEAD)
 		return 0;

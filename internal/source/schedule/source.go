@@ -35,7 +35,8 @@ type Source struct {
 
 	active      activity
 	connections changes
-	lostThen    uint64 // at the last call of EachRan
+	lostThen    uint64              // at the last call of EachRan
+	movedThen   [MaxJobs + 1]uint64 // at the last call of EachMoved
 
 	decoder  decoder
 	senders  senders
@@ -67,7 +68,8 @@ type job struct {
 // counters are in memory of the kernel.
 type counters struct {
 	page         []byte
-	lost, summed *uint64 // events without room; when a thread last began a pause in a sum, on CLOCK_MONOTONIC
+	lost, summed *uint64              // events without room; when a thread last began a pause in a sum, on CLOCK_MONOTONIC
+	moved        *[MaxJobs + 1]uint64 // bytes that the threads of jobs read: the struct of the kernel's program
 }
 
 // adoptAtOnce is the room of the map joining.
@@ -192,6 +194,7 @@ func openCounters(fd int) (*counters, error) {
 	}
 	return &counters{
 		page: page, lost: (*uint64)(unsafe.Pointer(&page[0])), summed: (*uint64)(unsafe.Pointer(&page[8])),
+		moved: (*[MaxJobs + 1]uint64)(unsafe.Pointer(&page[16])),
 	}, nil
 }
 
@@ -234,6 +237,7 @@ func (s *Source) Follow(name string, pids []int) error {
 		return fmt.Errorf("follow job %s: %w", name, err)
 	}
 	s.jobs[slot] = &job{name: name, generation: s.generation, known: map[int]struct{}{}}
+	s.movedThen[slot] = atomic.LoadUint64(&s.counters.moved[slot])
 	return s.sync(slot, pids)
 }
 

@@ -43,6 +43,9 @@ func (*Source) EachRan(func(int, bool)) bool { return false }
 // Crowded is false.
 func (*Source) Crowded() bool { return false }
 
+// EachMoved knows nothing.
+func (*Source) EachMoved(uint64, func(string)) {}
+
 // EachConnection knows nothing.
 func (*Source) EachConnection(func(*tcp.Change)) bool { return false }
 
