@@ -112,6 +112,12 @@ func TestAnswersAreNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = weights.Close() }()
+	device, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = device.Close() }()
+	const null = 1<<8 | 3
 	pid := os.Getpid()
 	started, _ := process.Started("/", pid)
 	key := process.Key{PID: pid, Start: started}
@@ -125,6 +131,7 @@ func TestAnswersAreNumbers(t *testing.T) {
 		{op: opFiles, keys: []process.Key{key}, limit: maxOpenFiles},
 		{op: opSame, keys: []process.Key{key, key}},
 		{op: opModels, keys: []process.Key{key}, models: process.FilesWanted{Maps: true, Sockets: true}},
+		{op: opDevice, keys: []process.Key{key}, device: null},
 	} {
 		frame, _, err := s.answer(q.append(nil))
 		if err != nil {
@@ -151,6 +158,9 @@ func TestAnswersAreNumbers(t *testing.T) {
 		case opSame:
 			same, failed, err := parseSame(body)
 			ok = err == nil && failed == 0 && same
+		case opDevice:
+			open, files, failed, err := parseDevice(body)
+			ok = err == nil && failed == 0 && open && files > 0
 		case opModels:
 			all, failed, err := parseModels(body)
 			ok = err == nil && failed == 0 && len(all.List) == 1 && all.List[0].Path == weights.Name() && all.List[0].Write

@@ -221,6 +221,16 @@ func (c *Client) ModelFiles(of process.Key, want process.FilesWanted) (process.F
 	return all, failure(failed, err)
 }
 
+// HasDevice implements process.Reader.
+func (c *Client) HasDevice(of process.Key, device uint64) (open bool, files int, err error) {
+	body, err := c.ask(&question{op: opDevice, keys: []process.Key{of}, device: device})
+	if err != nil {
+		return false, 0, err
+	}
+	open, files, failed, err := parseDevice(body)
+	return open, files, failure(failed, err)
+}
+
 // failure returns the error of an answer: of its format, or the one in it.
 func failure(number syscall.Errno, err error) error {
 	switch {

@@ -48,6 +48,9 @@ func (s *server) answer(frame []byte) ([]byte, []int, error) {
 	case opModels:
 		all, err := s.reader.ModelFiles(q.keys[0], q.models)
 		b = appendModels(b, all, number(err))
+	case opDevice:
+		open, files, err := s.reader.HasDevice(q.keys[0], q.device)
+		b = appendDevice(b, open, files, number(err))
 	}
 	s.frame = b
 	return b, nil, nil

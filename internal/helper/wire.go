@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the frames. Both sides are the same program, so no other one can be right.
-const Version = 3
+const Version = 4
 
 // Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
 const (
@@ -54,6 +54,7 @@ const (
 	opModels                  // a key, and what is wanted; an error, a number, and files
 	opMeasure                 // a handle or 0; an error, or two descriptors
 	opUnmeasure               // nothing; an error
+	opDevice                  // a key and a device; an error, whether it is open, and the number of files
 	opEnd
 )
 
@@ -65,6 +66,7 @@ type question struct {
 	threads     []int
 	from, limit int
 	models      process.FilesWanted
+	device      uint64
 }
 
 func header(b []byte, o op, number uint32) []byte {
@@ -97,6 +99,8 @@ func (q *question) append(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint16(b, uint16(q.limit))
 	case opModels:
 		b = append(b, bits(q.models.Maps, q.models.Sockets))
+	case opDevice:
+		b = binary.LittleEndian.AppendUint64(b, q.device)
 	}
 	return b
 }
@@ -106,7 +110,7 @@ func (q *question) parse(frame []byte) error {
 	d := decoder{}
 	var err error
 	q.keys, q.threads, q.from, q.limit = q.keys[:0], q.threads[:0], 0, 0
-	q.models = process.FilesWanted{}
+	q.models, q.device = process.FilesWanted{}, 0
 	if q.op, q.number, d.rest, err = split(frame); err != nil {
 		return err
 	}
@@ -115,7 +119,7 @@ func (q *question) parse(frame []byte) error {
 	case opBytes:
 		keys = len(d.rest) / keyBytes
 		d.bad = keys == 0 || keys > maxKeys
-	case opThreads, opFiles, opModels:
+	case opThreads, opFiles, opModels, opDevice:
 		keys = 1
 	case opSame:
 		keys = 2
@@ -138,6 +142,8 @@ func (q *question) parse(frame []byte) error {
 	case opModels:
 		wanted := d.flags(2)
 		q.models.Maps, q.models.Sockets = wanted&1 != 0, wanted&2 != 0
+	case opDevice:
+		q.device = d.uint64()
 	case opThreads:
 		q.limit = int(d.uint16())
 		d.bad = d.bad || q.limit == 0 || q.limit > maxThreads
@@ -338,6 +344,18 @@ func (d *decoder) size() int64 {
 	n := d.uint64()
 	d.bad = d.bad || n > 1<<62
 	return int64(n)
+}
+
+func appendDevice(b []byte, open bool, files int, err syscall.Errno) []byte {
+	b = append(appendErrno(b, err), bits(open))
+	return binary.LittleEndian.AppendUint16(b, uint16(min(files, maxOpenFiles)))
+}
+
+func parseDevice(body []byte) (open bool, files int, failed syscall.Errno, err error) {
+	d := decoder{rest: body}
+	failed, open, files = d.errno(), d.flags(1) != 0, int(d.uint16())
+	d.bad = d.bad || files > maxOpenFiles || open && failed != 0
+	return open && !d.bad, files, failed, d.end()
 }
 
 func appendSame(b []byte, same bool, err syscall.Errno) []byte {

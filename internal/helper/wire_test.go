@@ -21,6 +21,7 @@ var questions = []question{
 	{op: opSame, number: 6, keys: []process.Key{{PID: 20, Start: 30}, {PID: 21, Start: 31}}},
 	{op: opModels, number: 7, keys: []process.Key{{PID: 20, Start: 30}}, models: process.FilesWanted{Maps: true}},
 	{op: opModels, number: 8, keys: []process.Key{{PID: 20}}, models: process.FilesWanted{Maps: true, Sockets: true}},
+	{op: opDevice, number: 9, keys: []process.Key{{PID: 20, Start: 30}}, device: 0x1fd00},
 }
 
 func TestQuestions(t *testing.T) {
@@ -77,6 +78,8 @@ func TestWrongQuestions(t *testing.T) {
 		"no calls":                frame(opCalls),
 		"files without a limit":   frame(opFiles, key(1), []byte{0, 0, 0, 0}),
 		"unknown files":           frame(opModels, key(1), []byte{4}),
+		"a device of no process":  frame(opDevice, []byte{1, 0, 0, 0, 0, 0, 0, 0}),
+		"half a device":           frame(opDevice, key(1), []byte{1, 0, 0, 0}),
 		"files of a path":         frame(opModels, key(1), []byte{0}, []byte("/etc")),
 	} {
 		s := server{reader: noReader{t}}
@@ -112,6 +115,11 @@ func (r noReader) Files(process.Key, int, int) ([]process.OpenFile, int, error) 
 func (r noReader) SameProgram(process.Key, process.Key) (bool, error) {
 	r.Error("it asks for programs")
 	return false, nil
+}
+
+func (r noReader) HasDevice(process.Key, uint64) (bool, int, error) {
+	r.Error("it asks for a device")
+	return false, 0, nil
 }
 
 func (r noReader) ModelFiles(process.Key, process.FilesWanted) (process.Files, error) {
@@ -220,6 +228,7 @@ func FuzzAnswer(f *testing.F) {
 		Ends: process.Ends{Writes: true, Stays: true}}}, 3, 0))
 	f.Add(uint8(opSame), appendSame(nil, true, 0))
 	f.Add(uint8(opModels), appendModels(nil, models, 0))
+	f.Add(uint8(opDevice), appendDevice(nil, true, 7, 0))
 	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {
 		var got []byte
 		var err error
@@ -248,6 +257,12 @@ func FuzzAnswer(f *testing.F) {
 			var failed syscall.Errno
 			same, failed, err = parseSame(body)
 			got = appendSame(nil, same, failed)
+		case opDevice:
+			var open bool
+			var files int
+			var failed syscall.Errno
+			open, files, failed, err = parseDevice(body)
+			got = appendDevice(nil, open, files, failed)
 		case opModels:
 			var all process.Files
 			var failed syscall.Errno

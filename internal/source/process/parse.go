@@ -50,6 +50,16 @@ func statOf(root string, pid int) (stat, bool) {
 	return parseStat(text)
 }
 
+// Tick is the unit of the times in /proc/PID/stat.
+const Tick = tick
+
+// OriginOf returns the start time of a process, in ticks since boot, and its parent, from the text of its
+// /proc/PID/stat. It reports false for a process that has ended.
+func OriginOf(text []byte) (ticks uint64, parent int, ok bool) {
+	s, ok := parseStat(text)
+	return s.start, int(s.parent), ok && !s.ended()
+}
+
 // StartOf returns the start time of a process, in ticks since boot, from the text of its /proc/PID/stat. It reports
 // false for a process that has ended.
 func StartOf(text []byte) (ticks uint64, ok bool) {

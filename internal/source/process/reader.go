@@ -25,6 +25,9 @@ type Reader interface {
 	// ModelFiles returns the files of models that a process has open, and what else is wanted. The error is ETIMEDOUT if
 	// the kernel does not list its mappings: they may be asked for later.
 	ModelFiles(of Key, want FilesWanted) (Files, error)
+	// HasDevice reports whether a process has a character device open, by its number, and how many open files were looked
+	// at for that: the lowest 1,024 at most.
+	HasDevice(of Key, device uint64) (open bool, files int, err error)
 }
 
 // Key identifies a process. Start is in ticks since boot; 0 is for whichever process has the PID.
