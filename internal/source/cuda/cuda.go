@@ -1,0 +1,247 @@
+// Package cuda finds the processes that use CUDA, by a device that they have open: /dev/nvidia-uvm, from which programs
+// get memory. CUDA opens it when it is initialised, before the program takes memory of a GPU, and keeps it open. What
+// only asks the driver about GPUs with NVML, as nvidia-smi and this program do, does not open it. Which GPUs a process
+// uses is not known from its devices: CUDA opens all of them.
+package cuda
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/process"
+)
+
+// Device is the path of the device.
+const Device = "/dev/nvidia-uvm"
+
+// How often processes are looked at, and what that may cost.
+const (
+	deviceEvery = time.Minute // the device is looked for: without it, nothing else is done
+	listEvery   = time.Second
+	// listedEach is how many processes are listed a second: on a machine with more, the list is read less often.
+	listedEach = 3000
+	maxKnown   = 32768 // processes
+	maxLooks   = 48    // processes in a second, about 12 us each
+	maxFiles   = 2048  // open files of these
+	maxUsers   = 256   // processes that have the device open: those that began first
+
+	// A process of up to youngFor is looked at each second. An older one is when its age has grown by a share, and every
+	// five minutes.
+	youngFor = 30 * time.Second
+	share    = 8
+	rarely   = 5 * time.Minute
+)
+
+// ErrHidden means that there are processes whose open files this program may not see.
+var ErrHidden = errors.New("processes of other users are jobs when they hold memory of a GPU, and not when they begin " +
+	"to use it: to see what they have open, give this program CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
+
+// Search looks for processes. It is not safe for concurrent use.
+type Search struct {
+	proc   string
+	path   string         // of the device
+	direct reader         // with the rights of this process
+	reader process.Reader // with more; nil for none
+
+	number    uint64 // of the device; 0 for no device
+	opened    *opened
+	deviceDue time.Duration
+	due       time.Duration // of the next list
+	lists     uint64
+	known     map[int]*known
+	hidden    bool // there are processes whose files cannot be seen, which was said
+}
+
+// reader tells whether a process has a device open.
+type reader interface {
+	HasDevice(of process.Key, device uint64) (open bool, files int, err error)
+}
+
+// known is what is remembered of a process.
+type known struct {
+	start  uint64 // ticks since boot; 0 before the first look
+	due    time.Duration
+	listed uint64 // number of the last list with it
+	kernel bool   // it is a thread of the kernel, which opens nothing
+	uses   bool
+}
+
+// New returns a Search among the processes of the machine below root. device is the path of the device below root; ""
+// for Device. reader has more rights than this process, or is nil.
+func New(root, device string, more process.Reader) *Search {
+	root = filepath.Join("/", root)
+	proc := filepath.Join(root, "proc")
+	return &Search{
+		proc: proc, path: filepath.Join(root, cmp.Or(device, Device)), direct: own(proc), reader: more,
+		known: map[int]*known{},
+	}
+}
+
+// Users returns the processes that have the device open, as far as that is known at a monotonic time. It looks at
+// processes once a second, at new ones before they are two seconds old. The error is ErrHidden, once.
+func (s *Search) Users(now time.Duration) (pids []int, err error) {
+	if now >= s.deviceDue {
+		s.deviceDue = now + deviceEvery
+		s.findDevice()
+	}
+	if s.number == 0 {
+		return nil, nil
+	}
+	if now >= s.due {
+		err = s.look(now)
+	}
+	for pid, k := range s.known {
+		if k.uses {
+			pids = append(pids, pid)
+		}
+	}
+	slices.SortFunc(pids, func(a, b int) int { // the first ones keep their places
+		return cmp.Or(cmp.Compare(s.known[a].start, s.known[b].start), cmp.Compare(a, b))
+	})
+	return pids[:min(len(pids), maxUsers)], err
+}
+
+// Close ends the watch of the device.
+func (s *Search) Close() { s.opened.close() }
+
+// findDevice notes the number of the device. Its driver may be loaded, and gone, at any time.
+func (s *Search) findDevice() {
+	number := deviceNumber(s.path)
+	if number == s.number && (number == 0 || s.opened.on(s.path)) {
+		return
+	}
+	s.opened.close()
+	s.number, s.opened, s.due, s.lists = number, nil, 0, 0
+	clear(s.known)
+	if number != 0 {
+		s.opened = watch(s.path)
+	}
+}
+
+// look lists all processes, and looks at those that are due.
+func (s *Search) look(now time.Duration) error {
+	folder, err := kernfile.OpenFolderBrief(s.proc)
+	if err != nil {
+		s.due = now + listEvery
+		return nil // the other sources say so
+	}
+	s.lists++
+	all := s.opened.heard() // before the list: who opened it is in there
+	count := 0
+	_ = folder.EachName(maxKnown+1000, func(name []byte) { // there are up to some hundred other names
+		pid, ok := kernfile.ParseUint(name)
+		if !ok {
+			return
+		}
+		count++
+		k := s.known[int(pid)]
+		switch {
+		case k != nil:
+			k.listed = s.lists
+			if all {
+				k.due = min(k.due, now)
+			}
+		case len(s.known) < maxKnown:
+			k = &known{due: now, listed: s.lists}
+			if s.lists > 1 && !all {
+				k.due += listEvery * 9 / 10 // most new processes have ended by the next list
+			}
+			s.known[int(pid)] = k
+		}
+	})
+	folder.Close()
+	maps.DeleteFunc(s.known, func(_ int, k *known) bool { return k.listed != s.lists })
+	s.due = now + listEvery*time.Duration(1+count/listedEach) - listEvery/10
+	return s.lookAt(s.waiting(now), now)
+}
+
+// waiting returns the processes that are due, at most maxLooks: the newest ones, and as many that wait for longest.
+func (s *Search) waiting(now time.Duration) (pids []int) {
+	for pid, k := range s.known {
+		if !k.kernel && k.due <= now {
+			pids = append(pids, pid)
+		}
+	}
+	slices.SortFunc(pids, func(a, b int) int { return cmp.Compare(b, a) }) // numbers grow with time, mostly
+	if len(pids) <= maxLooks {
+		return pids
+	}
+	rest := pids[maxLooks/2:]
+	slices.SortFunc(rest, func(a, b int) int {
+		return cmp.Or(cmp.Compare(s.known[a].due, s.known[b].due), cmp.Compare(a, b))
+	})
+	return pids[:maxLooks]
+}
+
+// lookAt looks at these processes, as long as files may be looked at. The others wait.
+func (s *Search) lookAt(pids []int, now time.Duration) (err error) {
+	uptime := s.uptime()
+	files := maxFiles
+	for _, pid := range pids {
+		if files <= 0 {
+			break
+		}
+		n, hidden := s.lookAtOne(pid, uptime, now)
+		files -= n
+		if hidden && !s.hidden {
+			s.hidden, err = true, ErrHidden
+		}
+	}
+	return err
+}
+
+// lookAtOne looks at a process, and returns how many files it has open.
+func (s *Search) lookAtOne(pid int, uptime, now time.Duration) (files int, hidden bool) {
+	k := s.known[pid]
+	var buf [4096]byte
+	text, err := kernfile.ReadPieceBrief(s.proc+"/"+strconv.Itoa(pid)+"/stat", buf[:])
+	start, parent, ok := process.OriginOf(text)
+	if err != nil || !ok {
+		k.uses = false // it has ended
+		k.due = now + rarely
+		return 0, false
+	}
+	k.start = start
+	const kthreadd = 2
+	if k.kernel = pid == kthreadd || parent == kthreadd; k.kernel {
+		return 0, false
+	}
+	age := max(0, uptime-time.Duration(start)*process.Tick)
+	k.due = now + listEvery*9/10
+	if age >= youngFor {
+		k.due = now + min(age/share, rarely)
+	}
+	key := process.Key{PID: pid, Start: start}
+	k.uses, files, err = s.direct.HasDevice(key, s.number)
+	if denied(err) && s.reader != nil {
+		k.uses, files, err = s.reader.HasDevice(key, s.number)
+	}
+	return files, denied(err)
+}
+
+func denied(err error) bool {
+	return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
+}
+
+// uptime returns the time since boot; 0 if it is not known: then all processes are young.
+func (s *Search) uptime() time.Duration {
+	var buf [64]byte
+	text, err := kernfile.ReadPieceBrief(s.proc+"/uptime", buf[:])
+	if err != nil {
+		return 0
+	}
+	first, _, _ := bytes.Cut(text, []byte{' '})
+	seconds, err := strconv.ParseFloat(string(first), 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds * float64(time.Second))
+}

@@ -1,0 +1,250 @@
+//go:build linux
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/source/process"
+)
+
+// device stands for the driver's: any program may open it, and few do.
+const device = "/dev/full"
+
+// program starts a process with a file open. The file is closed here.
+func program(t *testing.T, path string) (pid int) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	c := exec.Command("sleep", "60")
+	c.ExtraFiles = []*os.File{f}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	return c.Process.Pid
+}
+
+func users(t *testing.T, s *Search, now time.Duration) []int {
+	t.Helper()
+	pids, err := s.Users(now)
+	if err != nil && !errors.Is(err, ErrHidden) {
+		t.Fatal(err)
+	}
+	return pids
+}
+
+// A program that has the device open is found, by its age alone within two seconds, and at the next look where the
+// kernel says that the device was opened.
+func TestUsers(t *testing.T) {
+	for _, watched := range []bool{true, false} {
+		s := New("", device, nil)
+		t.Cleanup(s.Close)
+		first, other := program(t, device), program(t, "/dev/null")
+		now := time.Duration(1000) * time.Hour
+		got := users(t, s, now)
+		if !slices.Contains(got, first) || slices.Contains(got, other) || slices.Contains(got, os.Getpid()) {
+			t.Fatalf("got %v, want %d and neither %d nor this process", got, first, other)
+		}
+		if s.opened == nil {
+			t.Skip("the kernel does not say what is opened")
+		}
+		if s.opened.heard(); !watched {
+			s.opened.close()
+			s.opened = nil
+		}
+		second := program(t, device)
+		now += time.Second
+		if got := users(t, s, now); slices.Contains(got, second) != watched {
+			t.Errorf("watched %v: got %v in the first second, want %d: %v", watched, got, second, watched)
+		}
+		now += time.Second
+		if got := users(t, s, now); !slices.Contains(got, second) {
+			t.Errorf("watched %v: got %v in the next second, want %d", watched, got, second)
+		}
+	}
+}
+
+// A program that closes the device uses it no more, and one that has ended does not.
+func TestUsersThatLeave(t *testing.T) {
+	s := New("", device, nil)
+	t.Cleanup(s.Close)
+	f, err := os.Open(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Duration(1000) * time.Hour
+	if got := users(t, s, now); !slices.Contains(got, os.Getpid()) {
+		t.Fatalf("got %v, want this process", got)
+	}
+	_ = f.Close()
+	if got := users(t, s, now+time.Minute); slices.Contains(got, os.Getpid()) {
+		t.Errorf("after it was closed: got %v, want it without this process", got)
+	}
+}
+
+// machine makes a /proc, and returns its root. Each process is as old as its number in seconds, and a child of parent.
+func machine(t *testing.T, parent int, pids ...int) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(root, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const uptime = 100000
+	write("proc/uptime", fmt.Sprintf("%d.00 1.00\n", uptime))
+	for _, pid := range pids {
+		write("proc/"+strconv.Itoa(pid)+"/stat", fmt.Sprintf("%d (a) S %d 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0 0"+
+			" 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", pid, parent, 100*(uptime-pid)))
+	}
+	if err := os.Symlink("/dev", filepath.Join(root, "dev")); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// answers are those of a reader, with the processes that were asked for.
+type answers struct {
+	process.Reader
+	asked []int
+	open  bool
+	files int
+	err   error
+}
+
+func (a *answers) HasDevice(of process.Key, _ uint64) (bool, int, error) {
+	a.asked = append(a.asked, of.PID)
+	return a.open, a.files, a.err
+}
+
+// fake returns a search whose readers are both made up.
+func fake(root string, own *answers, more process.Reader) *Search {
+	s := New(root, device, more)
+	s.direct = own
+	return s
+}
+
+// An hour costs few looks at processes that do not change, and a second at most maxLooks, at maxFiles open files.
+func TestCost(t *testing.T) {
+	var pids []int
+	for pid := 1000; pid < 1400; pid++ {
+		pids = append(pids, pid)
+	}
+	own := &answers{files: 4}
+	s := fake(machine(t, 1, pids...), own, nil)
+	t.Cleanup(s.Close)
+	all := map[int]int{}
+	for second := range 3600 {
+		own.asked = nil
+		users(t, s, time.Duration(second+1)*time.Second)
+		if len(own.asked) > maxLooks {
+			t.Fatalf("got %d looks in a second, want %d at most", len(own.asked), maxLooks)
+		}
+		for _, pid := range own.asked {
+			all[pid]++
+		}
+	}
+	if len(all) != len(pids) {
+		t.Errorf("got looks at %d processes, want all %d", len(all), len(pids))
+	}
+	for pid, n := range all {
+		if n > 40 { // the uptime stands still, so each has always the same age: more than 1,000 s
+			t.Errorf("got %d looks at process %d in an hour, want less", n, pid)
+		}
+	}
+
+	own.asked, own.files = nil, 1024
+	s = fake(machine(t, 1, pids...), own, nil)
+	t.Cleanup(s.Close)
+	if users(t, s, time.Second); len(own.asked) != maxFiles/1024 {
+		t.Errorf("got %d looks at processes with 1,024 files in a second, want %d", len(own.asked), maxFiles/1024)
+	}
+}
+
+// Threads of the kernel are not asked, and nothing is where there is no device.
+func TestNotAsked(t *testing.T) {
+	own := &answers{}
+	s := fake(machine(t, 2, 50, 51), own, nil)
+	t.Cleanup(s.Close)
+	for i := range 100 {
+		users(t, s, time.Duration(i)*time.Minute)
+	}
+	without := fake(machine(t, 1, 50), own, nil)
+	without.path = filepath.Join(t.TempDir(), "nvidia-uvm")
+	if got := users(t, without, time.Second); got != nil || without.lists > 0 {
+		t.Errorf("without a device: got %v and %d lists, want none", got, without.lists)
+	}
+	if len(own.asked) > 0 {
+		t.Errorf("got looks at %v, want none", own.asked)
+	}
+	if err := os.WriteFile(without.path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if users(t, without, time.Hour); without.lists > 0 {
+		t.Error("a file that is no device is taken for one")
+	}
+}
+
+// What this program may not see another one sees, and the lack of it is said once.
+func TestHiddenProcesses(t *testing.T) {
+	own, more := &answers{err: syscall.EACCES}, &answers{open: true}
+	root := machine(t, 1, 50, 51)
+	s := fake(root, own, more)
+	t.Cleanup(s.Close)
+	if got, err := s.Users(time.Second); !slices.Equal(got, []int{51, 50}) || err != nil {
+		t.Errorf("with a helper: got %v, %v, want both", got, err)
+	}
+	s = fake(root, own, nil)
+	t.Cleanup(s.Close)
+	for i, want := range []error{ErrHidden, nil, nil} {
+		if got, err := s.Users(time.Duration(i+1) * time.Minute); len(got) > 0 || !errors.Is(err, want) {
+			t.Errorf("minute %d: got %v, %v, want none and %v", i, got, err, want)
+		}
+	}
+}
+
+// The cost of a second in which nothing is due, with the processes of this machine.
+func BenchmarkList(b *testing.B) {
+	s := New("", device, nil)
+	defer s.Close()
+	now := time.Duration(1000) * time.Hour
+	for range 100 { // until all are known
+		now += time.Second
+		_, _ = s.Users(now)
+	}
+	for _, k := range s.known {
+		k.due = 1 << 62
+	}
+	b.ReportMetric(float64(len(s.known)), "processes")
+	b.ResetTimer()
+	for range b.N {
+		now += time.Second
+		_, _ = s.Users(now)
+	}
+}
+
+// The cost of a look at this process.
+func BenchmarkLook(b *testing.B) {
+	s := New("", device, nil)
+	defer s.Close()
+	_, _ = s.Users(time.Hour)
+	s.known[os.Getpid()] = &known{}
+	for range b.N {
+		s.lookAtOne(os.Getpid(), 0, time.Hour)
+	}
+}
