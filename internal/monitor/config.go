@@ -42,8 +42,10 @@ type Config struct {
 	// Schedule follows the threads of jobs through the scheduler, where the kernel and the rights allow it.
 	Schedule bool
 
-	// Jobs follows every process that holds memory of a GPU.
+	// Jobs follows every process that holds memory of a GPU or uses CUDA.
 	Jobs bool
+	// Device is the path of the device that a process opens which uses CUDA, for tests; "" for that of the driver.
+	Device string
 
 	// Detect looks for loads of followed jobs that no program announces, once a client takes them: see
 	// windows.Client.TakeDetected. With DetectAll it looks for checkpoints and epochs, too.

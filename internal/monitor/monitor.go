@@ -97,6 +97,9 @@ func New(c Config) (*Monitor, error) {
 	if err := m.Jobs.Match(c.Cgroups); err != nil {
 		return nil, err
 	}
+	if c.Jobs && !c.Recorded {
+		m.Jobs.SearchUsers(c.Device, c.Reader)
+	}
 	if (c.Jobs || len(c.Cgroups) > 0) && !c.Recorded {
 		m.names = newNames(c.Root, c.PodResources)
 	}
@@ -163,10 +166,11 @@ func (m *Monitor) loadsOnly(all []detect.Found) {
 	m.Windows.Detected(slices.DeleteFunc(all, func(f detect.Found) bool { return f.Kind != window.ModelLoad }))
 }
 
-// jobsEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver.
+// jobsEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver, and those
+// that use CUDA among all processes.
 const jobsEvery = time.Second
 
-// followJobs follows the cgroups that match and the processes that hold memory of a GPU, until ctx ends. A process that
+// followJobs follows the cgroups that match and the processes that hold memory of a GPU or use CUDA, until ctx ends. A process that
 // the driver lists for the first time is followed at once: it may load a model now.
 func (m *Monitor) followJobs(ctx context.Context) {
 	tick := time.NewTicker(jobsEvery)
@@ -221,6 +225,7 @@ func (m *Monitor) Stop() {
 		m.done.Wait()
 		m.drives.wait()
 	}
+	m.Jobs.Close()
 	m.names.close()
 	m.Probe.Stop()
 	m.judge.Close()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/cuda"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -16,17 +17,25 @@ const (
 	maxHolders = process.MaxJobs - 16
 	// holdersAtOnce bounds those that one look begins to follow: each costs a round of readings.
 	holdersAtOnce = 8
-	holderGone    = 10 * time.Minute // without memory of a GPU, after which a living job leaves its place
-	maxAncestors  = 64               // of a process that are looked at
+	holderGone    = 10 * time.Minute // without memory of a GPU and CUDA, after which a living job leaves its place
+	// maxUsers bounds the jobs that use CUDA and have held no memory so far, and maxOfOne those of one user or container:
+	// any program may open the device.
+	maxUsers     = 32
+	maxOfOne     = maxUsers / 2
+	refusedFor   = 10 * time.Second // a process that found no room is not tried again
+	maxAncestors = 64               // of a process that are looked at
 )
 
-// holders are the jobs that are followed because they hold memory of a GPU. Only FollowHolders uses it.
+// holders are the jobs that are followed because they hold memory of a GPU, or use CUDA. Only FollowHolders uses it.
 type holders struct {
+	search *cuda.Search // for those that use CUDA; nil for none
 	byPID  map[int]*holderJob
-	listed []int        // processes that hold memory, as listed last
+	listed []int        // processes that hold memory or use CUDA, as listed last
 	top    map[int]bool // those without an ancestor among them
 	topAt  time.Duration
 	looks  int
+	// refused are the processes that use CUDA and found no room, until when they are not tried again.
+	refused map[int]time.Duration
 }
 
 // A name may be found in the background, as that of a pod by the kubelet, and then hardly changes.
@@ -52,20 +61,23 @@ func (h *holders) tops(list []int, now time.Duration, j *Jobs) map[int]bool {
 }
 
 type holderJob struct {
-	job   string
-	began time.Duration
-	held  time.Duration // the last time that it held memory
-	alive time.Duration // the last time that it had a process
+	job    string
+	client string        // the container or user whose process it is
+	held   bool          // it holds memory of a GPU, or has held some
+	named  time.Duration // since when more may become known of who it is
+	used   time.Duration // the last time that it held memory or used CUDA
+	alive  time.Duration // the last time that it had a process
 }
 
-// Who returns who a process is that holds memory of GPUs. If group is not "", it returns who all processes in that
+// Who returns who a process is that holds memory of GPUs; of none if it only uses CUDA. If group is not "", it returns who all processes in that
 // cgroup are, by one of them. A later answer may have more.
 type Who func(pid int, group string, gpus []string) sample.JobName
 
-// FollowHolders follows each process that holds memory of a GPU, with its children, without any announcement. Where an
-// ancestor of a process holds memory, too, it follows that one. It leaves out the processes of cgroups that are
-// followed. At most 64 are followed at a time, with those cgroups. Call it from one goroutine, once a second; it takes
-// a reading for each new job.
+// FollowHolders follows each process that holds memory of a GPU or uses CUDA, with its children, without any
+// announcement. Where an ancestor of a process does so, too, it follows that one. It leaves out the processes of cgroups
+// that are followed. At most 64 are followed at a time, with those cgroups, and 32 of them without having held memory:
+// these leave their places to those that hold some. Call it from one goroutine, once a second; it takes a reading for
+// each new job.
 func (j *Jobs) FollowHolders(who Who) {
 	if j.sources == nil {
 		return
@@ -73,20 +85,25 @@ func (j *Jobs) FollowHolders(who Who) {
 	h := &j.holders
 	now := j.readings.Present().Mono
 	held := j.readings.HeldGPUs()
-	list := slices.Sorted(maps.Keys(held))
-	list = slices.DeleteFunc(list, j.isMatched)
+	list := slices.AppendSeq(h.users(now, j), maps.Keys(held))
+	slices.Sort(list)
+	list = slices.DeleteFunc(slices.Compact(list), j.isMatched)
 	top := h.tops(list, now, j)
 	h.drop(now, top, j)
 	h.looks++
 	for pid, known := range h.byPID {
-		if now-known.began < namedSoon || (h.looks+pid)%namedEvery == 0 {
+		if !known.held && j.holdsMemory(known.job, held) {
+			known.held, known.named = true, now // its GPU may say whose it is
+		}
+		if now-known.named < namedSoon || (h.looks+pid)%namedEvery == 0 {
 			j.readings.Name(nameOf(who, known.job, pid, held[pid]))
 		}
 	}
+	maps.DeleteFunc(h.refused, func(_ int, until time.Duration) bool { return now >= until })
 	added := 0
 	for _, pid := range list {
-		full := len(h.byPID)+len(j.matched.byPath) >= maxHolders || added == holdersAtOnce
-		if full || !top[pid] || h.byPID[pid] != nil || j.isServer(pid) {
+		wait := len(held[pid]) == 0 && now < h.refused[pid]
+		if added == holdersAtOnce || wait || !top[pid] || h.byPID[pid] != nil || j.isServer(pid) {
 			continue
 		}
 		if j.followHolder(pid, held[pid], now, who) {
@@ -95,13 +112,75 @@ func (j *Jobs) FollowHolders(who Who) {
 	}
 }
 
+// users returns the processes that use CUDA.
+func (h *holders) users(now time.Duration, j *Jobs) []int {
+	if h.search == nil {
+		return nil
+	}
+	pids, err := h.search.Users(now)
+	j.problems.Note("jobs", err)
+	return pids
+}
+
+// full reports whether all places are taken.
+func (h *holders) full(j *Jobs) bool { return len(h.byPID)+len(j.matched.byPath) >= maxHolders }
+
+// room reports whether there is room for a job that holds memory of a GPU, or only uses CUDA. The latter leaves its
+// place to the former.
+func (h *holders) room(holds bool, client string, j *Jobs) bool {
+	if holds {
+		return !h.full(j) || h.leaveUser(j)
+	}
+	all, own := 0, 0
+	for _, known := range h.byPID {
+		if !known.held {
+			all++
+			if known.client == client {
+				own++
+			}
+		}
+	}
+	return !h.full(j) && all < maxUsers && own < maxOfOne
+}
+
+// leaveUser takes the place of the job that has used CUDA for longest and never held memory, and reports whether there
+// was one.
+func (h *holders) leaveUser(j *Jobs) bool {
+	first := 0
+	for pid, known := range h.byPID {
+		if !known.held && (first == 0 || known.named < h.byPID[first].named) {
+			first = pid
+		}
+	}
+	if first == 0 {
+		return false
+	}
+	h.leave(first, j)
+	return true
+}
+
+// holdsMemory reports whether a process of a job holds memory of a GPU.
+func (j *Jobs) holdsMemory(job string, held map[int][]string) bool {
+	return len(held) > 0 && slices.ContainsFunc(j.readings.Processes(job), func(pid int) bool { return len(held[pid]) > 0 })
+}
+
 // followHolder reports whether the process is followed now.
 func (j *Jobs) followHolder(pid int, gpus []string, now time.Duration, who Who) bool {
 	job := j.JobOf(pid)
 	if job == "" {
 		return false // it has ended, or is not of this machine's namespace of processes
 	}
-	wanted := sampling.Job{ID: job, Scope: window.Process, OnlyHeldGPUs: true, Name: nameOf(who, job, pid, gpus)}
+	name := nameOf(who, job, pid, gpus)
+	holds := len(gpus) > 0
+	if !j.holders.room(holds, name.Client, j) {
+		if j.holders.refused == nil {
+			j.holders.refused = map[int]time.Duration{}
+		}
+		j.holders.refused[pid] = now + refusedFor
+		return false
+	}
+	// As long as it holds no memory, it is not known which GPU it uses, and its own time is divided.
+	wanted := sampling.Job{ID: job, Scope: window.Process, OnlyHeldGPUs: true, OwnTime: !holds, Name: name}
 	if err := j.follow("", wanted, pid); err != nil {
 		j.problems.Note("jobs", err)
 		return false
@@ -109,7 +188,7 @@ func (j *Jobs) followHolder(pid int, gpus []string, now time.Duration, who Who) 
 	if j.holders.byPID == nil {
 		j.holders.byPID = map[int]*holderJob{}
 	}
-	j.holders.byPID[pid] = &holderJob{job, now, now, now}
+	j.holders.byPID[pid] = &holderJob{job: job, client: name.Client, held: holds, named: now, used: now, alive: now}
 	j.hold(job, true)
 	return true
 }
@@ -129,8 +208,8 @@ func nameOf(who Who, job string, pid int, gpus []string) sample.JobName {
 	return name
 }
 
-// drop unfollows the jobs whose processes have ended or are in a followed cgroup, and those that have not held memory
-// for long.
+// drop unfollows the jobs whose processes have ended or are in a followed cgroup, and those that have neither held memory
+// nor used CUDA for long.
 func (h *holders) drop(now time.Duration, top map[int]bool, j *Jobs) {
 	for pid, known := range h.byPID {
 		if j.isMatched(pid) {
@@ -138,12 +217,12 @@ func (h *holders) drop(now time.Duration, top map[int]bool, j *Jobs) {
 			continue
 		}
 		if top[pid] {
-			known.held = now
+			known.used = now
 		}
 		if j.readings.HasProcess(known.job) {
 			known.alive = now
 		}
-		if now-known.alive > autoDead || now-known.held > holderGone {
+		if now-known.alive > autoDead || now-known.used > holderGone {
 			h.leave(pid, j)
 		}
 	}

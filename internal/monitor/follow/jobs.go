@@ -16,6 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/source/cuda"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -41,7 +42,7 @@ type job struct {
 	scope  string // of pressure
 	client string // that followed it first
 	users  int    // calls of Follow without Unfollow
-	held   bool   // one of these is that it holds memory of a GPU: it may be read rarely if that is all
+	held   bool   // one of these is that it holds memory of a GPU or uses CUDA: it may be read rarely if that is all
 
 	watched bool // it is read at every interval for now
 	kept    bool // it stays without users until Release
@@ -262,7 +263,7 @@ func (j *Jobs) remove(id string, known *job) {
 	j.removePressure(known.scope)
 }
 
-// hold notes whether a job is followed because it holds memory of a GPU.
+// hold notes whether a job is followed because it holds memory of a GPU or uses CUDA.
 func (j *Jobs) hold(id string, held bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -280,6 +281,19 @@ func (j *Jobs) pace(id string, of *job) {
 func (j *Jobs) removePressure(scope string) {
 	if scope != sample.HostScope {
 		j.sources.Pressure.Remove(scope)
+	}
+}
+
+// SearchUsers makes FollowHolders look for processes that use CUDA. device is its path for tests, and "" otherwise;
+// reader has more rights than this process, or is nil. Call it before, and Close after the last FollowHolders.
+func (j *Jobs) SearchUsers(device string, reader process.Reader) {
+	j.holders.search = cuda.New(j.root, device, reader)
+}
+
+// Close ends what SearchUsers began.
+func (j *Jobs) Close() {
+	if j.holders.search != nil {
+		j.holders.search.Close()
 	}
 }
 
