@@ -82,7 +82,8 @@ func TestUserOfCUDAIsAJob(t *testing.T) {
 		}
 	}
 	_, names := m.JobTimes()
-	if i := slices.IndexFunc(names, func(n sample.JobName) bool { return n.ID == job }); i < 0 || names[i].Name != "sleep" {
+	i := slices.IndexFunc(names, func(n sample.JobName) bool { return n.ID == job })
+	if i < 0 || names[i].Name != "sleep" {
 		t.Errorf("got the names %+v, want one of sleep", names)
 	}
 
@@ -94,8 +95,9 @@ func TestUserOfCUDAIsAJob(t *testing.T) {
 	if before.Sum() != after.Sum() {
 		t.Errorf("got %v more of time without a GPU, want none", after.Sum()-before.Sum())
 	}
-	if jobs := m.Collect().Jobs.Jobs; len(jobs) != 1 || jobs[0].ID != job {
-		t.Errorf("got the jobs %+v, want only %s", jobs, job)
+	of := slices.DeleteFunc(m.Collect().Jobs.Processes, func(p sample.Process) bool { return p.PID != pid })
+	if len(of) != 1 || of[0].Job != job {
+		t.Errorf("got its process in %+v, want only %s", of, job)
 	}
 
 	end()

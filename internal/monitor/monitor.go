@@ -170,8 +170,8 @@ func (m *Monitor) loadsOnly(all []detect.Found) {
 // that use CUDA among all processes.
 const jobsEvery = time.Second
 
-// followJobs follows the cgroups that match and the processes that hold memory of a GPU or use CUDA, until ctx ends. A process that
-// the driver lists for the first time is followed at once: it may load a model now.
+// followJobs follows the cgroups that match and the processes that hold memory of a GPU or use CUDA, until ctx ends. A
+// process that the driver lists for the first time is followed at once: it may load a model now.
 func (m *Monitor) followJobs(ctx context.Context) {
 	tick := time.NewTicker(jobsEvery)
 	defer tick.Stop()

@@ -69,12 +69,12 @@ type holderJob struct {
 	alive  time.Duration // the last time that it had a process
 }
 
-// Who returns who a process is that holds memory of GPUs; of none if it only uses CUDA. If group is not "", it returns who all processes in that
-// cgroup are, by one of them. A later answer may have more.
+// Who returns who a process is that holds memory of GPUs, or of none if it only uses CUDA. If group is not "", it
+// returns who all processes in that cgroup are, by one of them. A later answer may have more.
 type Who func(pid int, group string, gpus []string) sample.JobName
 
 // FollowHolders follows each process that holds memory of a GPU or uses CUDA, with its children, without any
-// announcement. Where an ancestor of a process does so, too, it follows that one. It leaves out the processes of cgroups
+// announcement. Where an ancestor of a process does so, too, it follows that one. It leaves out processes of cgroups
 // that are followed. At most 64 are followed at a time, with those cgroups, and 32 of them without having held memory:
 // these leave their places to those that hold some. Call it from one goroutine, once a second; it takes a reading for
 // each new job.
@@ -161,7 +161,8 @@ func (h *holders) leaveUser(j *Jobs) bool {
 
 // holdsMemory reports whether a process of a job holds memory of a GPU.
 func (j *Jobs) holdsMemory(job string, held map[int][]string) bool {
-	return len(held) > 0 && slices.ContainsFunc(j.readings.Processes(job), func(pid int) bool { return len(held[pid]) > 0 })
+	holds := func(pid int) bool { return len(held[pid]) > 0 }
+	return len(held) > 0 && slices.ContainsFunc(j.readings.Processes(job), holds)
 }
 
 // followHolder reports whether the process is followed now.
@@ -208,8 +209,8 @@ func nameOf(who Who, job string, pid int, gpus []string) sample.JobName {
 	return name
 }
 
-// drop unfollows the jobs whose processes have ended or are in a followed cgroup, and those that have neither held memory
-// nor used CUDA for long.
+// drop unfollows the jobs whose processes have ended or are in a followed cgroup, and those that have neither held
+// memory nor used CUDA for long.
 func (h *holders) drop(now time.Duration, top map[int]bool, j *Jobs) {
 	for pid, known := range h.byPID {
 		if j.isMatched(pid) {

@@ -31,7 +31,8 @@ type Job struct {
 	Name sample.JobName // who it is; zero if unknown
 
 	// OwnTime is OnlyHeldGPUs for a program that may use no GPU: as long as its processes hold memory of none, its own
-	// time is divided.
+	// time is divided. With OnlyHeldGPUs, too, it has ledgers on all GPUs besides: a window that lasts until it holds
+	// memory has one from its begin.
 	OwnTime bool
 }
 
@@ -299,27 +300,32 @@ func (all *jobs) targets(gpus []string, latest []sample.GPU) (targets []ledger.T
 		targets = append(targets, ledger.Target{})
 	}
 	for _, j := range all.byID {
-		targets = j.targets(j.divided(gpus, latest), targets)
+		targets = j.targets(j.divided(gpus, latest), j.ownTime(gpus, latest), targets)
 	}
 	return targets
 }
 
-// divided returns the GPUs on which the time of a job is divided; none for a job whose own time is.
+// divided returns the GPUs on which the time of a job is divided; none for a job whose own time alone is.
 func (j *job) divided(gpus []string, latest []sample.GPU) []string {
 	own := j.visible(gpus, latest)
 	switch {
 	case (j.OnlyHeldGPUs || j.OwnTime) && len(j.gpus) > 0:
 		return slices.DeleteFunc(slices.Clone(own), func(id string) bool { return !slices.Contains(j.gpus, id) })
-	case j.OwnTime:
+	case j.OwnTime && !j.OnlyHeldGPUs:
 		return nil
 	}
 	return own
 }
 
+// ownTime reports whether the own time of a job is divided.
+func (j *job) ownTime(gpus []string, latest []sample.GPU) bool {
+	return j.OwnTime && len(j.gpus) == 0 || len(j.divided(gpus, latest)) == 0
+}
+
 // withoutGPU returns the jobs whose own time is divided, in a fixed order.
 func (all *jobs) withoutGPU(gpus []string, latest []sample.GPU) (ids []string) {
 	for id, j := range all.byID {
-		if len(j.divided(gpus, latest)) == 0 {
+		if j.ownTime(gpus, latest) {
 			ids = append(ids, id)
 		}
 	}
@@ -327,12 +333,12 @@ func (all *jobs) withoutGPU(gpus []string, latest []sample.GPU) (ids []string) {
 	return ids
 }
 
-// targets appends the targets of a job.
-func (j *job) targets(gpus []string, targets []ledger.Target) []ledger.Target {
+// targets appends the targets of a job: its own time, or GPUs, or both.
+func (j *job) targets(gpus []string, own bool, targets []ledger.Target) []ledger.Target {
 	t := j.target()
-	if len(gpus) == 0 {
+	if own {
 		t.Leader = j.leader("", 0)
-		return append(targets, t)
+		targets = append(targets, t)
 	}
 	for i, gpu := range gpus {
 		t.GPU, t.Leader = gpu, j.leader(gpu, i)

@@ -41,8 +41,8 @@ const (
 )
 
 // ErrHidden means that there are processes whose open files this program may not see.
-var ErrHidden = errors.New("processes of other users are jobs when they hold memory of a GPU, and not when they begin " +
-	"to use it: to see what they have open, give this program CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
+var ErrHidden = errors.New("processes of other users are jobs when they hold memory of a GPU, and not when they " +
+	"begin to use it: to see what they have open, give this program CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
 
 // Search looks for processes. It is not safe for concurrent use.
 type Search struct {
@@ -60,7 +60,7 @@ type Search struct {
 	hidden    bool // there are processes whose files cannot be seen, which was said
 }
 
-// reader tells whether a process has a device open.
+// reader reports whether a process has a device open.
 type reader interface {
 	HasDevice(of process.Key, device uint64) (open bool, files int, err error)
 }
@@ -85,8 +85,8 @@ func New(root, device string, more process.Reader) *Search {
 	}
 }
 
-// Users returns the processes that have the device open, as far as that is known at a monotonic time. It looks at
-// processes once a second, at new ones before they are two seconds old. The error is ErrHidden, once.
+// Users returns the processes that had the device open when they were looked at, up to a monotonic time. It looks at
+// some once a second, and at new ones before they are two seconds old. The error is ErrHidden, once.
 func (s *Search) Users(now time.Duration) (pids []int, err error) {
 	if now >= s.deviceDue {
 		s.deviceDue = now + deviceEvery

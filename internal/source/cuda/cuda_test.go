@@ -47,7 +47,7 @@ func users(t *testing.T, s *Search, now time.Duration) []int {
 }
 
 // A program that has the device open is found, by its age alone within two seconds, and at the next look where the
-// kernel says that the device was opened.
+// kernel reports an open of the device.
 func TestUsers(t *testing.T) {
 	for _, watched := range []bool{true, false} {
 		s := New("", device, nil)
@@ -59,7 +59,7 @@ func TestUsers(t *testing.T) {
 			t.Fatalf("got %v, want %d and neither %d nor this process", got, first, other)
 		}
 		if s.opened == nil {
-			t.Skip("the kernel does not say what is opened")
+			t.Skip("inotify does not work here")
 		}
 		if s.opened.heard(); !watched {
 			s.opened.close()
@@ -118,17 +118,17 @@ func machine(t *testing.T, parent int, pids ...int) (root string) {
 	return root
 }
 
-// answers are those of a reader, with the processes that were asked for.
+// answers are those of a reader, with the processes that were read for.
 type answers struct {
 	process.Reader
-	asked []int
+	read  []int
 	open  bool
 	files int
 	err   error
 }
 
 func (a *answers) HasDevice(of process.Key, _ uint64) (bool, int, error) {
-	a.asked = append(a.asked, of.PID)
+	a.read = append(a.read, of.PID)
 	return a.open, a.files, a.err
 }
 
@@ -150,12 +150,12 @@ func TestCost(t *testing.T) {
 	t.Cleanup(s.Close)
 	all := map[int]int{}
 	for second := range 3600 {
-		own.asked = nil
+		own.read = nil
 		users(t, s, time.Duration(second+1)*time.Second)
-		if len(own.asked) > maxLooks {
-			t.Fatalf("got %d looks in a second, want %d at most", len(own.asked), maxLooks)
+		if len(own.read) > maxLooks {
+			t.Fatalf("got %d looks in a second, want %d at most", len(own.read), maxLooks)
 		}
-		for _, pid := range own.asked {
+		for _, pid := range own.read {
 			all[pid]++
 		}
 	}
@@ -168,16 +168,16 @@ func TestCost(t *testing.T) {
 		}
 	}
 
-	own.asked, own.files = nil, 1024
+	own.read, own.files = nil, 1024
 	s = fake(machine(t, 1, pids...), own, nil)
 	t.Cleanup(s.Close)
-	if users(t, s, time.Second); len(own.asked) != maxFiles/1024 {
-		t.Errorf("got %d looks at processes with 1,024 files in a second, want %d", len(own.asked), maxFiles/1024)
+	if users(t, s, time.Second); len(own.read) != maxFiles/1024 {
+		t.Errorf("got %d looks at processes with 1,024 files in a second, want %d", len(own.read), maxFiles/1024)
 	}
 }
 
-// Threads of the kernel are not asked, and nothing is where there is no device.
-func TestNotAsked(t *testing.T) {
+// Threads of the kernel are not read, and nothing is where there is no device.
+func TestWhatIsNotRead(t *testing.T) {
 	own := &answers{}
 	s := fake(machine(t, 2, 50, 51), own, nil)
 	t.Cleanup(s.Close)
@@ -189,18 +189,18 @@ func TestNotAsked(t *testing.T) {
 	if got := users(t, without, time.Second); got != nil || without.lists > 0 {
 		t.Errorf("without a device: got %v and %d lists, want none", got, without.lists)
 	}
-	if len(own.asked) > 0 {
-		t.Errorf("got looks at %v, want none", own.asked)
+	if len(own.read) > 0 {
+		t.Errorf("got looks at %v, want none", own.read)
 	}
 	if err := os.WriteFile(without.path, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if users(t, without, time.Hour); without.lists > 0 {
-		t.Error("a file that is no device is taken for one")
+		t.Error("a file that is no device is treated as one")
 	}
 }
 
-// What this program may not see another one sees, and the lack of it is said once.
+// What this program may not see another one sees, and the lack of it is reported once.
 func TestHiddenProcesses(t *testing.T) {
 	own, more := &answers{err: syscall.EACCES}, &answers{open: true}
 	root := machine(t, 1, 50, 51)

@@ -9,7 +9,7 @@ import (
 // own reads with the rights of this process.
 func own(proc string) reader { return process.NewDirect(proc) }
 
-// deviceNumber returns the number of a character device; 0 if there is none.
+// deviceNumber returns the number of a character device; 0 for any other path.
 func deviceNumber(path string) uint64 {
 	var at unix.Stat_t
 	if unix.Stat(path, &at) != nil || at.Mode&unix.S_IFMT != unix.S_IFCHR {
@@ -18,7 +18,7 @@ func deviceNumber(path string) uint64 {
 	return at.Rdev
 }
 
-// opened tells whether a device was opened. A nil one hears nothing, as with a container's own file of the device:
+// opened reports whether a device was opened. A nil one hears nothing, as with a container's own file of the device:
 // then processes are found by their age alone.
 type opened struct {
 	fd    int

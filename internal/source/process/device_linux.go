@@ -9,7 +9,7 @@ import (
 )
 
 // HasDevice implements Reader. It reads the links of open files, and the numbers of those that are below a folder dev.
-// A link has the name that a container has for the device, so the number alone tells which one it is.
+// A link has the name that a container has for the device, so the number alone decides.
 func (d *Direct) HasDevice(of Key, device uint64) (open bool, files int, err error) {
 	folder, err := kernfile.OpenFolderBrief(d.dir(of.PID) + "/fd")
 	if err != nil {
