@@ -39,6 +39,7 @@ type bench struct {
 	places string // of the disks; not in memory, because no program's files would be there
 	disks  map[slowdisk.Kind]*slowdisk.Disk
 	agent  *agent
+	device bool // it was made here
 }
 
 // run runs the cases next to one agent.
@@ -115,6 +116,9 @@ func (o *options) newBench(ctx context.Context) (*bench, error) {
 		err = b.gpus()
 	}
 	if err == nil {
+		err = b.makeDevice()
+	}
+	if err == nil {
 		b.agent, err = o.startAgent(ctx, folder)
 	}
 	if err != nil {
@@ -128,10 +132,28 @@ func (b *bench) close() error {
 	if b.agent != nil {
 		problems = append(problems, b.agent.stop())
 	}
+	if b.device {
+		problems = append(problems, os.Remove(cudaDevice))
+	}
 	for kind, d := range b.disks {
 		problems = append(problems, unix.Unmount(b.place(kind), unix.MNT_DETACH), os.Remove(b.place(kind)), d.Close())
 	}
 	return errors.Join(append(problems, os.Remove(b.places), os.RemoveAll(b.folder))...)
+}
+
+// cudaDevice is the device that CUDA opens. Programs open it as CUDA does (label.py).
+const cudaDevice = "/dev/nvidia-uvm"
+
+// makeDevice makes the device where no driver has: with the number of /dev/full, which few other programs open.
+func (b *bench) makeDevice() error {
+	err := unix.Mknod(cudaDevice, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 7)))
+	if errors.Is(err, unix.EEXIST) {
+		return nil
+	}
+	if b.device = err == nil; err != nil {
+		return fmt.Errorf("mknod %s: %w", cudaDevice, err)
+	}
+	return nil
 }
 
 // place is where programs find a disk.

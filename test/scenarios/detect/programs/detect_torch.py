@@ -1,6 +1,7 @@
 """Loads state dicts with torch.load, moves them to the GPU, and works. Each model is loaded cold, and then warm.
 
-With --late, the program uses the GPU only when the weights are in memory, as with map_location="cpu".
+With --late, the program asks at its start whether there is a GPU, and takes memory of it only when the weights are in
+memory, as with map_location="cpu".
 """
 
 import argparse
@@ -31,6 +32,7 @@ def main():
     args = parser.parse_args()
     torch.zeros(1).half()
     label.keep_memory(max(map(os.path.getsize, args.models)))
+    label.initialise()
     gpu = None if args.late else label.Gpu()
     with label.life():
         label.pause(args.work)

@@ -69,6 +69,16 @@ def pause(seconds):
         time.sleep(seconds)
 
 
+_device = None
+
+
+def initialise():
+    """Open the device that CUDA opens when it is initialised, as by torch.cuda.is_available(), and keep it open."""
+    global _device
+    if _device is None:
+        _device = open("/dev/nvidia-uvm", "r+b", buffering=0)  # the harness makes it where there is no driver
+
+
 class Gpu(truth.Accelerator):
     """An emulated GPU whose memory in use is known to the driver's stand-in, as that of a CUDA program is."""
 
@@ -76,6 +86,7 @@ class Gpu(truth.Accelerator):
     RATE = float(os.environ.get("DETECT_RATE", "1.5e9"))  # bytes per second of a copy to the GPU
 
     def _hold(self):
+        initialise()
         self.held = 0
         self.grow(self.CONTEXT)
         atexit.register(self._leave)
