@@ -115,6 +115,9 @@ func (s *Search) Close() { s.opened.close() }
 // findDevice notes the number of the device. Its driver may be loaded, and gone, at any time.
 func (s *Search) findDevice() {
 	number := deviceNumber(s.path)
+	if number == 0 { // a container may have the host's /proc, and not its /dev
+		number = driverNumber(s.proc + "/devices")
+	}
 	if number == s.number && (number == 0 || s.opened.on(s.path)) {
 		return
 	}
@@ -124,6 +127,24 @@ func (s *Search) findDevice() {
 	if number != 0 {
 		s.opened = watch(s.path)
 	}
+}
+
+// driverNumber returns the number of the device from the kernel's list of drivers (proc_devices(5)); 0 if it lacks the
+// driver. The kernel numbers drivers as they are loaded, and this driver its devices from 0.
+func driverNumber(path string) uint64 {
+	var buf [16 << 10]byte
+	text, err := kernfile.ReadOnce(path, buf[:])
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(text) {
+		fields := bytes.Fields(line)
+		if len(fields) == 2 && string(fields[1]) == filepath.Base(Device) {
+			major, _ := kernfile.ParseUint(fields[0])
+			return makeNumber(uint32(major))
+		}
+	}
+	return 0
 }
 
 // look lists all processes, and looks at those that are due.

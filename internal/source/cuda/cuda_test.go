@@ -200,6 +200,23 @@ func TestWhatIsNotRead(t *testing.T) {
 	}
 }
 
+// Where the device has no file, the kernel's list of drivers has its number.
+func TestDriverNumber(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "devices")
+	for text, want := range map[string]uint64{
+		"Character devices:\n  1 mem\n195 nvidia\n509 nvidia-caps\n510 nvidia-uvm\n\nBlock devices:\n  7 loop\n": 0x1fe00,
+		"Character devices:\n  1 mem\n511 nvidia-uvm-tools\n":                                                    0,
+		"": 0,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := driverNumber(path); got != want {
+			t.Errorf("%q: got %#x, want %#x", text, got, want)
+		}
+	}
+}
+
 // What this program may not see another one sees, and the lack of it is reported once.
 func TestHiddenProcesses(t *testing.T) {
 	own, more := &answers{err: syscall.EACCES}, &answers{open: true}

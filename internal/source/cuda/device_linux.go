@@ -18,6 +18,9 @@ func deviceNumber(path string) uint64 {
 	return at.Rdev
 }
 
+// makeNumber returns the number of a driver's first device.
+func makeNumber(major uint32) uint64 { return unix.Mkdev(major, 0) }
+
 // opened reports whether a device was opened. A nil one hears nothing, as with a container's own file of the device:
 // then processes are found by their age alone.
 type opened struct {

@@ -17,6 +17,8 @@ func (none) HasDevice(process.Key, uint64) (bool, int, error) { return false, 0,
 
 func deviceNumber(string) uint64 { return 0 }
 
+func makeNumber(uint32) uint64 { return 0 }
+
 type opened struct{}
 
 func watch(string) *opened         { return nil }
