@@ -94,10 +94,10 @@ func (w *watcher) tick(looks1 bool) error {
 		Job: "job", At: at, Last: w.last, Events: w.events, Exact: w.opens > 0, HasGPU: len(drivers) > 0}}
 	for i := range s.Processes {
 		p := &s.Processes[i]
-		_, inMemory := process.Memory("/", p.PID)
+		memory := process.Memory("/", p.PID)
 		l.Processes = append(l.Processes, detect.Process{
-			PID: p.PID, Name: comm(p.PID), Started: p.Started - w.boot, CPUTime: p.CPUTime, Memory: inMemory,
-			Drives: slices.Contains(drivers, p.PID)})
+			PID: p.PID, Name: comm(p.PID), Started: p.Started - w.boot, CPUTime: p.CPUTime, Memory: memory.Files,
+			Resident: memory.Resident, Drives: slices.Contains(drivers, p.PID)})
 		l.Files = append(l.Files, files(p.PID)...)
 	}
 	w.rows, w.events, w.last = nil, nil, at
