@@ -1,7 +1,7 @@
 // Package cuda finds the processes that use CUDA, by a device that they have open: /dev/nvidia-uvm, from which programs
 // get memory. CUDA opens it when it is initialised, before the program takes memory of a GPU, and keeps it open. What
-// only asks the driver about GPUs with NVML, as nvidia-smi and this program do, does not open it. Which GPUs a process
-// uses is not known from its devices: CUDA opens all of them.
+// only asks the driver about GPUs with NVML, as nvidia-smi and this program do, may open it, too, and opens files of
+// /dev/nvidia-caps besides. Which GPUs a process uses is not known from its devices: CUDA opens all of them.
 package cuda
 
 import (

@@ -9,7 +9,8 @@ import (
 )
 
 // HasDevice implements Reader. It reads the links of open files, and the numbers of those that are below a folder dev.
-// A link has the name that a container has for the device, so the number alone decides.
+// A link has the name that a container has for the device, so the number alone decides. What has a file of
+// /dev/nvidia-caps open only asks the driver with NVML, which opens the device, too.
 func (d *Direct) HasDevice(of Key, device uint64) (open bool, files int, err error) {
 	folder, err := kernfile.OpenFolderBrief(d.dir(of.PID) + "/fd")
 	if err != nil {
@@ -17,18 +18,19 @@ func (d *Direct) HasDevice(of Key, device uint64) (open bool, files int, err err
 	}
 	defer folder.Close()
 	var buf [256]byte // a longer name is of no device
+	asks := false
 	err = folder.EachName(maxProcessFDs, func(name []byte) {
-		if files++; open {
-			return
-		}
+		files++
 		to, err := folder.Link(name, buf[:])
-		if err == nil && bytes.Contains(to, []byte("/dev/")) {
+		asks = asks || err == nil && bytes.Contains(to, []byte("/dev/nvidia-caps/"))
+		if !open && err == nil && bytes.Contains(to, []byte("/dev/")) {
 			open = isDevice(folder.FD(), string(name), device)
 		}
 	})
 	if err != nil {
 		return false, files, errno(err)
 	}
+	open = open && !asks
 	if open { // of this process, and not of one that had its number before
 		err = d.check(of)
 	}
