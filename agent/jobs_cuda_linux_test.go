@@ -58,27 +58,12 @@ func TestJobThatUsesCUDA(t *testing.T) {
 	pid := program.Process.Pid
 	const gpu = "gpu 0 uuid=GPU-0 utilization=40 processes=%s\n"
 	player := fixture.PlayGPU(t, fmt.Sprintf(gpu, ""))
-	socket, config := socketIn(t), filepath.Join(t.TempDir(), "agent.yaml")
+	config := filepath.Join(t.TempDir(), "agent.yaml")
 	settings := fmt.Sprintf("sampling: {nvml: %q, root_path: %q}\n", fixture.NVML(t), root)
 	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v := stallspan(t, "agent", "--config", config)
-	var said liveOutput
-	v.Stderr = &said
-	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "FAKENVML_FILE="+player.Path)
-	v.start()
-	said.until(t, 1, "windows are announced at "+socket)
-	defer stop(t, v)
-
-	jobs := func(args ...string) string {
-		ls := stallspan(t, append([]string{"jobs"}, args...)...)
-		ls.Env = append(ls.Env, "STALLSPAN_SOCKET="+socket)
-		if code := ls.run(); code != 0 {
-			t.Fatalf("jobs %v: got exit code %d: %s", args, code, &ls.err)
-		}
-		return ls.out.String()
-	}
+	said, jobs := jobsAgent(t, config, player)
 	wait := func(what string, ok func(*api.Job) bool) *api.Job {
 		t.Helper()
 		var own []api.Job

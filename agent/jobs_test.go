@@ -14,6 +14,28 @@ import (
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
+// jobsAgent starts an agent with a config on GPUs that a player shows, until the test ends. It returns what the agent
+// says, and a function that runs stallspan jobs there.
+func jobsAgent(t *testing.T, config string, player *fixture.Player) (said *liveOutput, jobs func(...string) string) {
+	t.Helper()
+	socket := socketIn(t)
+	v := stallspan(t, "agent", "--config", config)
+	said = new(liveOutput)
+	v.Stderr = said
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "FAKENVML_FILE="+player.Path)
+	v.start()
+	said.until(t, 1, "windows are announced at "+socket)
+	t.Cleanup(func() { stop(t, v) })
+	return said, func(args ...string) string {
+		ls := stallspan(t, append([]string{"jobs"}, args...)...)
+		ls.Env = append(ls.Env, "STALLSPAN_SOCKET="+socket)
+		if code := ls.run(); code != 0 {
+			t.Fatalf("jobs %v: got exit code %d: %s", args, code, &ls.err)
+		}
+		return ls.out.String()
+	}
+}
+
 // A program that holds memory of a GPU is a job, without any announcement, and stays listed after its end.
 func TestJobsCommand(t *testing.T) {
 	t.Parallel()
@@ -32,23 +54,7 @@ func TestJobsCommand(t *testing.T) {
 	defer end()
 	const gpu = "gpu 0 uuid=GPU-0 utilization=40 processes=%s\ngpu 1 uuid=GPU-1 utilization=0\n"
 	player := fixture.PlayGPU(t, fmt.Sprintf(gpu, fmt.Sprint(program.Process.Pid, ":5e8")))
-	socket := socketIn(t)
-	v := stallspan(t, "agent", "--config", nvmlConfig(t, fixture.NVML(t)))
-	var said liveOutput
-	v.Stderr = &said
-	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "FAKENVML_FILE="+player.Path)
-	v.start()
-	said.until(t, 1, "windows are announced at "+socket)
-	defer stop(t, v)
-
-	jobs := func(args ...string) string {
-		ls := stallspan(t, append([]string{"jobs"}, args...)...)
-		ls.Env = append(ls.Env, "STALLSPAN_SOCKET="+socket)
-		if code := ls.run(); code != 0 {
-			t.Fatalf("jobs %v: got exit code %d: %s", args, code, &ls.err)
-		}
-		return ls.out.String()
-	}
+	_, jobs := jobsAgent(t, nvmlConfig(t, fixture.NVML(t)), player)
 	wait := func(what string, ok func(*api.Jobs) bool) *api.Jobs {
 		var all api.Jobs
 		for until := time.Now().Add(slowest / 2); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {

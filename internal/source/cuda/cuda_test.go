@@ -20,16 +20,20 @@ import (
 // device stands for the driver's: any program may open it, and few do.
 const device = "/dev/full"
 
-// program starts a process with a file open. The file is closed here.
-func program(t *testing.T, path string) (pid int) {
+// program starts a process with files open. They are closed here.
+func program(t *testing.T, paths ...string) (pid int) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
+	var open []*os.File
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+		open = append(open, f)
 	}
-	defer func() { _ = f.Close() }()
 	c := exec.Command("sleep", "60")
-	c.ExtraFiles = []*os.File{f}
+	c.ExtraFiles = open
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +78,24 @@ func TestUsers(t *testing.T) {
 		if got := users(t, s, now); !slices.Contains(got, second) {
 			t.Errorf("watched %v: got %v in the next second, want %d", watched, got, second)
 		}
+	}
+}
+
+// A program that only asks the driver with NVML opens the device, too, and a file of its capabilities.
+func TestAskingIsNoUse(t *testing.T) {
+	caps := filepath.Join(t.TempDir(), "dev/nvidia-caps/nvidia-cap2")
+	if err := os.MkdirAll(filepath.Dir(caps), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(caps, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := New("", device, nil)
+	t.Cleanup(s.Close)
+	uses, before, after := program(t, device), program(t, caps, device), program(t, device, caps)
+	got := users(t, s, 1000*time.Hour)
+	if !slices.Contains(got, uses) || slices.Contains(got, before) || slices.Contains(got, after) {
+		t.Errorf("got %v, want %d and neither %d nor %d", got, uses, before, after)
 	}
 }
 
