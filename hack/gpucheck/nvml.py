@@ -2,6 +2,7 @@
 
     facts   what the GPU is
     times   what single calls take, over so many seconds
+    fields  what each field value takes that the agent asks for, alone and all in one call, over so many seconds
     period  how far apart the driver's samples of utilisation are
     delay   how old a sample is when the driver gives it, and by which clock it is stamped, over so many seconds
     hold    keeps a session with every GPU open until the standard input ends
@@ -314,6 +315,30 @@ def times(nvml, device, seconds):
     return found
 
 
+def fields(nvml, device, seconds):
+    """By field value, and for all of them together: the code, and median and 99th percentile in microseconds."""
+    made = [FieldValue(id=n, scope=ALL_LINKS if n in LINKS else 0) for n in FIELDS]
+    asked = {str(f.id): (FieldValue * 1)(f) for f in made} | {"all": (FieldValue * len(made))(*made)}
+    took = {name: [] for name in asked}
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for name, values in asked.items():
+            before = time.perf_counter_ns()
+            nvml.nvmlDeviceGetFieldValues(device, len(values), values)
+            took[name].append((time.perf_counter_ns() - before) / 1e3)
+            time.sleep(PAUSE)
+    found = {}
+    for name, list_us in took.items():
+        list_us.sort()
+        found[name] = {
+            "codes": [value.code for value in asked[name]],
+            "calls": len(list_us),
+            "median_us": round(statistics.median(list_us), 1),
+            "p99_us": round(list_us[len(list_us) * 99 // 100], 1),
+        }
+    return found
+
+
 def main():
     what, wanted, seconds = (sys.argv[1:] + ["", ""])[:3]
     nvml = ctypes.CDLL("libnvidia-ml.so.1")
@@ -329,6 +354,8 @@ def main():
         print(json.dumps(period(nvml, find(nvml, wanted))))
     elif what == "delay":
         print(json.dumps(delay(nvml, find(nvml, wanted), float(seconds or SECONDS))))
+    elif what == "fields":
+        print(json.dumps(fields(nvml, find(nvml, wanted), float(seconds or SECONDS))))
     else:
         print(json.dumps(times(nvml, find(nvml, wanted), float(seconds or SECONDS))))
     nvml.nvmlShutdown()
