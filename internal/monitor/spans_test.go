@@ -6,10 +6,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -105,6 +109,47 @@ func TestSpanOfAnnouncedWindow(t *testing.T) {
 			t.Logf("%s, %v: busy %v (%v), storage %v (%v), uncertainty %.3f, %s (%s)", filepath.Base(path), r.Duration(),
 				r.Busy, exact.Busy, r.Storage, exact.Storage, r.Uncertainty, r.Verdict, exact.Verdict)
 		}
+	}
+}
+
+// Spans are reported on while the machine is sampled: what names their reasons is of ledgers that change meanwhile. A
+// report without their lock is a data race, for which the race detector fails this test.
+func TestSpansWhileSampling(t *testing.T) {
+	var reporting sync.WaitGroup
+	var followed atomic.Int64
+	done := make(chan struct{})
+	report := func(m *Monitor) {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			h := m.History()
+			first, _ := h.First(history.LedgerBusy)
+			last, _ := h.Last(history.LedgerBusy)
+			w := window.Window{Kind: window.Epoch, Job: "train", Source: window.FromSpan}
+			w.Start, w.End = m.readings.StampOf(max(first, last-500*time.Millisecond)), m.readings.StampOf(last)
+			if r := m.Spans.Report(w); r.Job != "" && r.Evidence.Followed() {
+				followed.Add(1)
+			}
+			time.Sleep(time.Millisecond) // without a lock, which would order what follows
+		}
+	}
+	ticks := 0
+	replayFile(t, "../../testdata/recordings/threads.jsonl.gz", func(m *Monitor) {
+		feedSample(t, m, &sample.Sample{At: m.readings.Present(), Drives: []sample.Drive{{Device: "sda"}}})
+		if ticks++; ticks == 4 {
+			for range 4 {
+				reporting.Go(func() { report(m) })
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	})
+	close(done)
+	reporting.Wait()
+	if followed.Load() == 0 {
+		t.Error("no report has evidence of the scheduler, and the test needs some")
 	}
 }
 

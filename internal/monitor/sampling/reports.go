@@ -122,7 +122,27 @@ func (r *Readings) Measure(w *window.Window) *window.Report {
 	}
 	machine := r.now.machine(w, nil)
 	r.mu.Unlock()
-	return window.Make(r.history, w, machine)
+	return window.Make(r.history, w, r.shared(machine))
+}
+
+// shared makes usable without the lock of Readings what a report needs: its functions read the ledgers, which each
+// reading changes, and take the lock.
+func (r *Readings) shared(m window.Machine) window.Machine {
+	if name := m.OtherName; name != nil {
+		m.OtherName = func(gpu string, kind int) string {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return name(gpu, kind)
+		}
+	}
+	if waits := m.Waits; waits != nil {
+		m.Waits = func(gpu string) []window.Wait {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return waits(gpu)
+		}
+	}
+	return m
 }
 
 func (s *state) report(w *window.Window, at Moment, readers []window.Reader, concurrent Concurrent) *window.Report {
@@ -169,7 +189,7 @@ func (s *state) clientGone(w *window.Window) bool {
 	return j == nil || j.Processes == 0
 }
 
-// machine returns what a report needs besides the history.
+// machine returns what a report needs besides the history. Its functions need the lock of Readings.
 func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine {
 	machine := window.Machine{GPUs: s.gpuIDs()}
 	machine.NoSchedule, machine.Guessed = s.schedule.missing, s.schedule.guessed
@@ -177,7 +197,7 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 	machine.Lost = s.history.Left(history.GPUBusyTime, w.Start.Mono)
 	machine.Leaves = s.history.Known(history.DiskReadIOs) // also disks that were removed since
 	machine.Ceilings, machine.Cores = s.ceilings.All(), len(s.latest.Cores.Cores)
-	machine.Drives = s.latest.Drives.Drives
+	machine.Drives = slices.Clone(s.latest.Drives.Drives) // a report may be made while the next ones arrive
 	machine.Layers = s.layers()
 	if j := s.jobs.byID[w.Job]; j != nil {
 		machine.Target = j.target()
