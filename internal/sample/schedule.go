@@ -46,7 +46,7 @@ type ThreadEvent struct {
 	From    time.Duration `json:"from,omitempty"`
 	Running time.Duration `json:"running,omitempty"` // the parts of the time from From to At
 	Ready   time.Duration `json:"ready,omitempty"`
-	Blocked time.Duration `json:"blocked,omitempty"` // as IOWait, or StateBlocked
+	Blocked time.Duration `json:"blocked,omitempty"` // as IOWait, or StateBlocked, and until it had a CPU again
 	Asleep  time.Duration `json:"asleep,omitempty"`  // the rest; Syscall, File, Detail, Peer and Waker are of the longest
 }
 
@@ -54,7 +54,8 @@ type ThreadEvent struct {
 type ThreadEventKind uint8
 
 // The kinds of events. A ThreadSum ends when its thread leaves a CPU: a ThreadIn and a ThreadOut of the same moment
-// follow, and the ThreadOut shows the pause. A sum can come late: its thread ran, or paused for less than 10 ms. Until
+// follow, and the ThreadOut shows the pause. A sum of waits for storage ends when its thread wakes another one, too: then
+// a ThreadIn follows alone. A sum can come late: its thread ran, or paused for less than 10 ms. Until
 // then the thread's newest event is the ThreadIn or ThreadOut with which the sum begins. Fetching, Stolen, Fetched and
 // Chars of a ThreadSum count since the previous ThreadOut or ThreadSum.
 const (

@@ -416,6 +416,31 @@ func TestSumThatEndsInWork(t *testing.T) {
 	}
 }
 
+// TestSumBeforeWakeUp: a thread's waits for storage were merged until it woke another one, and it runs on.
+func TestSumBeforeWakeUp(t *testing.T) {
+	s := &script{}
+	for _, tid := range []int{1, 2} {
+		s.began(0, tid, 0)
+		s.on(0, tid)
+	}
+	s.out(1, 1, futex)
+	s.events = append(s.events, sample.ThreadEvent{
+		At: ms(10), Kind: sample.ThreadSum, TID: 2, PID: 2, From: 0, Running: ms(4), Blocked: ms(6), Syscall: sysRead,
+		Fetched: 1 << 20,
+	})
+	s.on(10, 2)
+	s.in(10, 10, 1, 2)
+	s.out(50, 2, disk)
+	times := s.timeline(30)
+	check(t, "a thread that another one fetched data for", times.Walk(1, 0, ms(10), nil), 4, 0, 6, 0, 0)
+	if got := times.TimesAt(1).Memory; got != ms(24) {
+		t.Errorf("got %v after 30 ms without storage, want 24 ms", got)
+	}
+	if !times.threads[2].reads {
+		t.Error("got a thread that does not read, want one that does: its sum has data")
+	}
+}
+
 // TestWorkAfterPeer: work after a wait for a peer is slower, which only the replay without such waits leaves out.
 func TestWorkAfterPeer(t *testing.T) {
 	s := &script{}

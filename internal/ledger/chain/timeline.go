@@ -300,6 +300,10 @@ func (th *thread) sum(t *Timeline, e *sample.ThreadEvent) {
 		asleepFor.kind = asleep
 	}
 	th.close(t, max(th.since, e.From), segment{kind: unknown})
+	th.reads = th.reads || e.Fetched > 0 || e.Chars > 0
+	if e.Fetched > 0 || e.Blocked > 0 {
+		th.job.requested = e.At
+	}
 	th.summing = true
 	defer func() { th.summing = false }()
 	at := min(th.since+e.Running, e.At)
@@ -327,7 +331,9 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	was := th.clocks.at
 	th.look(t, &s)
 	th.clocks.add(t, th, th.whole(&s))
-	th.cool(&s, th.clocks.at[memory]-was[memory], th.clocks.at[network]-was[network])
+	if !th.summing { // many short pauses are no long one
+		th.cool(&s, th.clocks.at[memory]-was[memory], th.clocks.at[network]-was[network])
+	}
 	if s.kind == running && !s.spins {
 		th.worked(time.Duration(float64(s.to-s.from) * (1 - float64(s.fetch) - float64(s.slow))))
 	}

@@ -88,6 +88,7 @@ func load(programs *bpfObjects, o options) (faults bool, err error) {
 		"switch_has_state": number(switchHasState(kernel)),
 		"job_budget":       uint64(o.jobBudget),
 		"all_budget":       uint64(o.allBudget),
+		"merge_budget":     uint64(o.mergeBudget),
 		"own_space":        tcp.Namespace(),
 		"can_exchange":     number(runtime.GOARCH == "amd64" || !olderThan(version, 5, 18)),
 	}

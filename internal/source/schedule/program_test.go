@@ -49,6 +49,7 @@ var programs = map[string]func(facts){
 	"busy":   busyProgram,
 	"storm":  stormProgram,
 	"away":   awayProgram,
+	"reader": readerProgram,
 }
 
 // needs skips a test where the scheduler cannot be followed.

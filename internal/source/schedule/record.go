@@ -31,6 +31,7 @@ const (
 	recordFound  = 6
 
 	recordConnection = 7
+	recordSumIn      = 8 // stands for a ThreadSum and a ThreadIn: the thread runs on
 	closed           = 7 // TCP_CLOSE
 )
 
@@ -91,6 +92,10 @@ func (d *decoder) decode(r []byte, events []sample.ThreadEvent) []sample.ThreadE
 		e := &events[len(events)-1]
 		d.out(r, e)
 		e.Fetching, e.Stolen, e.Fetched, e.Chars = 0, 0, 0, 0 // they are the sum's
+	case kind == recordSumIn && len(r) >= sumSize:
+		events = add(events, r, sample.ThreadSum)
+		d.sum(r, &events[len(events)-1])
+		events = add(events, r, sample.ThreadIn)
 	case kind == recordFound && len(r) >= outSize:
 		events = add(events, r, sample.ThreadFound)
 		d.out(r, &events[len(events)-1])

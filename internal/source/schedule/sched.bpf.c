@@ -254,11 +254,13 @@ volatile const u32 owner_gid;
 volatile const u32 own_space;         // inode of the network namespace of user space; 0 if it is not known
 volatile const u32 can_exchange;      // atomic operations that return a value: Linux 5.18 on arm64
 volatile const u32 faults_seen;       // on_fault and on_mapped are attached
-volatile const u64 job_budget = 5000; // events of a job in a budget window
+volatile const u64 job_budget = 5000; // events of a job that are told in a budget window
+volatile const u64 merge_budget = 1250; // events of a job in one, told or not, above which its waits for storage are merged
 volatile const u64 all_budget = 20000;
 
 #define BUDGET_WINDOW 100000000ULL /* ns */
 #define BUSY_THREAD 20             /* events in a budget window from which a thread is summed if its job is over budget */
+#define MERGE_LENGTH 1000000ULL    /* ns, the time after which a sum of waits for storage ends when the thread leaves its CPU */
 #define ROUND 2                    /* events of a thread that leaves its CPU and comes back */
 #define SUM_LENGTH 20000000ULL     /* ns, the time after which a sum ends when the thread leaves its CPU */
 #define LONG_PAUSE 10000000ULL     /* ns of a pause after which flush ends a sum */
@@ -269,10 +271,21 @@ volatile const u64 all_budget = 20000;
 #define JOBS 80 /* MaxJobs of the Go package */
 
 // As in package sample.
-enum { BEGAN = 1, OUT, IN, SUM_OUT /* ThreadSum, ThreadIn and ThreadOut at one moment */, NAMED, FOUND, CONNECTION };
+enum {
+	BEGAN = 1,
+	OUT,
+	IN,
+	SUM_OUT, // ThreadSum, ThreadIn and ThreadOut at one moment
+	NAMED,
+	FOUND,
+	CONNECTION,
+	SUM_IN, // ThreadSum and ThreadIn: the thread runs on
+};
 enum { READY, ASLEEP, BLOCKED, DEAD, STOPPED };
 enum { NO_FILE, REGULAR, DIRECTORY, PIPE, SOCKET, CHAR_DEVICE, BLOCK_DEVICE, OTHER_FILE };
 enum { NO_WAKER, USER_THREAD, KERNEL_THREAD, INTERRUPT, SOFTIRQ };
+
+enum { ONE_BY_ONE, MERGED, SUMMED };
 
 #define PF_KTHREAD 0x00200000
 
@@ -330,6 +343,7 @@ struct thread {
 	u32 before; // and in the one before
 
 	u64 from;  // start of the sum; 0 if its switches are reported one by one
+	u8 merges; // the sum has waits for storage alone, and ends before anything else that others have to do with
 	u64 claim; // in a pause of a sum: since; CLAIMED if flush has told the sum; else 0
 	u64 ran, ready, blocked, asleep;
 	u64 longest;
@@ -338,12 +352,19 @@ struct thread {
 	u32 named; // the last thread that woke it and is not followed
 };
 
-// A job. Number 0 is all jobs together. The kernel side changes the counts without a lock: an error costs a few events.
-struct job {
-	u32 generation; // 0: not in use
-	u32 over;       // more events than the budget
+// The events of a job in a budget window. They are counted without a lock: an error costs a few events.
+struct load {
 	u64 window;
 	u64 count;
+	u64 over; // more events than the budget
+};
+
+// A job. Number 0 is all jobs together.
+struct job {
+	u32 generation; // 0: not in use
+	u32 unused;
+	struct load told;
+	struct load all; // with those that sums stand for
 };
 
 struct member {
@@ -541,36 +562,45 @@ static __always_inline int may_follow(const struct task_struct *p)
 	       BPF_CORE_READ(cred, egid.val) == owner_gid && BPF_CORE_READ(cred, sgid.val) == owner_gid;
 }
 
-static __always_inline void count_event(struct job *job, u64 window, u64 budget)
+static __always_inline void count_event(struct load *load, u64 window, u64 budget)
 {
-	if (job->window != window) {
-		job->over = job->window + 1 == window && job->count > (job->over ? budget / 2 : budget);
-		job->count = 0;
-		job->window = window;
+	if (load->window != window) {
+		load->over = load->window + 1 == window && load->count > (load->over ? budget / 2 : budget);
+		load->count = 0;
+		load->window = window;
 	}
-	job->count += ROUND;
-	if (job->count > budget)
-		job->over = 1;
+	load->count += ROUND;
+	if (load->count > budget)
+		load->over = 1;
 }
 
-// Counts the events of a thread that leaves its CPU and comes back, and reports whether they are to be summed.
-static __always_inline int over_budget(struct thread *th, struct job *job, u64 now)
+// Counts the events of a thread that leaves its CPU and comes back, and tells how they are to be told: one by one
+// (ONE_BY_ONE), as part of a sum of waits for storage (MERGED), or of one of anything (SUMMED).
+static __always_inline int how_to_tell(struct thread *th, struct job *job, u64 now)
 {
 	u32 zero = 0;
 	struct job *all = bpf_map_lookup_elem(&jobs, &zero);
 	u64 window = now / BUDGET_WINDOW;
+	int busy, merges;
 
 	if (!all)
-		return 0;
-	count_event(job, window, job_budget);
-	count_event(all, window, all_budget);
+		return ONE_BY_ONE;
 	if (th->window != window) {
 		th->before = th->window + 1 == window ? th->count : 0;
 		th->count = 0;
 		th->window = window;
 	}
 	th->count += ROUND;
-	return (job->over || all->over) && (th->count > BUSY_THREAD || th->before > BUSY_THREAD);
+	busy = th->count > BUSY_THREAD || th->before > BUSY_THREAD;
+	count_event(&job->all, window, merge_budget);
+	merges = can_exchange && job->all.over && busy && th->pause.iowait;
+	if (!merges || !th->from || now - th->from >= MERGE_LENGTH) {
+		count_event(&job->told, window, job_budget);
+		count_event(&all->told, window, all_budget);
+	}
+	if ((job->told.over || all->told.over) && busy)
+		return SUMMED;
+	return merges ? MERGED : ONE_BY_ONE;
 }
 
 static __always_inline void set_head(struct head *h, u8 kind, u64 at, u32 tid, u32 pid)
@@ -696,15 +726,16 @@ static __always_inline int tell_in(struct thread *th, const struct task_struct *
 static __always_inline void begin_sum(struct thread *th, u64 from)
 {
 	th->from = from;
+	th->merges = 0;
 	th->ran = th->ready = th->blocked = th->asleep = th->longest = 0;
 	th->longest_waker.tid = th->longest_waker.pid = th->longest_waker.kind = 0;
 	__builtin_memset(&th->longest_pause, 0, sizeof(th->longest_pause));
 	th->longest_pause.syscall = -1;
 }
 
-static __always_inline void set_sum(struct sum *e, const struct thread *th, u32 pid, u64 at)
+static __always_inline void set_sum(struct sum *e, u8 kind, const struct thread *th, u32 pid, u64 at)
 {
-	set_out(&e->out, SUM_OUT, th, pid, at, &th->pause);
+	set_out(&e->out, kind, th, pid, at, &th->pause);
 	e->from = th->from;
 	e->ran = th->ran;
 	e->ready = th->ready;
@@ -715,8 +746,8 @@ static __always_inline void set_sum(struct sum *e, const struct thread *th, u32 
 	e->unused = 0;
 }
 
-// Tells and ends the sum of a thread that leaves its CPU.
-static __always_inline int tell_sum(struct thread *th, const struct task_struct *p, u64 now)
+// Tells and ends the sum of a thread: SUM_OUT as it leaves its CPU, SUM_IN as it runs on.
+static __always_inline int tell_sum(struct thread *th, u8 kind, const struct task_struct *p, u64 now)
 {
 	struct sum *e;
 
@@ -727,7 +758,7 @@ static __always_inline int tell_sum(struct thread *th, const struct task_struct 
 		lose();
 		return 0;
 	}
-	set_sum(e, th, p->tgid, now);
+	set_sum(e, kind, th, p->tgid, now);
 	set_growth(&e->out, th, p);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	th->from = 0;
@@ -1050,19 +1081,25 @@ static __always_inline void give_up(struct thread *th, const struct task_struct 
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
+static __always_inline int for_storage(const struct pause *pause)
+{
+	return pause->iowait || pause->state == BLOCKED;
+}
+
 static __always_inline void add_pause(struct thread *th, u64 since, u64 woken, u64 now)
 {
 	u64 length = (woken ? woken : now) - since;
 
-	th->ready += now - since - length;
 	if (th->pause.state == READY) {
-		th->ready += length;
+		th->ready += now - since;
 		return;
 	}
-	if (th->pause.iowait || th->pause.state == BLOCKED)
-		th->blocked += length;
-	else
+	if (for_storage(&th->pause)) {
+		th->blocked += now - since; // until it has a CPU again: that wait has the same cause
+	} else {
 		th->asleep += length;
+		th->ready += now - since - length;
+	}
 	if (length >= th->longest) {
 		th->longest = length;
 		th->longest_pause = th->pause;
@@ -1108,11 +1145,6 @@ static __always_inline void end_steps(struct thread *th)
 		th->fetching += th->step - th->step_from;
 	th->step_from = th->step = 0;
 	th->fetches = 0;
-}
-
-static __always_inline int for_storage(const struct pause *pause)
-{
-	return pause->iowait || pause->state == BLOCKED;
 }
 
 // The thread leaves its CPU. What it did after the last step was for fetching, too, if it waits for storage now. So was
@@ -1218,6 +1250,9 @@ static __always_inline void arrive(struct thread *th, const struct task_struct *
 	resume_steps(th, now - since, now);
 	if (th->from && can_exchange && __sync_lock_test_and_set(&th->claim, 0) == CLAIMED)
 		th->from = 0;
+	// Another thread ended this pause, which was for a lock, then.
+	if (th->from && th->merges && woken && th->waker.tid)
+		tell_sum(th, SUM_OUT, p, since);
 	if (seen && th->pause.several && since + NAMED_PAUSE < woken)
 		tell_found(th, (u64)BPF_CORE_READ(p, files), p->tgid, now);
 	if (!th->from && tell_in(th, p, since, now, woken))
@@ -1249,11 +1284,21 @@ static __always_inline void enter_unseen(struct thread *th, const struct task_st
 	arrive(th, p, th->woken > th->since ? th->woken : th->since, 0);
 }
 
+// Reports whether the sum of a thread ends now that it leaves its CPU.
+static __always_inline int ends_sum(struct thread *th, int how, u64 now)
+{
+	if (how == SUMMED) {
+		th->merges = 0;
+		return now - th->from >= SUM_LENGTH;
+	}
+	return how == ONE_BY_ONE || !th->merges || now - th->from >= MERGE_LENGTH;
+}
+
 static __always_inline void leave(struct thread *th, struct task_struct *p, u8 state, u64 now)
 {
 	struct job *job = job_of(th);
 	u64 since, stolen, lost;
-	int over;
+	int how;
 
 	if (!job)
 		return;
@@ -1280,13 +1325,15 @@ static __always_inline void leave(struct thread *th, struct task_struct *p, u8 s
 	}
 	set_pause(&th->pause, p, state, 1);
 	pause_steps(th, now, lost);
-	over = over_budget(th, job, now);
-	if (!over && !th->from && tell_out(th, p, since, now))
+	how = how_to_tell(th, job, now);
+	if (how == ONE_BY_ONE && !th->from && tell_out(th, p, since, now))
 		return;
-	if (!th->from)
+	if (!th->from) {
 		begin_sum(th, since);
+		th->merges = how == MERGED;
+	}
 	th->ran += now - since;
-	if ((!over || state == DEAD || now - th->from >= SUM_LENGTH) && tell_sum(th, p, now))
+	if ((ends_sum(th, how, now) || state == DEAD) && tell_sum(th, SUM_OUT, p, now))
 		return;
 	if (can_exchange) {
 		*(volatile u64 *)&th->claim = now;
@@ -1399,19 +1446,42 @@ static __always_inline void name_waker(struct thread *th)
 	tell_name(current, current->comm, th->woken);
 }
 
+// The current thread wakes another one. What it did before is told first, or else how far it was would not be known at
+// that moment.
+static __always_inline void end_merged(u64 now)
+{
+	struct task_struct *current = (struct task_struct *)bpf_get_current_task_btf();
+	struct thread *by = thread_of(current);
+	struct job *job;
+
+	if (!by || !by->from || !by->merges || by->running != 1)
+		return;
+	job = job_of(by);
+	if (!job)
+		return;
+	count_event(&job->told, now / BUDGET_WINDOW, job_budget);
+	by->ran += now - by->since;
+	by->since = now;
+	tell_sum(by, SUM_IN, current, now);
+}
+
 SEC("tp_btf/sched_waking")
 int on_waking(u64 *ctx)
 {
 	struct task_struct *p = (struct task_struct *)ctx[0];
 	struct thread *th = thread_of(p);
+	u64 now;
 
 	if (!th || !job_of(th))
 		return 0;
 	if (th->woken && !th->running && !th->early)
 		return 0; // the first one counts
-	th->woken = bpf_ktime_get_ns();
+	now = bpf_ktime_get_ns();
+	*(volatile u64 *)&th->woken = now; // the thread may be on its way to another CPU, and change it at any moment
 	th->early = 0;
 	set_waker(&th->waker);
+	if (th->waker.tid)
+		end_merged(now);
 	name_waker(th);
 	return 0;
 }
@@ -1561,7 +1631,7 @@ int on_state(u64 *ctx)
 	job = bpf_map_lookup_elem(&jobs, &new.slot);
 	now = bpf_ktime_get_ns();
 	if (job && job->generation == new.generation && (state == TCP_ESTABLISHED || new.told)) {
-		count_event(job, now / BUDGET_WINDOW, job_budget);
+		count_event(&job->told, now / BUDGET_WINDOW, job_budget);
 		of->cookie = bpf_get_socket_cookie(sk);
 		of->space = space_of(sk);
 		tell_connection(&new, sk, of->cookie, state, now);
@@ -1599,7 +1669,7 @@ int tell_open(struct bpf_iter__bpf_map_elem *ctx)
 	if ((u64)FIELD(sock, sk, __sk_common.skc_cookie.counter) != now_of.cookie)
 		return 0;
 	now = bpf_ktime_get_ns();
-	count_event(job, now / BUDGET_WINDOW, job_budget);
+	count_event(&job->told, now / BUDGET_WINDOW, job_budget);
 	tell_connection(&now_of, sk, now_of.cookie, TCP_ESTABLISHED, now);
 	return 0;
 }
@@ -1712,7 +1782,7 @@ int flush(struct bpf_iter__task *ctx)
 	if (!e)
 		return 0; // the next round, then
 	// While the claim is since, the sum does not change. Its growth comes with the next event.
-	set_sum(e, th, p->tgid, since);
+	set_sum(e, SUM_OUT, th, p->tgid, since);
 	if (__sync_val_compare_and_swap(&th->claim, since, CLAIMED) == since)
 		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	else

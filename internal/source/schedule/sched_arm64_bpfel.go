@@ -38,6 +38,7 @@ const (
 	bpfVarCanExchange    = "can_exchange"
 	bpfVarFaultsSeen     = "faults_seen"
 	bpfVarJobBudget      = "job_budget"
+	bpfVarMergeBudget    = "merge_budget"
 	bpfVarOwnSpace       = "own_space"
 	bpfVarOwnerGid       = "owner_gid"
 	bpfVarOwnerOnly      = "owner_only"
@@ -123,6 +124,7 @@ type bpfVariableSpecs struct {
 	CanExchange    *ebpf.VariableSpec `ebpf:"can_exchange"`
 	FaultsSeen     *ebpf.VariableSpec `ebpf:"faults_seen"`
 	JobBudget      *ebpf.VariableSpec `ebpf:"job_budget"`
+	MergeBudget    *ebpf.VariableSpec `ebpf:"merge_budget"`
 	OwnSpace       *ebpf.VariableSpec `ebpf:"own_space"`
 	OwnerGid       *ebpf.VariableSpec `ebpf:"owner_gid"`
 	OwnerOnly      *ebpf.VariableSpec `ebpf:"owner_only"`
@@ -179,6 +181,7 @@ type bpfVariables struct {
 	CanExchange    *ebpf.Variable `ebpf:"can_exchange"`
 	FaultsSeen     *ebpf.Variable `ebpf:"faults_seen"`
 	JobBudget      *ebpf.Variable `ebpf:"job_budget"`
+	MergeBudget    *ebpf.Variable `ebpf:"merge_budget"`
 	OwnSpace       *ebpf.Variable `ebpf:"own_space"`
 	OwnerGid       *ebpf.Variable `ebpf:"owner_gid"`
 	OwnerOnly      *ebpf.Variable `ebpf:"owner_only"`

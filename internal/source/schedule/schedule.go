@@ -27,6 +27,8 @@ type options struct {
 	jobBudget int // events of one job in 100 ms above which its busy threads are summed
 	allBudget int // the same for all jobs together
 	owner     *Owner
+
+	mergeBudget int // events of one job in 100 ms, reported or not, above which its waits for storage are merged
 }
 
 // Owner is a user and a group. A thread is of an Owner if its real, effective and saved ids are these, and if it has no
@@ -60,7 +62,7 @@ type Memory struct {
 // Opener opens a Tracing: for threads of an owner alone, or of everybody if it is nil.
 type Opener func(owner *Owner) (Tracing, error)
 
-var defaults = options{ringBytes: 4 << 20, jobBudget: 5000, allBudget: 20000}
+var defaults = options{ringBytes: 4 << 20, jobBudget: 5000, allBudget: 20000, mergeBudget: 1250}
 
 // Supported returns why the scheduler cannot be followed here, or nil. root is where the host's files are, "" for "/".
 func Supported(root string) error {

@@ -29,8 +29,8 @@ type member struct{ Slot, Generation uint32 }
 
 // kernelJob is the value of the map jobs.
 type kernelJob struct {
-	Generation, Over uint32
-	Window, Count    uint64
+	Generation, _ uint32
+	Loads         [2]struct{ Window, Count, Over uint64 }
 }
 
 // NewTracer loads the programs and attaches them: for threads of an owner alone, or of everybody if it is nil. An error
