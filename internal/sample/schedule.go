@@ -54,10 +54,10 @@ type ThreadEvent struct {
 type ThreadEventKind uint8
 
 // The kinds of events. A ThreadSum ends when its thread leaves a CPU: a ThreadIn and a ThreadOut of the same moment
-// follow, and the ThreadOut shows the pause. A sum of waits for storage ends when its thread wakes another one, too: then
-// a ThreadIn follows alone. A sum can come late: its thread ran, or paused for less than 10 ms. Until
-// then the thread's newest event is the ThreadIn or ThreadOut with which the sum begins. Fetching, Stolen, Fetched and
-// Chars of a ThreadSum count since the previous ThreadOut or ThreadSum.
+// follow, and the ThreadOut shows the pause. A sum of waits for storage also ends when its thread wakes another one: a
+// ThreadIn follows alone. A sum can come late: its thread ran, or paused for less than 10 ms. Until then the thread's
+// newest event is the ThreadIn or ThreadOut with which the sum begins. Fetching, Stolen, Fetched and Chars of a
+// ThreadSum count since the previous ThreadOut or ThreadSum.
 const (
 	ThreadBegan ThreadEventKind = iota + 1 // it is followed from now on; its state shows in its next event
 	ThreadOut                              // it left a CPU
