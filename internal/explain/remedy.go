@@ -14,6 +14,7 @@ const (
 	coresFull = 0.9  // share of the time of all cores from which no core is free
 	warmLoad  = 0.95 // share of a load from memory from which storage does not matter
 	coldLoad  = 0.5  // share of a load from memory below which it is cold
+	lateShare = 0.1  // share of the window that it would be shorter without storage, beyond its storage stall, that counts
 )
 
 // Remedy returns one sentence that says what to try; "" for a window that is too short for any.
@@ -107,6 +108,7 @@ var remedies = [...]advice{
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.Name != "" },
 		gaining("Read ahead with more workers, or keep the data in memory: ")},
 	{"faster storage", func(x *situation) bool { return x.storage }, (*situation).faster},
+	{"storage behind the work", (*situation).lateForStorage, (*situation).fasterSource},
 	{"more cores", func(x *situation) bool { return x.cpu && len(x.GPUIDs) == 0 },
 		always("Storage is not the limit: spread the work over more cores, or do less of it.")},
 	{"convert less", func(x *situation) bool { return x.cpu && x.Kind == window.ModelLoad },
@@ -296,6 +298,24 @@ func (x *situation) noWorkers() string {
 func (x *situation) decodeLess() string {
 	return "Decode less, or cache decoded samples; more workers would not help (twice as many: " +
 		times(twiceWorkers(x.Report)) + ")."
+}
+
+// lateForStorage reports whether CPU work that the window waited for is late for storage: without storage, the window
+// would be shorter by more than it waited for storage itself. A worker reads while the GPU works, for example, and the
+// GPU waits for what another thread does with the data then.
+func (x *situation) lateForStorage() bool {
+	if !x.cpu || !helps(x.Speedup) || x.Speedup < twiceWorkers(x.Report) {
+		return false
+	}
+	return 1-1/x.Speedup >= x.shares.Storage+lateShare && 1-1/x.Speedup >= 2*x.shares.Storage
+}
+
+func (x *situation) fasterSource() string {
+	text := "The data for this work come late: keep them in memory or on a faster disk: " + x.gain
+	if faster := twiceWorkers(x.Report); helps(faster) {
+		text += "; or read with more workers (twice as many: about " + times(faster) + ifServed + ")"
+	}
+	return text + "."
 }
 
 func (x *situation) raiseWorkers() string {

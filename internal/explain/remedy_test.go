@@ -35,6 +35,9 @@ func situations() []func(*window.Report) {
 	bound := func(v window.Verdict, change func(*window.Report)) func(*window.Report) {
 		return func(r *window.Report) {
 			r.Verdict = v
+			if v == window.CPUBound {
+				r.Speedup = 1
+			}
 			divide(r, map[window.Verdict]window.Shares{
 				window.GPUBound: {Busy: 1}, window.StorageBound: {Busy: 0.4, Storage: 0.6}, window.CPUBound: {Busy: 0.4, CPU: 0.6},
 				window.NetworkBound: {Busy: 0.4, Other: 0.6, Network: 0.6},
@@ -112,11 +115,12 @@ func situations() []func(*window.Report) {
 			r.Disks[0].ReadCeilingRatio, r.Disks[0].ReadFullRatio = 0.83, 0.83
 			r.Disks[0].ReadCeilingRatioNow, r.Disks[0].ReadCeiling = 0.83, 60<<20
 		}),
+		bound(window.CPUBound, func(r *window.Report) { r.Speedup, r.WhatIf = 1.7, &window.WhatIf{Workers: 1.5} }),
 		bound(window.CPUBound, func(r *window.Report) { r.GPUIDs = nil }),
 		bound(window.CPUBound, func(r *window.Report) { r.Kind = window.ModelLoad }),
 		bound(window.CPUBound, func(r *window.Report) { r.CPUUsed = coresFull }),
 		bound(window.CPUBound, func(r *window.Report) { r.WhatIf = &window.WhatIf{Workers: 1.04} }),
-		bound(window.Mixed, func(r *window.Report) { r.Storage, r.CPU = r.CPU, r.Storage }),
+		bound(window.Mixed, func(r *window.Report) { r.Storage, r.CPU, r.Speedup = r.CPU, r.Storage, 1.3 }),
 		bound(window.Unknown, func(r *window.Report) {
 			divide(r, window.Shares{Busy: 0.8, CPU: 0.1, Other: 0.1})
 			r.WhatIf = &window.WhatIf{GPU: 1.5}
@@ -177,7 +181,7 @@ func TestRemedies(t *testing.T) {
 		fmt.Sprintf("queue is deep from %.1f", deepQueue), fmt.Sprintf("near its ceiling from %.2f", window.NearCeiling),
 		fmt.Sprintf("far from it up to %.2f", window.FarCeiling), fmt.Sprintf("from %.2f of all cores' time", coresFull),
 		fmt.Sprintf("from %.2f of the file in memory, and cold below %.2f", warmLoad, coldLoad),
-		fmt.Sprintf("would not help below %.1fx", minHelp), fmt.Sprintf("at least %.2f of what memory", nearlySame),
+		fmt.Sprintf("shorter by %.2f of its time more", lateShare), fmt.Sprintf("would not help below %.1fx", minHelp), fmt.Sprintf("at least %.2f of what memory", nearlySame),
 		fmt.Sprintf("found none for %.2f of the window", window.Thresholds.Stall),
 		fmt.Sprintf("less than %.1f of what came from the server", window.MappedShare),
 		fmt.Sprintf("that was %d MiB or\n  more", window.MinFetched>>20),

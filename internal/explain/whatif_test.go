@@ -15,6 +15,9 @@ func bound(w *window.WhatIf, v window.Verdict) *window.Report {
 		Evidence: window.FromSchedule, Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500,
 			ReadCeiling: 1 << 30, ReadCeilingRatioNow: 0.05}}}
 	r.Kind = window.Epoch
+	if w != nil {
+		r.Speedup = w.NoStorage
+	}
 	divide(r, map[window.Verdict]window.Shares{window.StorageBound: {Busy: 0.4, Storage: 0.6},
 		window.CPUBound: {Busy: 0.4, CPU: 0.6}, window.GPUBound: {Busy: 1}}[v])
 	return r
@@ -42,6 +45,13 @@ func TestRemedyFollowsReplay(t *testing.T) {
 		{&window.WhatIf{NoStorage: 1, Workers: 1.04, GPU: 1.2}, window.CPUBound,
 			"Decode less, or cache decoded samples; more workers would not help (twice as many: 1.0x)."},
 		{&window.WhatIf{NoStorage: 1, Workers: 1.8}, window.CPUBound,
+			"Give the input pipeline more workers (twice as many: about 1.8x faster), or cache decoded samples."},
+		{&window.WhatIf{NoStorage: 1.7, Workers: 1.5}, window.CPUBound,
+			"The data for this work come late: keep them in memory or on a faster disk: about 1.7x faster; or read with " +
+				"more workers (twice as many: about 1.5x, if the disk can serve them)."},
+		{&window.WhatIf{NoStorage: 1.7, Workers: 1}, window.CPUBound,
+			"The data for this work come late: keep them in memory or on a faster disk: about 1.7x faster."},
+		{&window.WhatIf{NoStorage: 1.7, Workers: 1.8}, window.CPUBound,
 			"Give the input pipeline more workers (twice as many: about 1.8x faster), or cache decoded samples."},
 		{&window.WhatIf{NoStorage: 1, GPU: 1.9}, window.GPUBound,
 			"Storage and the input pipeline leave nothing to gain: use a faster GPU (twice as fast: 1.9x) or a " +
