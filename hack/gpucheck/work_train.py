@@ -11,15 +11,15 @@ import announce
 import files
 import torch
 
-RECORD, BATCH, WORKERS, WIDTH = 32 << 10, 128, 2, 4096  # bytes of a sample; samples; processes; of the network
+WORKERS, WIDTH = 2, 4096  # processes; of the network
+BATCH_BYTES = 4 << 20
 
 
 class Batches(torch.utils.data.Dataset):
-    """Batch n: BATCH records at random places of the shards, the same ones each time."""
+    """Batch n: samples of so many bytes at random places of a shard, the same ones each time."""
 
-    def __init__(self, paths):
-        self.paths, self.files = paths, None
-        self.records = [os.path.getsize(path) // RECORD for path in paths]
+    def __init__(self, paths, record):
+        self.paths, self.files, self.record = paths, None, record
 
     def __getitem__(self, number):
         if self.files is None:  # in the worker
@@ -27,16 +27,17 @@ class Batches(torch.utils.data.Dataset):
             for file in self.files:
                 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: samples come one at a time
         shard, first = number
-        batch = bytearray(BATCH * RECORD)
+        record, count = self.record, BATCH_BYTES // self.record
+        batch = bytearray(BATCH_BYTES)
         view = memoryview(batch)
-        places = list(range(first, first + BATCH))
+        places = list(range(first, first + count))
         random.Random(first).shuffle(places)
         for i, place in enumerate(places):
-            os.preadv(self.files[shard], [view[i * RECORD : (i + 1) * RECORD]], place * RECORD)
-        return torch.frombuffer(batch, dtype=torch.uint8).view(BATCH, RECORD)
+            os.preadv(self.files[shard], [view[i * record : (i + 1) * record]], place * record)
+        return torch.frombuffer(batch, dtype=torch.uint8).view(count, record)
 
     def __len__(self):
-        return sum(count // BATCH for count in self.records)
+        return sum(os.path.getsize(path) // BATCH_BYTES for path in self.paths)
 
 
 class Order(torch.utils.data.Sampler):
@@ -53,9 +54,9 @@ class Order(torch.utils.data.Sampler):
 
 
 class Network:
-    def __init__(self):
+    def __init__(self, record):
         torch.manual_seed(1)
-        self.first = torch.nn.Linear(RECORD, WIDTH, device="cuda", dtype=torch.bfloat16)
+        self.first = torch.nn.Linear(record, WIDTH, device="cuda", dtype=torch.bfloat16)
         self.last = torch.nn.Linear(WIDTH, 16, device="cuda", dtype=torch.bfloat16)
         self.optimiser = torch.optim.SGD([*self.first.parameters(), *self.last.parameters()], lr=1e-5)
         self.body = torch.randn(WIDTH, WIDTH, device="cuda", dtype=torch.bfloat16) / WIDTH**0.5
@@ -78,10 +79,10 @@ def shards(folder):
     return sorted(glob.glob(os.path.join(folder, "shard-*")))
 
 
-def batches_of(paths, numbers):
-    return [
-        (n, first) for n in numbers for first in range(0, os.path.getsize(paths[n]) // RECORD // BATCH * BATCH, BATCH)
-    ]
+def batches_of(paths, numbers, record):
+    """Of each batch the shard and its first sample."""
+    each = BATCH_BYTES // record
+    return [(n, each * i) for n in numbers for i in range(os.path.getsize(paths[n]) // BATCH_BYTES)]
 
 
 def loop(loader, order, batches, do):
@@ -93,26 +94,26 @@ def loop(loader, order, batches, do):
     return time.perf_counter() - began
 
 
-def make_loader(paths):
+def make_loader(paths, record):
     order = Order()
     return order, torch.utils.data.DataLoader(
-        Batches(paths), batch_size=None, sampler=order, num_workers=WORKERS, prefetch_factor=2, persistent_workers=True
+        Batches(paths, record), batch_size=None, sampler=order, num_workers=WORKERS, prefetch_factor=2, persistent_workers=True
     )
 
 
-def calibrate(folder, network):
+def calibrate(folder, network, record):
     """Seconds of a batch: of the loader, cold and from memory, and of the GPU, without products and for each one."""
     path = os.path.join(folder, "shard-0")
     files.write(path, 512 << 20, 8)
-    order, loader = make_loader([path])
-    all_of_it = batches_of([path], [0])
+    order, loader = make_loader([path], record)
+    all_of_it = batches_of([path], [0], record)
     warm_up, measured = all_of_it[:4], all_of_it[4 : 4 + 100]
     files.forget(path)
     loop(loader, order, warm_up, lambda batch: network.step(batch, 1))
     cold = loop(loader, order, measured, len) / len(measured)
     warm = loop(loader, order, measured, len) / len(measured)
     del loader
-    batch = torch.zeros(BATCH, RECORD, dtype=torch.uint8)
+    batch = torch.zeros(BATCH_BYTES // record, record, dtype=torch.uint8)
 
     def gpu(depth):
         for _ in range(3):
@@ -131,26 +132,27 @@ def main():
     made.add_argument("--data", required=True)
     made.add_argument("--seconds", type=float, default=7, help="of the cold epoch, about")
     made.add_argument("--share", type=float, default=0.4, help="of it that the GPU works")
+    made.add_argument("--record", type=int, default=4 << 10, help="bytes of a sample")
     made.add_argument("--gpu", default="")
     args = announce.parse(made)
-    network = Network()
-    reported = calibrate(args.data, network)
+    network = Network(args.record)
+    reported = calibrate(args.data, network, args.record)
     # The GPU is to take longer than the loader does from memory, and less than from the disk.
     target = max(args.share * reported["cold_s"], 1.3 * reported["warm_s"], reported["step_s"])
     depth = max(0, round((target - reported["step_s"]) / reported["product_s"]))
     per_batch = max(reported["cold_s"], target)
-    want = int(min(args.seconds / per_batch * BATCH * RECORD, files.room(args.data), 12 << 30))
+    want = int(min(args.seconds / per_batch * BATCH_BYTES, files.room(args.data), 12 << 30))
     reported.update(target_s=target, depth=depth, size=0, wanted=want)
     end = time.monotonic() + 25
     for n in range(1, 9):
         reported["size"] += files.write(os.path.join(args.data, f"shard-{n}"), want // 8, max(0.1, end - time.monotonic()))
     paths = shards(args.data)
-    epoch = batches_of(paths, range(1, len(paths)))
+    epoch = batches_of(paths, range(1, len(paths)), args.record)
     random.Random(2).shuffle(epoch)
     for path in paths:
         files.forget(path)
-    order, loader = make_loader(paths)
-    loop(loader, order, batches_of(paths, [0])[:4], lambda batch: network.step(batch, depth))  # starts the workers
+    order, loader = make_loader(paths, args.record)
+    loop(loader, order, batches_of(paths, [0], args.record)[:4], lambda batch: network.step(batch, depth))  # starts the workers
     ids = {"gpu_ids": [args.gpu]} if args.gpu else {}
     reported["batches"], reported["epochs_s"] = len(epoch), []
     for number in (1, 2):
