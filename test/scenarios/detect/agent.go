@@ -43,6 +43,8 @@ type found struct {
 	Start      time.Time `json:"start"`
 	End        time.Time `json:"end"`
 	Unfinished bool      `json:"unfinished,omitempty"`
+	Verdict    string    `json:"verdict,omitempty"`
+	Uncertain  float64   `json:"uncertainty_ratio,omitempty"`
 	GPU        *struct {
 		IDs  []string `json:"ids"`
 		Busy float64  `json:"busy_s"`
