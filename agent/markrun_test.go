@@ -21,7 +21,7 @@ func marked(t *testing.T, argv ...string) (*invocation, *listener) {
 	t.Helper()
 	l := listen(t)
 	v := stallspan(t, append([]string{"mark", "run", "--kind", "epoch", "--"}, argv...)...)
-	v.Env = append(v.Env, api.SocketVariable+"="+l.path)
+	v.Env = append(v.Env, api.SocketVariable+"="+l.path, actAs+"="+patient)
 	return v, l
 }
 
@@ -59,7 +59,7 @@ func TestMarkRunExitCodes(t *testing.T) {
 	for program, want := range map[string]int{"stallspan-no-such-program": exitNotFound, "/": exitCannotRun} {
 		v, l := marked(t, program)
 		if code := v.run(); code != want || len(l.ends) != 1 || !strings.Contains(v.errorLine(), program+": ") {
-			t.Errorf("%s: exit code %d, ended %v", program, code, l.ends)
+			t.Errorf("%s: exit code %d, ended %v: %s", program, code, l.ends, v.err.String())
 		}
 		if l.lastBody() != `{"failed":true}` {
 			t.Errorf("%s: said %q at its end", program, l.lastBody())
