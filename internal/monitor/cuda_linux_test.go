@@ -2,10 +2,12 @@ package monitor
 
 import (
 	"context"
-	"os"
+	"fmt"
+	"io"
 	"os/exec"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,16 +42,11 @@ func (g *grown) Run(ctx context.Context, sink sample.Sink) {
 
 func (g *grown) CatchUp(context.Context) {}
 
-// opener starts a process that has a device open, and returns how to end it.
+// opener starts a process that has a device open, and returns how to end it. Nothing else opens it: a parent that does
+// so is a job, too, with its children.
 func opener(t *testing.T) (pid int, end func()) {
 	t.Helper()
-	device, err := os.Open("/dev/full")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = device.Close() }()
-	c := exec.Command("sleep", "300")
-	c.ExtraFiles = []*os.File{device}
+	c := exec.Command("sh", "-c", "exec sleep 300 3</dev/full")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -121,4 +118,55 @@ func TestUserOfCUDAEnds(t *testing.T) {
 	waitForRow(t, m, "", func(r sample.GPUTime) bool { return r.Job == job && r.Held })
 	end()
 	waitForRow(t, m, "", func(r sample.GPUTime) bool { return r.Job == job && !r.Held })
+}
+
+// A process is of the job of its parent for as long as that is followed, also if the parent uses CUDA no more or has
+// ended.
+func TestChildOfFormerUserOfCUDA(t *testing.T) {
+	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true, Device: "/dev/full"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.sources.SetGPUs(&grown{})
+	m.Start()
+	t.Cleanup(m.Stop)
+	c := exec.Command("sh", "-c", "exec 3</dev/full; read go; exec 3<&-; sleep 300 3</dev/full & echo $!; read go")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL); _ = c.Wait() })
+	job := m.Jobs.JobOf(c.Process.Pid)
+	waitForRow(t, m, "", func(r sample.GPUTime) bool { return r.Job == job && r.Held })
+	proceed := func() {
+		if _, err := io.WriteString(in, "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proceed()
+	var child int
+	if _, err := fmt.Fscan(out, &child); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"its parent uses CUDA no more", "its parent has ended"} {
+		pid, _ := opener(t) // it is found with the child, or after it
+		other := m.Jobs.JobOf(pid)
+		waitForRow(t, m, "", func(r sample.GPUTime) bool { return r.Job == other && r.Held && r.Sum() > time.Second })
+		of := slices.DeleteFunc(m.Collect().Jobs.Processes, func(p sample.Process) bool { return p.PID != child })
+		if len(of) != 1 || of[0].Job != job {
+			t.Errorf("%s: got its process in %+v, want only %s", what, of, job)
+		}
+		if what == "its parent uses CUDA no more" {
+			proceed()
+			_ = c.Wait()
+		}
+	}
 }

@@ -59,3 +59,12 @@ func (j *Jobs) SetAutoJob(pid int, job string) {
 	a := j.auto.byPID[pid]
 	a.job, a.verified = job, a.verified-2*verifyEvery
 }
+
+// InHolder reports whether a process is in one of these jobs, by their first process.
+func (j *Jobs) InHolder(pid int, jobs map[int]string) bool {
+	j.holders.byPID = map[int]*holderJob{}
+	for first, job := range jobs {
+		j.holders.byPID[first] = &holderJob{job: job}
+	}
+	return j.inHolder(pid)
+}

@@ -74,10 +74,10 @@ type holderJob struct {
 type Who func(pid int, group string, gpus []string) sample.JobName
 
 // FollowHolders follows each process that holds memory of a GPU or uses CUDA, with its children, without any
-// announcement. Where an ancestor of a process does so, too, it follows that one. It leaves out processes of cgroups
-// that are followed. At most 64 are followed at a time, with those cgroups, and 32 of them without having held memory:
-// these leave their places to those that hold some. Call it from one goroutine, once a second; it takes a reading for
-// each new job.
+// announcement. Where an ancestor of a process does so, too, or is still followed because it did, it follows that one.
+// It leaves out processes of cgroups that are followed. At most 64 are followed at a time, with those cgroups, and 32
+// of them without having held memory: these leave their places to those that hold some. Call it from one goroutine,
+// once a second; it takes a reading for each new job.
 func (j *Jobs) FollowHolders(who Who) {
 	if j.sources == nil {
 		return
@@ -103,13 +103,36 @@ func (j *Jobs) FollowHolders(who Who) {
 	added := 0
 	for _, pid := range list {
 		wait := len(held[pid]) == 0 && now < h.refused[pid]
-		if added == holdersAtOnce || wait || !top[pid] || h.byPID[pid] != nil || j.isServer(pid) {
+		if added == holdersAtOnce || wait || !top[pid] || h.byPID[pid] != nil || j.isServer(pid) || j.inHolder(pid) {
 			continue
 		}
 		if j.followHolder(pid, held[pid], now, who) {
 			added++
 		}
 	}
+}
+
+// inHolder reports whether a process is in a job that is followed because of another process. That one need not hold
+// memory or use CUDA any more, or may have ended: as long as its job is followed, its children are of no other.
+func (j *Jobs) inHolder(pid int) bool {
+	for _, job := range j.readings.JobsOf(pid) {
+		for _, known := range j.holders.byPID {
+			if known.job == job {
+				return true
+			}
+		}
+	}
+	for range maxAncestors { // it may be younger than the newest reading of its job
+		parent, _ := process.Parent(j.root, pid)
+		if parent <= 1 {
+			return false
+		}
+		if known := j.holders.byPID[parent]; known != nil && known.job == j.JobOf(parent) {
+			return true
+		}
+		pid = parent
+	}
+	return false
 }
 
 // users returns the processes that use CUDA.

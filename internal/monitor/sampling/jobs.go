@@ -140,6 +140,18 @@ func (r *Readings) Processes(id string) (pids []int) {
 	return pids
 }
 
+// JobsOf returns the followed jobs that a process is in. It is in none that it only feeds.
+func (r *Readings) JobsOf(pid int) (ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.now.latest.Jobs.Processes {
+		if p := &r.now.latest.Jobs.Processes[i]; p.PID == pid && !p.Feeder {
+			ids = append(ids, p.Job)
+		}
+	}
+	return ids
+}
+
 // HasProcess reports whether a followed job has a live process.
 func (r *Readings) HasProcess(id string) bool {
 	r.mu.Lock()
