@@ -22,7 +22,7 @@ XID = 8  # nvmlEventTypeXidCriticalError
 ALL_LINKS = 0xFFFFFFFF
 
 # The fields and the GPM metrics that the agent asks for (internal/source/gpu/fields.go, gpm.go).
-FIELDS = (83, 198, 197, 139, 138, 204, 202, 82, 74, 269, 75, 270, 271, 76, 77, 79)
+FIELDS = (83, 185, 198, 197, 139, 138, 204, 202, 82, 74, 269, 75, 270, 271, 76, 77, 79)
 LINKS = (139, 138, 204, 202)  # of these all links together
 METRICS = (2, 3, 5, 10, 21, 20, 60, 61)
 

@@ -218,7 +218,7 @@ type GPU struct {
 	Temperature float64 `json:"temperature,omitempty"`  // of the chip, degrees Celsius
 	// Power is in watts: the mean of about the last second where the GPU counts its energy, else the driver's average.
 	Power  float64 `json:"power,omitempty"`
-	Energy float64 `json:"energy,omitempty"` // joules, a counter since the driver was loaded
+	Energy float64 `json:"energy,omitempty"` // joules, a counter since the driver was loaded; the newest by power
 
 	LinkWidth         int `json:"link_width,omitempty"`      // PCIe lanes in use now
 	LinkGeneration    int `json:"link_generation,omitempty"` // PCIe generation in use now; it falls while the GPU idles

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -15,7 +16,7 @@ func (d *deviceReader) readDetails(r *reading) {
 			d.readDetail(q, r)
 		}
 	}
-	d.readReasons(r)
+	d.countReasons(r)
 	d.rotation++
 	r.detail = d.values
 }
@@ -26,13 +27,16 @@ func (d *deviceReader) isDue(q query) bool {
 	case everySecond:
 		return true
 	case rotating:
-		return !d.initialized || (d.rotation+int(q))%rotations == 0
+		return !d.initialized || d.hasTurn(int(q))
 	case once:
 		return !d.initialized
 	default:
 		return false
 	}
 }
+
+// hasTurn reports whether a reading is the turn of number n: each number has one of ten readings.
+func (d *deviceReader) hasTurn(n int) bool { return (d.rotation+n)%rotations == 0 }
 
 // readDetail makes one query and keeps the valid values of its result.
 func (d *deviceReader) readDetail(q query, r *reading) {
@@ -81,41 +85,55 @@ var reasons = []reason{
 	{0x400, sample.GPUThrottledReliability, queryViolationReliability},
 }
 
-// maxStep bounds the time that one reading of the reasons covers.
-const maxStep = 2 * time.Second
+// bitOf returns the bit of the reason whose time a quantity counts.
+func bitOf(q sample.GPUQuantity) uint64 {
+	i := slices.IndexFunc(reasons, func(s reason) bool { return s.quantity == q })
+	return reasons[i].bit
+}
 
-// readReasons adds up the time of each reason that the driver does not count itself. Each reading covers the time since
-// the one before.
+const (
+	// maxStep bounds the time that one reading covers, of the reasons or of power.
+	maxStep = 2 * time.Second
+	// anyReason stands for reasons that are not known.
+	anyReason = 1<<64 - 1
+)
+
+// readReasons reads why the clocks are reduced, which takes the driver microseconds: for the reasons that it does not
+// count itself, and to spare it the counters that take it long.
 func (d *deviceReader) readReasons(r *reading) {
-	missing := false
-	for _, s := range reasons {
-		missing = missing || d.needsSampling(s)
-	}
-	if !missing {
+	d.reasons, d.reasonsBefore = anyReason, d.reasons
+	if d.initialized && !slices.ContainsFunc(reasons, func(s reason) bool {
+		return d.needsSampling(s) || d.batch.has(s.quantity, rarely)
+	}) {
 		return
 	}
-	var bits uint64
-	sampled := false
-	d.do(queryReasons, r, func() (err error) {
-		bits, err = d.clockEventReasons()
-		sampled = err == nil
+	d.do(queryReasons, r, func() error {
+		bits, err := d.clockEventReasons()
+		if err == nil && r.valid("throttle reasons", bits < 1<<32) {
+			d.reasons = bits
+		}
 		return err
 	})
+}
+
+// countReasons adds up the time of each reason that the driver does not count itself. Each reading covers the time
+// since the one before.
+func (d *deviceReader) countReasons(r *reading) {
 	now := r.clocks.at.Mono
 	step := now - d.reasonsAt
 	if d.reasonsAt == 0 || step > maxStep {
 		step = 0
 	}
 	d.reasonsAt = now
-	if sampled && !r.valid("throttle reasons", bits < 1<<32) {
-		sampled = false
+	if d.reasons == anyReason {
+		return
 	}
 	for _, s := range reasons {
-		if !d.needsSampling(s) || !sampled {
+		if !d.needsSampling(s) {
 			continue
 		}
 		before, _ := d.values.Get(s.quantity)
-		if bits&s.bit != 0 {
+		if d.reasons&s.bit != 0 {
 			before += step.Seconds()
 		}
 		d.values.Set(s.quantity, before)

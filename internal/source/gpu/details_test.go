@@ -65,7 +65,7 @@ func TestCadences(t *testing.T) {
 		first := d.counted()
 		for q := range numQueries {
 			detail := querySpecs[q].each != custom && !querySpecs[q].fallback
-			want := detail || q == queryFields || q == queryGPM || q == queryXIDs
+			want := detail || q == queryFields || q == queryGPM || q == queryXIDs || q == queryReasons
 			if want != (first[q.String()] > 0) && q != queryViolationPower {
 				t.Errorf("first reading: got %d calls of %s, want called: %v", first[q.String()], q, want)
 			}

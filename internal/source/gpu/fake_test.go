@@ -92,8 +92,10 @@ type fakeGPU struct {
 	err       error
 	parentGPU string // of a MIG device
 	details   *fakeDetails
-	used      uint64 // memory, in bytes, besides one; guarded by d.mu
-	unused    bool   // no process holds memory; guarded by d.mu
+	watts     func() (float64, error) // power; nil if it is not supported
+	joules    func() float64          // energy, instead of 100 W
+	used      uint64                  // memory, in bytes, besides one; guarded by d.mu
+	unused    bool                    // no process holds memory; guarded by d.mu
 }
 
 func (g *fakeGPU) id() string     { return g.uuid }
@@ -171,9 +173,23 @@ func (g *fakeGPU) memory() (memory, error) {
 	g.d.mu.Unlock()
 	return memory{1 + used, 2 + used, 1, true}, g.enter()
 }
-func (g *fakeGPU) temperature() (float64, error)  { return 40, g.enter() }
-func (g *fakeGPU) power() (float64, error)        { return 0, codeNotSupported }
-func (g *fakeGPU) energy() (float64, error)       { return 100 * time.Since(g.began).Seconds(), g.enter() }
+func (g *fakeGPU) temperature() (float64, error) { return 40, g.enter() }
+func (g *fakeGPU) power() (float64, error) {
+	if g.watts == nil {
+		return 0, codeNotSupported
+	}
+	if err := g.enter(); err != nil {
+		return 0, err
+	}
+	g.d.set(func() { g.d.tally(queryPower.String()) })
+	return g.watts()
+}
+func (g *fakeGPU) energy() (float64, error) {
+	if g.joules != nil {
+		return g.joules(), g.enter()
+	}
+	return 100 * time.Since(g.began).Seconds(), g.enter()
+}
 func (g *fakeGPU) pcieLink() (int, int, error)    { return 16, 4, g.enter() }
 func (g *fakeGPU) maxPCIeLink() (int, int, error) { return 16, 5, g.enter() }
 func (g *fakeGPU) processes() ([]sample.GPUProcess, error) {

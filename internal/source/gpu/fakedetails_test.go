@@ -21,12 +21,7 @@ type fakeDetails struct {
 
 // count counts a call and returns its error.
 func (g *fakeGPU) count(q query) error {
-	g.d.set(func() {
-		if g.d.counts == nil {
-			g.d.counts = map[string]int{}
-		}
-		g.d.counts[q.String()]++
-	})
+	g.d.set(func() { g.d.tally(q.String()) })
 	if err := g.enter(); err != nil {
 		return err
 	}
@@ -36,6 +31,14 @@ func (g *fakeGPU) count(q query) error {
 		return codeNotSupported
 	}
 	return g.details.errs[q]
+}
+
+// tally counts a call, or a field value, by name. The caller holds d.mu.
+func (d *fakeDriver) tally(name string) {
+	if d.counts == nil {
+		d.counts = map[string]int{}
+	}
+	d.counts[name]++
 }
 
 func (d *fakeDriver) counted() (counts map[string]int) {
@@ -60,6 +63,7 @@ func (g *fakeGPU) fields(list []field) error {
 		return err
 	}
 	for i, f := range list {
+		g.d.set(func() { g.d.tally(fieldName(f.id)) })
 		if answer := g.details.fields[f.id]; answer != nil {
 			list[i] = answer()
 			list[i].id, list[i].scope = f.id, f.scope

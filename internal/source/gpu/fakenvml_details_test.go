@@ -98,9 +98,8 @@ func playedDetails(t *testing.T) (problems []string) {
 	stats := k.lastStats()
 	field := func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetFieldValues" }
 	i := slices.IndexFunc(stats.Calls, field)
-	if most := 2*len(list) - 1; i < 0 || stats.Calls[i].Count < 4 || int(stats.Calls[i].Count) > most ||
-		stats.Calls[i].Time <= 0 {
-		t.Errorf("got calls %+v, want 4 to %d of nvmlDeviceGetFieldValues", stats.Calls, most)
+	if i < 0 || stats.Calls[i].Count < 4 || int(stats.Calls[i].Count) > most(list) || stats.Calls[i].Time <= 0 {
+		t.Errorf("got calls %+v, want 4 to %d of nvmlDeviceGetFieldValues", stats.Calls, most(list))
 	}
 	if stats.Sessions != 1 || stats.Dropped != 0 {
 		t.Errorf("got %d sessions and %d dropped values, want 1 and 0", stats.Sessions, stats.Dropped)
@@ -109,11 +108,43 @@ func playedDetails(t *testing.T) (problems []string) {
 	if i := slices.IndexFunc(stats.Fields, received); i < 0 || stats.Fields[i].Time <= 0 {
 		t.Errorf("got fields %+v, want a latency of NVML_FI_DEV_PCIE_COUNT_RX_BYTES", stats.Fields)
 	}
+	for name, want := range map[string][2]uint64{ // in five seconds
+		"NVML_FI_DEV_POWER_AVERAGE": {1, 1}, energyField: {1, 2}, "NVML_FI_DEV_MEMORY_TEMP": {4, uint64(most(list))},
+		hwThermalField: {4, uint64(most(list))}, // the driver gives the reason
+	} {
+		i := slices.IndexFunc(stats.Fields, func(c sample.DriverCall) bool { return c.Name == name })
+		if i < 0 || stats.Fields[i].Count < want[0] || stats.Fields[i].Count > want[1] {
+			t.Errorf("%s: got %+v, want %v readings", name, stats.Fields, want)
+		}
+	}
 	throughput := func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetPcieThroughput" }
 	if slices.ContainsFunc(stats.Calls, throughput) {
 		t.Error("got a call of nvmlDeviceGetPcieThroughput, which takes 20 ms, want none")
 	}
 	return problems
+}
+
+// most is how many readings a driver of so many details may have counted.
+func most(list []sample.GPUDetail) int { return 2*len(list) - 1 }
+
+// A GPU whose power is no mean, and is not throttled: energy is read each second, the slow counters of throttle time
+// are not.
+func TestPowerWithoutMean(t *testing.T) {
+	playText(t, "gpu 0 uuid=GPU-a power=300\nerror field=185 code=3\nerror call=nvmlDeviceGetPowerUsage code=999\n")
+	_, k, stop := runFake(t)
+	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 5 && k.lastStats() != nil })
+	stop()
+	row, _ := k.last()
+	if g := row.GPUs[0]; g.Has&sample.HasPower == 0 || math.Abs(g.Power-300) > 60 {
+		t.Errorf("got %v W, want 300 from energy", g.Power)
+	}
+	stats := k.lastStats()
+	for name, want := range map[string][2]uint64{energyField: {4, 10}, hwThermalField: {1, 2}} {
+		i := slices.IndexFunc(stats.Fields, func(c sample.DriverCall) bool { return c.Name == name })
+		if i < 0 || stats.Fields[i].Count < want[0] || stats.Fields[i].Count > want[1] {
+			t.Errorf("%s: got %+v, want %v readings", name, stats.Fields, want)
+		}
+	}
 }
 
 // The PCIe counter wraps 32 bits several times between two readings.

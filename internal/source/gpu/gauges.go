@@ -23,7 +23,8 @@ func (d *deviceReader) readGauges(w request, r *reading) {
 		}
 		return err
 	})
-	if g.Has&sample.HasEnergy == 0 && !d.batch.provides(energyCounter) {
+	energyDue := d.energyDue()
+	if energyDue && g.Has&sample.HasEnergy == 0 && !d.batch.provides(energyCounter) {
 		d.do(queryEnergy, r, func() error {
 			value, err := d.energy()
 			if err == nil && r.valid("energy", value >= 0 && value <= maxEnergy) {
@@ -32,7 +33,7 @@ func (d *deviceReader) readGauges(w request, r *reading) {
 			return err
 		})
 	}
-	if w.power || g.Has&sample.HasEnergy == 0 {
+	if w.power || d.averagesPower || g.Has&sample.HasEnergy == 0 {
 		d.do(queryPower, r, func() error {
 			value, err := d.power()
 			if err == nil && r.valid("power", value >= 0 && value <= maxPower) {
@@ -41,6 +42,9 @@ func (d *deviceReader) readGauges(w request, r *reading) {
 			return err
 		})
 	}
+	r.meanPower = d.averagesPower && g.Has&sample.HasPower != 0
+	r.energySpared = !energyDue
+	d.sparesEnergy = r.meanPower && (r.energySpared || g.Has&sample.HasEnergy != 0)
 	d.do(queryLink, r, func() error {
 		width, generation, err := d.pcieLink()
 		if err == nil && r.valid("PCIe link", validLink(width, generation)) {
@@ -49,6 +53,10 @@ func (d *deviceReader) readGauges(w request, r *reading) {
 		return err
 	})
 }
+
+// energyDue reports whether the counter of energy is read now: in each tenth reading if the newest one had the mean of
+// power, else in each.
+func (d *deviceReader) energyDue() bool { return !d.sparesEnergy || d.hasTurn(energyTurn) }
 
 // readLimits reads constants, and registers for XID events.
 func (d *deviceReader) readLimits(r *reading) {

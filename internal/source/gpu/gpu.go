@@ -6,8 +6,8 @@
 // longer stands still, and catches up later (see maxBacklog).
 //
 // Once a second each GPU is also read for gauges, details and XID errors. Each query has its own cadence (querySpecs),
-// and all field values are read in one call. Queries that a GPU does not support are not repeated. Every call is timed.
-// No call is used that measures for a while before it returns.
+// and the field values that are due are read in one call (fieldSpecs). Queries that a GPU does not support are not
+// repeated. Every call is timed. No call is used that measures for a while before it returns.
 //
 // A call into the driver can hang forever if a GPU falls off the bus. Calls are therefore made on threads that can be
 // abandoned, and the GPU's status is hung until the call has returned.

@@ -58,7 +58,7 @@ const (
 )
 
 // rotations is the number of readings after which every rotating query has been made.
-const rotations = 10
+const rotations = 10 // about a second each
 
 // querySpec describes a query.
 type querySpec struct {

@@ -18,18 +18,24 @@ type deviceReader struct {
 	initialized bool             // all queries were made once
 	current     atomic.Int32     // the query in progress
 
-	values    sample.GPUValues // the newest of each
-	result    sample.GPUValues // of one query
-	counters  [sample.GPUQuantities]counter
-	batch     batch
-	gpm       gpmState
-	reasonsAt time.Duration // the newest reading of clock event reasons; 0 for none
-	rotation  int           // position in the rotation of queries
-	last      reading
+	values   sample.GPUValues // the newest of each
+	result   sample.GPUValues // of one query
+	counters [sample.GPUQuantities]counter
+	batch    batch
+	gpm      gpmState
+	rotation int // position in the rotation of queries
+	last     reading
+
+	averagesPower bool // power is a mean of about a second (nvml.h)
+	sparesEnergy  bool // the newest reading had it, and energy
+
+	reasons, reasonsBefore uint64        // bits of the newest reading and the one before, or anyReason
+	reasonsAt              time.Duration // the newest reading of details; 0 for none
 }
 
 func newDeviceReader(device device) *deviceReader {
-	d := &deviceReader{device: device, batch: newBatch(), gpm: newGPMState()}
+	d := &deviceReader{device: device, batch: newBatch(), gpm: newGPMState(), reasons: anyReason}
+	d.rotation = device.index() // so that several GPUs do not have the same turns at once
 	if device.parent() == "" {
 		return d
 	}
@@ -59,6 +65,8 @@ type reading struct {
 	controller        float64          // percent; with hasRate
 	hasDetails        bool             // gauges and details were read
 	gauges            sample.GPU       // with Has for those that were read
+	meanPower         bool             // gauges.Power is a mean of about a second
+	energySpared      bool             // energy was not due
 	detail            sample.GPUValues
 	processes         []sample.GPUProcess
 	failed            error          // the device or the session is lost
@@ -83,10 +91,12 @@ func (d *deviceReader) read(driver driver, w request) *reading {
 	d.readUtilization(driver, w, r)
 	if w.reset {
 		d.gpm.at, d.reasonsAt = 0, 0
+		d.reasons, d.sparesEnergy = anyReason, false
 	}
 	if w.gauges {
 		r.hasDetails = true
-		d.readGPM(r) // before the fields: its rates help to unwrap their counters
+		d.readGPM(r)     // before the fields: its rates help to unwrap their counters
+		d.readReasons(r) // before the fields: it says which counters grow
 		d.readFields(r)
 		d.readGauges(w, r)
 		if !d.initialized {

@@ -33,7 +33,8 @@ type deviceState struct {
 	noUtilization bool          // the newest reading had no valid utilization
 	pollsRate     bool          // the driver has no sample buffer, so the current rate is read often
 
-	gauges       sample.GPU
+	gauges       sample.GPU // with the energy so far
+	energy       energy
 	gaugeAt      time.Duration // time of gauges; 0 for none
 	memoryListed uint64        // used memory when the processes were listed, bytes
 	unused       bool          // no process was listed
@@ -154,8 +155,18 @@ func (g *deviceState) applyGauges(r *reading) {
 	if g.gauges.Has&sample.HasEnergy != 0 {
 		g.prevEnergy, g.prevEnergyAt = g.gauges.Energy, g.gaugeAt
 	}
+	step := r.clocks.at.Mono - g.gaugeAt
 	g.gauges, g.gaugeAt = r.gauges, r.clocks.at.Mono
-	if g.hasEnergyInterval() {
+	switch {
+	case g.gauges.Has&sample.HasEnergy != 0:
+		g.gauges.Energy = g.energy.count(g.gauges.Energy)
+	case r.energySpared:
+		if step > maxStep {
+			step = 0 // the mean of the last second says nothing about the time before it
+		}
+		g.gauges.Energy, g.gauges.Has = g.energy.add(g.gauges.Power*step.Seconds()), g.gauges.Has|sample.HasEnergy
+	}
+	if !r.meanPower && g.hasEnergyInterval() {
 		watts := (g.gauges.Energy - g.prevEnergy) / (g.gaugeAt - g.prevEnergyAt).Seconds()
 		if watts <= maxPower {
 			g.gauges.Power, g.gauges.Has = watts, g.gauges.Has|sample.HasPower
