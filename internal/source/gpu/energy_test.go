@@ -271,3 +271,27 @@ func TestEnergySum(t *testing.T) {
 		}
 	}
 }
+
+// The mean power of a second says nothing about a long time before it, in which this process may have been suspended.
+func TestEnergyAfterPause(t *testing.T) {
+	g := &deviceState{}
+	for _, step := range []struct {
+		at             int
+		spared         bool
+		energy, joules float64
+	}{
+		{0, false, 1000, 1000}, {1, true, 0, 1300}, {3, true, 0, 1900}, {60, true, 0, 1900}, {61, true, 0, 2200},
+		{62, false, 5000, 5000},
+	} {
+		r := second(step.at)
+		r.hasDetails, r.meanPower, r.energySpared = true, true, step.spared
+		r.gauges = sample.GPU{Power: 300, Energy: step.energy, Has: sample.HasPower}
+		if !step.spared {
+			r.gauges.Has |= sample.HasEnergy
+		}
+		g.applyGauges(r)
+		if g.gauges.Energy != step.joules || g.gauges.Power != 300 || g.gauges.Has&sample.HasEnergy == 0 {
+			t.Errorf("after %d s: got %v J and %v W, want %v J and 300 W", step.at, g.gauges.Energy, g.gauges.Power, step.joules)
+		}
+	}
+}

@@ -84,7 +84,7 @@ type batch struct {
 	specs     []fieldSpec // one for each of fields
 	requested []field     // the newest call
 	wraps     [sample.GPUQuantities]unwrapper
-	at        time.Duration // of the newest reading
+	at        time.Duration // of the newest reading; 0 for none, and after a gap
 }
 
 func newBatch() batch {
@@ -196,7 +196,7 @@ func (d *deviceReader) isFieldDue(p fieldSpec) bool {
 // in which it grew, it is found to have grown by up to ten seconds at once. Windows would take one second of it.
 func (d *deviceReader) paced(q sample.GPUQuantity, value float64, r *reading) float64 {
 	before, known := d.values.Get(q)
-	if !known || value <= before {
+	if !known || value <= before || d.batch.at == 0 {
 		return value
 	}
 	return max(value-rotations, min(value, before+(r.clocks.at.Mono-d.batch.at).Seconds()))
@@ -223,15 +223,19 @@ func (d *deviceReader) applyField(p fieldSpec, f field, r *reading) {
 		value = wide.add(value, f.narrow, d.gpmGrowth(p.quantity, r))
 	}
 	value *= p.unit
-	if p.quantity != energyCounter {
-		if p.traits&rarely != 0 {
-			value = d.paced(p.quantity, value, r)
+	switch {
+	case p.quantity == energyCounter:
+		if f.requested && r.valid("energy", value >= 0 && value <= maxEnergy) {
+			r.gauges.Energy, r.gauges.Has = value, r.gauges.Has|sample.HasEnergy
 		}
+	case p.traits&rarely == 0:
 		if d.set(p.quantity, value, r) && p.traits&wraps != 0 {
 			d.batch.wraps[p.quantity] = wide // garbage is not a wrap
 		}
-	} else if f.requested && r.valid("energy", value >= 0 && value <= maxEnergy) {
-		r.gauges.Energy, r.gauges.Has = value, r.gauges.Has|sample.HasEnergy
+	case f.requested:
+		d.set(p.quantity, d.paced(p.quantity, value, r), r)
+	default: // it was valid when it was read: else it would be due
+		d.values.Set(p.quantity, d.paced(p.quantity, value, r))
 	}
 }
 

@@ -3,6 +3,7 @@ package gpu
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +114,34 @@ func TestThrottledBetweenReadings(t *testing.T) {
 	})
 }
 
+// A GPU that was hung is read whole once: its reasons were not read meanwhile.
+func TestThrottledWhileHung(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const begin, end = 22 * time.Second, 25 * time.Second
+		d := &fakeDriver{}
+		held := func(at time.Duration) time.Duration { return min(max(at-begin, 0), end-begin) }
+		g := throttledGPU(d, held, func(at time.Duration) bool { return at >= begin && at < end })
+		p := startRun(t.Context(), d)
+		time.Sleep(21 * time.Second)
+		wait := make(chan struct{})
+		d.set(func() { g.wait = wait })
+		time.Sleep(6 * time.Second)
+		returned := sample.Now().Mono
+		d.set(func() { g.wait = nil })
+		close(wait)
+		time.Sleep(4 * time.Second)
+		p.stop()
+		list := details(p.take(), "a")
+		i := slices.IndexFunc(list, func(r sample.GPUDetail) bool { return r.At >= returned && !r.Values.Empty() })
+		if i < 0 {
+			t.Fatal("got no details after the hang, want some")
+		}
+		if got := value(t, list[i], sample.GPUThrottledHWThermal); got != 3 {
+			t.Errorf("got %v s, want 3", got)
+		}
+	})
+}
+
 // Without the reasons, the counters are read each second.
 func TestThrottleCountersWithoutReasons(t *testing.T) {
 	for name, answer := range map[string]func(*fakeDetails){
@@ -163,7 +192,7 @@ func TestFailingFieldIsReadAgain(t *testing.T) {
 			t.Errorf("got %d readings of the second field in 20 s, want one a second", n)
 		}
 		d.set(func() { bad = true })
-		time.Sleep(20 * time.Second)
+		time.Sleep(14 * time.Second) // the field has its turn at 20, 30 and 40 s
 		list := details(p.take(), "a")
 		if _, known := list[len(list)-1].Values.Get(sample.GPUThrottledHWThermal); known {
 			t.Error("got a value of a field that fails, want none")

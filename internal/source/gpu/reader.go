@@ -90,7 +90,7 @@ func (d *deviceReader) read(driver driver, w request) *reading {
 	*r = reading{gauges: sample.GPU{ID: d.id()}}
 	d.readUtilization(driver, w, r)
 	if w.reset {
-		d.gpm.at, d.reasonsAt = 0, 0
+		d.gpm.at, d.reasonsAt, d.batch.at = 0, 0, 0
 		d.reasons, d.sparesEnergy = anyReason, false
 	}
 	if w.gauges {
