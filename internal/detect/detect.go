@@ -26,8 +26,7 @@ type Found struct {
 
 	Start, End time.Duration // on the monotonic clock, as sample.Stamp.Mono
 
-	// StartOpen and EndOpen are the lengths of the intervals that hold the start and the end for sure: what the facts
-	// leave open.
+	// StartOpen and EndOpen are the lengths of the intervals that hold the start and the end: what the facts leave open.
 	StartOpen, EndOpen time.Duration
 
 	Confidence float64 // that this is such a window, 0 to 1

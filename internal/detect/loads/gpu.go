@@ -101,11 +101,16 @@ func ended(copies []step, p *pending, past detect.Past) (at, open time.Duration)
 		return p.readEnd, 0
 	}
 	at, open = low+(last.at-low)/2, last.at-low
-	if n >= 3 {
+	if n >= 2 {
 		first, before := copies[0], copies[n-2]
-		if rate := float64(before.to-first.to) / (before.at - first.at).Seconds(); rate > 0 {
+		rate := float64(before.to-first.to) / max(before.at-first.at, time.Millisecond).Seconds()
+		if n == 2 && before.at < p.readEnd { // it copies as it reads
+			rate = float64(p.found.Bytes) / max(p.readEnd-p.found.Start, time.Millisecond).Seconds()
+		}
+		if rate > 0 {
 			took := time.Duration(float64(last.to-last.from) / rate * float64(time.Second))
 			at = min(max(low, before.at+took), last.at)
+			open = min(open, max(2*(at-low), 2*rarely))
 		}
 	}
 	return at, open

@@ -88,6 +88,9 @@ func TestMappingListedLate(t *testing.T) {
 		if got := all[0]; (got.Start-at.from).Abs() > 200*ms || (got.End-at.to).Abs() > 300*ms ||
 			got.Bytes < 0.9*modelSize {
 			t.Errorf("from %v: got %v to %v, %d bytes, want %v to %v", from, got.Start, got.End, got.Bytes, at.from, at.to)
+		} else if off := (got.Start - at.from).Abs(); off > got.StartOpen/2+100*ms ||
+			from == 5900*ms && got.StartOpen > 500*ms {
+			t.Errorf("from %v: got a start that is %v off and %v left open", from, off, got.StartOpen)
 		}
 	}
 }

@@ -322,14 +322,28 @@ func (t *transfer) begin(hint func(within interval) (time.Duration, bool)) (at, 
 	if rate > 0 && t.points[0].at <= within.end+lateCall {
 		before := time.Duration(t.points[0].bytes / rate * float64(time.Second))
 		if began := t.points[0].at - before; began < within.end+atOnce {
-			return min(max(within.start, began), within.end), within.end - within.start
+			at = min(max(within.start, began), within.end)
+			open = within.end - within.start
+			// What was touched until it was first seen may have taken twice as long as what came then, or no time. Of read
+			// calls that is not seen, but the counters of the job may say the same.
+			if t.mapped {
+				open = min(open, max(2*before, rarely))
+			} else if off := (found - at).Abs(); ok && off < atOnce {
+				open = min(open, 2*off+2*rarely)
+			}
+			return at, open
 		}
 	}
 	if ok && !t.atFirst {
-		at = found
+		return found, min(perSecond, within.end-within.start)
 	}
 	return at, within.end - within.start
 }
+
+const (
+	rarely    = 100 * time.Millisecond // between two looks at a job that reads a model
+	perSecond = time.Second            // between two readings of the counters of a job without a window, at most
+)
 
 // walk notes by how much the positions moved of a transfer that began before the job was followed.
 func (t *transfer) walk(f *detect.Facts) {

@@ -46,9 +46,11 @@ type pair struct {
 	Begin   float64  `json:"begin_error_s"`          // detected minus logged
 	End     float64  `json:"end_error_s"`            //
 	Ledger  *float64 `json:"ledger_error,omitempty"` // of the largest part, as a share of the window
-	Named   float64  `json:"phases_named_s"`         // time with a label of a phase, and a detected phase
-	Right   float64  `json:"phases_right_s"`         // of this, with the same phase
-	Phases  float64  `json:"phases_s"`               // time with a label of a phase
+	Label   string   `json:"label,omitempty"`        // the verdict by the log; "" without a clear one
+	Verdict string   `json:"verdict,omitempty"`
+	Named   float64  `json:"phases_named_s"` // time with a label of a phase, and a detected phase
+	Right   float64  `json:"phases_right_s"` // of this, with the same phase
+	Phases  float64  `json:"phases_s"`       // time with a label of a phase
 }
 
 type missed struct {
@@ -235,7 +237,7 @@ func (p *pair) ledger(l *joblog.Log, f *interval) {
 	}
 	d := joblog.Truth(l, drivers, f.GPU != nil, f.from, f.to, map[joblog.Kind]float64{})
 	_, off := d.Apart(got)
-	p.Ledger = &off
+	p.Ledger, p.Label, p.Verdict = &off, string(d.Label()), f.Verdict
 }
 
 // sameTime is how exactly phases are compared, in ns.
@@ -274,6 +276,7 @@ type score struct {
 	Kinds    map[string]*kindScore `json:"kinds"`
 	Phases   phaseScore            `json:"phases"`
 	Ledgers  quantiles             `json:"ledger_error_of_loads"`
+	Verdicts verdictScore          `json:"verdicts_of_loads"`
 	Aborted  int                   `json:"aborted"`
 	Reported int                   `json:"aborted_reported"`
 	Failed   int                   `json:"failed"`
@@ -290,6 +293,13 @@ type kindScore struct {
 	Both      float64   `json:"both_within_tolerance"` // share of the found ones
 	Negative  float64   `json:"negative_s"`
 	NegFalse  int       `json:"negative_false"`
+}
+
+// verdictScore counts the loads whose log gives a clear verdict.
+type verdictScore struct {
+	Labels  int `json:"labels"`
+	Right   int `json:"right"`
+	Unknown int `json:"unknown"`
 }
 
 type phaseScore struct {
@@ -367,10 +377,24 @@ func sum(results []*result) *score {
 			s.Phases.Labelled += p.Phases
 			s.Phases.Named += p.Named
 			s.Phases.Right += p.Right
+			s.Verdicts.add(&p)
 		}
 	}
 	s.Ledgers = newQuantiles(ledgers)
 	return s
+}
+
+func (v *verdictScore) add(p *pair) {
+	if p.Kind != "model_load" || p.Label == "" {
+		return
+	}
+	v.Labels++
+	switch p.Verdict {
+	case p.Label:
+		v.Right++
+	case "unknown":
+		v.Unknown++
+	}
 }
 
 // ratio is 0 of nothing.

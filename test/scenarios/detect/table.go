@@ -83,6 +83,8 @@ func (s *score) figures() string {
 		some(int(10*s.Phases.Named), "%.0f %%", 100*ratio(s.Phases.Right, s.Phases.Named)))
 	line("| ledger error: median, 90 of 100 | %s |",
 		some(s.Ledgers.Count, "%.1f, %.1f points of %d loads", 100*s.Ledgers.Median, 100*s.Ledgers.P90, s.Ledgers.Count))
+	line("| clear verdicts by the log; right, without one, wrong | %d; %d, %d, %d |", s.Verdicts.Labels, s.Verdicts.Right,
+		s.Verdicts.Unknown, s.Verdicts.Labels-s.Verdicts.Right-s.Verdicts.Unknown)
 	line("| aborted loads; reported as unfinished | %d; %d |", s.Aborted, s.Reported)
 	line("| cases that could not run | %d |", s.Failed)
 	return b.String()
