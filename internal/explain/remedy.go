@@ -300,11 +300,11 @@ func (x *situation) decodeLess() string {
 		times(twiceWorkers(x.Report)) + ")."
 }
 
-// lateForStorage reports whether CPU work that the window waited for is late for storage: without storage, the window
-// would be shorter by more than it waited for storage itself. A worker reads while the GPU works, for example, and the
+// lateForStorage reports whether CPU work that the window waited for is late for storage: by a replay, the window would
+// be shorter without storage by more than it waited for storage itself. A worker reads while the GPU works, for example, and the
 // GPU waits for what another thread does with the data then.
 func (x *situation) lateForStorage() bool {
-	if !x.cpu || !helps(x.Speedup) || x.Speedup < twiceWorkers(x.Report) {
+	if !x.cpu || x.WhatIf == nil || !helps(x.Speedup) || x.Speedup < twiceWorkers(x.Report) {
 		return false
 	}
 	return 1-1/x.Speedup >= x.shares.Storage+lateShare && 1-1/x.Speedup >= 2*x.shares.Storage
