@@ -301,8 +301,8 @@ func (x *situation) decodeLess() string {
 }
 
 // lateForStorage reports whether CPU work that the window waited for is late for storage: by a replay, the window would
-// be shorter without storage by more than it waited for storage itself. A worker reads while the GPU works, for example, and the
-// GPU waits for what another thread does with the data then.
+// be shorter without storage by more than it waited for storage itself. A worker reads while the GPU works, say, and
+// the GPU waits for what another thread does with the data then.
 func (x *situation) lateForStorage() bool {
 	if !x.cpu || x.WhatIf == nil || !helps(x.Speedup) || x.Speedup < twiceWorkers(x.Report) {
 		return false
