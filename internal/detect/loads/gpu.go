@@ -110,7 +110,7 @@ func ended(copies []step, p *pending, past detect.Past) (at, open time.Duration)
 		if rate > 0 {
 			took := time.Duration(float64(last.to-last.from) / rate * float64(time.Second))
 			at = min(max(low, before.at+took), last.at)
-			open = min(open, max(2*(at-low), 2*rarely))
+			open = min(open, max(2*(at-low), 2*lookGap))
 		}
 	}
 	return at, open

@@ -327,22 +327,22 @@ func (t *transfer) begin(hint func(within interval) (time.Duration, bool)) (at, 
 			// What was touched until it was first seen may have taken twice as long as what came then, or no time. Of read
 			// calls that is not seen, but the counters of the job may say the same.
 			if t.mapped {
-				open = min(open, max(2*before, rarely))
+				open = min(open, max(2*before, lookGap))
 			} else if off := (found - at).Abs(); ok && off < atOnce {
-				open = min(open, 2*off+2*rarely)
+				open = min(open, 2*off+2*lookGap)
 			}
 			return at, open
 		}
 	}
 	if ok && !t.atFirst {
-		return found, min(perSecond, within.end-within.start)
+		return found, min(counterGap, within.end-within.start)
 	}
 	return at, within.end - within.start
 }
 
 const (
-	rarely    = 100 * time.Millisecond // between two looks at a job that reads a model
-	perSecond = time.Second            // between two readings of the counters of a job without a window, at most
+	lookGap    = 100 * time.Millisecond // between two looks at a job that reads a model
+	counterGap = time.Second            // between two readings of the counters of a job without a window, at most
 )
 
 // walk notes by how much the positions moved of a transfer that began before the job was followed.
