@@ -55,17 +55,24 @@ func opener(t *testing.T) (pid int, end func()) {
 	return c.Process.Pid, end
 }
 
-// A process that has the device of CUDA open is a job without a GPU. It is the same job when it holds memory, and its
-// time is that of its GPU from then on.
-func TestUserOfCUDAIsAJob(t *testing.T) {
+// lookingForCUDA starts a Monitor of a GPU, which takes users of /dev/full for those of CUDA, until the test ends.
+func lookingForCUDA(t *testing.T, gpu *grown) *Monitor {
+	t.Helper()
 	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true, Device: "/dev/full"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	gpu := &grown{}
 	m.sources.SetGPUs(gpu)
 	m.Start()
 	t.Cleanup(m.Stop)
+	return m
+}
+
+// A process that has the device of CUDA open is a job without a GPU. It is the same job when it holds memory, and its
+// time is that of its GPU from then on.
+func TestUserOfCUDAIsAJob(t *testing.T) {
+	gpu := &grown{}
+	m := lookingForCUDA(t, gpu)
 	pid, end := opener(t)
 	job := m.Jobs.JobOf(pid)
 	own := func(r sample.GPUTime) bool { return r.Job == job && r.Held && r.Sum() > time.Second }
@@ -106,13 +113,7 @@ func TestUserOfCUDAIsAJob(t *testing.T) {
 
 // A job without a GPU ends with its process.
 func TestUserOfCUDAEnds(t *testing.T) {
-	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true, Device: "/dev/full"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.sources.SetGPUs(&grown{})
-	m.Start()
-	t.Cleanup(m.Stop)
+	m := lookingForCUDA(t, &grown{})
 	pid, end := opener(t)
 	job := m.Jobs.JobOf(pid)
 	waitForRow(t, m, "", func(r sample.GPUTime) bool { return r.Job == job && r.Held })
@@ -123,13 +124,7 @@ func TestUserOfCUDAEnds(t *testing.T) {
 // A process is of the job of its parent for as long as that is followed, also if the parent uses CUDA no more or has
 // ended.
 func TestChildOfFormerUserOfCUDA(t *testing.T) {
-	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true, Device: "/dev/full"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.sources.SetGPUs(&grown{})
-	m.Start()
-	t.Cleanup(m.Stop)
+	m := lookingForCUDA(t, &grown{})
 	c := exec.Command("sh", "-c", "exec 3</dev/full; read go; exec 3<&-; sleep 300 3</dev/full & echo $!; read go")
 	in, err := c.StdinPipe()
 	if err != nil {
