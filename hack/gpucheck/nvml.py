@@ -304,19 +304,25 @@ def times(nvml, device, seconds):
     events.free()
     found = {}
     for name, list_us in took.items():
-        list_us.sort()
-        found[name] = {"missing": True} if functions[name] is None else {"code": codes.get(name), "calls": len(list_us)}
-        if list_us:
-            found[name].update(
-                median_us=round(list_us[len(list_us) // 2], 1),
-                p99_us=round(list_us[min(len(list_us) - 1, len(list_us) * 99 // 100)], 1),
-                longest_us=round(list_us[-1], 1),
-            )
+        found[name] = {"missing": True} if functions[name] is None else {"code": codes.get(name), **figures(list_us)}
     return found
 
 
+def figures(list_us):
+    """How many calls there were, and what they took."""
+    list_us = sorted(list_us)
+    if not list_us:
+        return {"calls": 0}
+    return {
+        "calls": len(list_us),
+        "median_us": round(list_us[len(list_us) // 2], 1),
+        "p99_us": round(list_us[min(len(list_us) - 1, len(list_us) * 99 // 100)], 1),
+        "longest_us": round(list_us[-1], 1),
+    }
+
+
 def fields(nvml, device, seconds):
-    """By field value, and for all of them together: the code, and median and 99th percentile in microseconds."""
+    """By field value, and for all of them together: the codes, and what a call takes in microseconds."""
     made = [FieldValue(id=n, scope=ALL_LINKS if n in LINKS else 0) for n in FIELDS]
     asked = {str(f.id): (FieldValue * 1)(f) for f in made} | {"all": (FieldValue * len(made))(*made)}
     took = {name: [] for name in asked}
@@ -327,16 +333,7 @@ def fields(nvml, device, seconds):
             nvml.nvmlDeviceGetFieldValues(device, len(values), values)
             took[name].append((time.perf_counter_ns() - before) / 1e3)
             time.sleep(PAUSE)
-    found = {}
-    for name, list_us in took.items():
-        list_us.sort()
-        found[name] = {
-            "codes": [value.code for value in asked[name]],
-            "calls": len(list_us),
-            "median_us": round(statistics.median(list_us), 1),
-            "p99_us": round(list_us[len(list_us) * 99 // 100], 1),
-        }
-    return found
+    return {name: {"codes": [v.code for v in asked[name]], **figures(list_us)} for name, list_us in took.items()}
 
 
 def main():
