@@ -307,7 +307,8 @@ func (x *situation) lateForStorage() bool {
 	if !x.cpu || x.WhatIf == nil || !helps(x.Speedup) || x.Speedup < twiceWorkers(x.Report) {
 		return false
 	}
-	return 1-1/x.Speedup >= x.shares.Storage+lateShare && 1-1/x.Speedup >= 2*x.shares.Storage
+	shorter := 1 - 1/x.Speedup
+	return shorter >= max(x.shares.Storage+lateShare, 2*x.shares.Storage)
 }
 
 func (x *situation) fasterSource() string {

@@ -102,10 +102,12 @@ func ended(copies []step, p *pending, past detect.Past) (at, open time.Duration)
 	}
 	at, open = low+(last.at-low)/2, last.at-low
 	if n >= 2 {
-		first, before := copies[0], copies[n-2]
-		rate := float64(before.to-first.to) / max(before.at-first.at, time.Millisecond).Seconds()
-		if n == 2 && before.at < p.readEnd { // it copies as it reads
-			rate = float64(p.found.Bytes) / max(p.readEnd-p.found.Start, time.Millisecond).Seconds()
+		first, before, rate := copies[0], copies[n-2], 0.0
+		switch {
+		case n > 2:
+			rate = float64(before.to-first.to) / (before.at - first.at).Seconds()
+		case before.at < p.readEnd: // it copies as it reads
+			rate = float64(p.found.Bytes) / (p.readEnd - p.found.Start).Seconds()
 		}
 		if rate > 0 {
 			took := time.Duration(float64(last.to-last.from) / rate * float64(time.Second))

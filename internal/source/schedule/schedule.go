@@ -26,9 +26,9 @@ type options struct {
 	ringBytes int // size of the kernel's buffer; a power of two
 	jobBudget int // events of one job in 100 ms above which its busy threads are summed
 	allBudget int // the same for all jobs together
-	owner     *Owner
-
-	mergeBudget int // events of one job in 100 ms, reported or not, above which its waits for storage are merged
+	// mergeBudget is how many events of one job in 100 ms, reported or not, have its waits for storage merged.
+	mergeBudget int
+	owner       *Owner
 }
 
 // Owner is a user and a group. A thread is of an Owner if its real, effective and saved ids are these, and if it has no
