@@ -14,7 +14,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
-// The sizes of the records in sched.bpf.c.
+// The sizes of the records in bpf/state.bpf.h.
 const (
 	headSize  = 24
 	beganSize = headSize + 16 + nameSize

@@ -33,7 +33,7 @@ const (
 	bpfProgOnState       = "on_state"
 	bpfProgOnSwitch      = "on_switch"
 	bpfProgOnWaking      = "on_waking"
-	bpfProgTellOpen      = "tell_open"
+	bpfProgReportOpen    = "report_open"
 	bpfVarAllBudget      = "all_budget"
 	bpfVarCanExchange    = "can_exchange"
 	bpfVarFaultsSeen     = "faults_seen"
@@ -90,18 +90,18 @@ type bpfSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfProgramSpecs struct {
-	Adopt    *ebpf.ProgramSpec `ebpf:"adopt"`
-	Flush    *ebpf.ProgramSpec `ebpf:"flush"`
-	OnBio    *ebpf.ProgramSpec `ebpf:"on_bio"`
-	OnFault  *ebpf.ProgramSpec `ebpf:"on_fault"`
-	OnFork   *ebpf.ProgramSpec `ebpf:"on_fork"`
-	OnMapped *ebpf.ProgramSpec `ebpf:"on_mapped"`
-	OnPage   *ebpf.ProgramSpec `ebpf:"on_page"`
-	OnRename *ebpf.ProgramSpec `ebpf:"on_rename"`
-	OnState  *ebpf.ProgramSpec `ebpf:"on_state"`
-	OnSwitch *ebpf.ProgramSpec `ebpf:"on_switch"`
-	OnWaking *ebpf.ProgramSpec `ebpf:"on_waking"`
-	TellOpen *ebpf.ProgramSpec `ebpf:"tell_open"`
+	Adopt      *ebpf.ProgramSpec `ebpf:"adopt"`
+	Flush      *ebpf.ProgramSpec `ebpf:"flush"`
+	OnBio      *ebpf.ProgramSpec `ebpf:"on_bio"`
+	OnFault    *ebpf.ProgramSpec `ebpf:"on_fault"`
+	OnFork     *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnMapped   *ebpf.ProgramSpec `ebpf:"on_mapped"`
+	OnPage     *ebpf.ProgramSpec `ebpf:"on_page"`
+	OnRename   *ebpf.ProgramSpec `ebpf:"on_rename"`
+	OnState    *ebpf.ProgramSpec `ebpf:"on_state"`
+	OnSwitch   *ebpf.ProgramSpec `ebpf:"on_switch"`
+	OnWaking   *ebpf.ProgramSpec `ebpf:"on_waking"`
+	ReportOpen *ebpf.ProgramSpec `ebpf:"report_open"`
 }
 
 // bpfMapSpecs contains maps before they are loaded into the kernel.
@@ -195,18 +195,18 @@ type bpfVariables struct {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfPrograms struct {
-	Adopt    *ebpf.Program `ebpf:"adopt"`
-	Flush    *ebpf.Program `ebpf:"flush"`
-	OnBio    *ebpf.Program `ebpf:"on_bio"`
-	OnFault  *ebpf.Program `ebpf:"on_fault"`
-	OnFork   *ebpf.Program `ebpf:"on_fork"`
-	OnMapped *ebpf.Program `ebpf:"on_mapped"`
-	OnPage   *ebpf.Program `ebpf:"on_page"`
-	OnRename *ebpf.Program `ebpf:"on_rename"`
-	OnState  *ebpf.Program `ebpf:"on_state"`
-	OnSwitch *ebpf.Program `ebpf:"on_switch"`
-	OnWaking *ebpf.Program `ebpf:"on_waking"`
-	TellOpen *ebpf.Program `ebpf:"tell_open"`
+	Adopt      *ebpf.Program `ebpf:"adopt"`
+	Flush      *ebpf.Program `ebpf:"flush"`
+	OnBio      *ebpf.Program `ebpf:"on_bio"`
+	OnFault    *ebpf.Program `ebpf:"on_fault"`
+	OnFork     *ebpf.Program `ebpf:"on_fork"`
+	OnMapped   *ebpf.Program `ebpf:"on_mapped"`
+	OnPage     *ebpf.Program `ebpf:"on_page"`
+	OnRename   *ebpf.Program `ebpf:"on_rename"`
+	OnState    *ebpf.Program `ebpf:"on_state"`
+	OnSwitch   *ebpf.Program `ebpf:"on_switch"`
+	OnWaking   *ebpf.Program `ebpf:"on_waking"`
+	ReportOpen *ebpf.Program `ebpf:"report_open"`
 }
 
 func (p *bpfPrograms) Close() error {
@@ -222,7 +222,7 @@ func (p *bpfPrograms) Close() error {
 		p.OnState,
 		p.OnSwitch,
 		p.OnWaking,
-		p.TellOpen,
+		p.ReportOpen,
 	)
 }
 

@@ -17,7 +17,7 @@ const (
 	// its reading of the clock to the end of its record.
 	ringDelay = 50 * time.Microsecond
 
-	// longPause is LONG_PAUSE of sched.bpf.c.
+	// longPause is LONG_PAUSE of bpf/state.bpf.h.
 	longPause = 10 * time.Millisecond
 )
 

@@ -64,7 +64,7 @@ func (t *Tracer) attach(o options) (err error) {
 	if t.flush, err = link.AttachIter(link.IterOptions{Program: t.programs.Flush}); err != nil {
 		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
-	open := link.IterOptions{Program: t.programs.TellOpen, Map: t.programs.Connections}
+	open := link.IterOptions{Program: t.programs.ReportOpen, Map: t.programs.Connections}
 	if t.report, err = link.AttachIter(open); err != nil {
 		return fmt.Errorf("attach the iterator over connections: %w", err)
 	}
