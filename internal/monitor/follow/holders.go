@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -54,7 +55,7 @@ func (h *holders) tops(list []int, now time.Duration, j *Jobs) map[int]bool {
 		h.top, h.topAt, h.listed = map[int]bool{}, now, list
 		parents := map[int]int{} // most processes of a machine have the same ancestors
 		for _, pid := range list {
-			h.top[j.ancestor(pid, list, parents)] = true
+			h.top[j.topmost(pid, list, parents)] = true
 		}
 	}
 	return h.top
@@ -122,15 +123,10 @@ func (j *Jobs) inHolder(pid int) bool {
 			}
 		}
 	}
-	for range maxAncestors { // it may be younger than the newest reading of its job
-		parent, _ := process.Parent(j.root, pid)
-		if parent <= 1 {
-			return false
-		}
-		if known := j.holders.byPID[parent]; known != nil && known.job == j.JobOf(parent) {
+	for above := range j.ancestors(pid, map[int]int{}) { // it may be younger than the newest reading of its job
+		if known := j.holders.byPID[above]; known != nil && known.job == j.JobOf(above) {
 			return true
 		}
-		pid = parent
 	}
 	return false
 }
@@ -259,22 +255,30 @@ func (h *holders) leave(pid int, j *Jobs) {
 	delete(h.byPID, pid)
 }
 
-// ancestor returns the topmost process above one of a list that is in the list, too. parents are those that were read.
-func (j *Jobs) ancestor(pid int, list []int, parents map[int]int) (top int) {
+// topmost returns the highest process above one of a list that is in the list, too.
+func (j *Jobs) topmost(pid int, list []int, parents map[int]int) (top int) {
 	top = pid
-	for range maxAncestors {
-		parent, known := parents[pid]
-		if !known {
-			parent, _ = process.Parent(j.root, pid) // 0 for a process that has ended
-			parents[pid] = parent
+	for above := range j.ancestors(pid, parents) {
+		if slices.Contains(list, above) {
+			top = above
 		}
-		if parent <= 1 {
-			return top
-		}
-		if slices.Contains(list, parent) {
-			top = parent
-		}
-		pid = parent
 	}
 	return top
+}
+
+// ancestors returns the processes above one, from its parent on, without init. parents are those that were read.
+func (j *Jobs) ancestors(pid int, parents map[int]int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for range maxAncestors {
+			parent, known := parents[pid]
+			if !known {
+				parent, _ = process.Parent(j.root, pid) // 0 for a process that has ended
+				parents[pid] = parent
+			}
+			if parent <= 1 || !yield(parent) {
+				return
+			}
+			pid = parent
+		}
+	}
 }
