@@ -217,7 +217,7 @@ func (s *state) learn(reading *sample.Sample) {
 		s.accounts.ledger.Learn(reading.Schedule)
 		s.schedule.guessed = reading.Schedule.Guessed
 	}
-	s.schedule.sync(reading)
+	s.schedule.sync(reading, s.jobs.byID)
 	if len(reading.Disks) > 0 {
 		s.kinds.retain(reading.Disks)
 	}

@@ -64,13 +64,17 @@ type threads struct {
 	pids     map[string][]int // by job; empty for a job that cannot be followed
 }
 
-// sync gives the scheduler's source the processes that the jobs have now.
-func (t *threads) sync(reading *sample.Sample) {
+// sync gives the scheduler's source the processes that the followed jobs have now. A reading that began before a job was
+// left may still have it: nothing would end following it again.
+func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) {
 	if t.source == nil {
 		return
 	}
 	for i := range reading.Jobs {
 		id := reading.Jobs[i].ID
+		if jobs[id] == nil {
+			continue
+		}
 		known, followed := t.pids[id]
 		pids, changed := t.processes(reading.Processes, id, known)
 		switch {

@@ -45,3 +45,37 @@ func TestEventsAfterJobs(t *testing.T) {
 		}
 	}
 }
+
+// scheduler notes which jobs it follows.
+type scheduler map[string][]int
+
+func (scheduler) Read(*sample.Sample) error { return nil }
+func (scheduler) Close() error              { return nil }
+func (s scheduler) Unfollow(job string)     { delete(s, job) }
+
+func (s scheduler) Follow(job string, pids []int) error {
+	s[job] = pids
+	return nil
+}
+
+func (s scheduler) Sync(job string, pids []int) error { return s.Follow(job, pids) }
+
+// A job that is left while a reading of it is under way is not followed again by that reading.
+func TestLeftJobIsNotFollowedAgain(t *testing.T) {
+	followed := scheduler{}
+	r, err := New(Config{}, &Problems{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.now.schedule.source = followed
+	r.now.follow(&job{Job: Job{ID: "a"}})
+	r.now.follow(&job{Job: Job{ID: "b"}})
+	reading := &sample.Sample{At: sample.Stamp{Mono: 1}, Jobs: []sample.Job{{ID: "a"}, {ID: "b"}},
+		Processes: []sample.Process{{Job: "a", PID: 10}, {Job: "b", PID: 20}}}
+	r.now.learn(reading)
+	r.Unfollow("a")
+	r.now.learn(reading)
+	if len(followed) != 1 || !slices.Equal(followed["b"], []int{20}) {
+		t.Errorf("the scheduler follows %v, want b alone", followed)
+	}
+}
