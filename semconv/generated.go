@@ -1024,7 +1024,7 @@ var ModelLoadDuration = Metric{
 	Description: "Duration of model loads.",
 	Attributes: []AttributeRef{
 		{ModelNameKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, false}, {VerdictKey, attribute.STRING, false},
-		{WindowEvidenceKey, attribute.STRING, false},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowSourceKey, attribute.STRING, true},
 	},
 }
 
@@ -1201,6 +1201,7 @@ var TrainingEpochDuration = Metric{
 	Attributes: []AttributeRef{
 		{SlowKey, attribute.BOOL, false}, {TrainingRunNameKey, attribute.STRING, false},
 		{VerdictKey, attribute.STRING, false}, {WindowEvidenceKey, attribute.STRING, false},
+		{WindowSourceKey, attribute.STRING, true},
 	},
 }
 
@@ -1508,7 +1509,7 @@ var WindowSlowEvent = Event{
 		{ModelNameKey, attribute.STRING, false}, {SlownessReasonKey, attribute.STRING, true},
 		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
 		{VerdictKey, attribute.STRING, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowNameKey, attribute.STRING, false},
+		{WindowNameKey, attribute.STRING, false}, {WindowSourceKey, attribute.STRING, false},
 	},
 }
 

@@ -105,8 +105,8 @@ func windowAlerts() []rule {
 	return []rule{
 		alert("StallspanWindowSlow", severityWarning, rule{Expr: windowsSlow + ` > 0`, event: "stallspan.window.slow"},
 			"{{ $value | printf \"%.0f\" }} windows on "+onHost+" were slow",
-			"Windows ({{ $labels.kind }}) that ended in the last 10 min. Their spans hold the reason in stallspan.finding and "+
-				"the remedy in stallspan.remedy."),
+			"Windows ({{ $labels.kind }}, {{ $labels.<stallspan.window.source> }}) that ended in the last 10 min. "+
+				"Their spans hold the reason in stallspan.finding and the remedy in stallspan.remedy."),
 		alert("StallspanIOStorm", severityWarning,
 			rule{Expr: `sum ` + byHost + ` (` + windowsSlow + `) >= 2 and max_over_time(` + nodeSaturated +
 				`[10m]) == 1`, event: "stallspan.io.storm"},

@@ -130,16 +130,19 @@ func (p panel) ifRegistered(needs ...string) panel { p.needs = needs; return p }
 func windowMarks() []mark {
 	ended := func(histogram, name, slow string) string {
 		counted := histogram + `{` + onHosts + `, <stallspan.slow` + slow + `true>}`
-		return fmt.Sprintf(`sum by (<host.name>, %[1]s, <stallspan.verdict>) (increase(%[2]s[1m]) > 0 or (%[2]s unless %[2]s offset 1m))`, name, counted)
+		return fmt.Sprintf(`sum by (<host.name>, %[1]s, <stallspan.verdict>, <stallspan.window.source>) (increase(%[2]s[1m]) > 0 or (%[2]s unless %[2]s offset 1m))`, name, counted)
 	}
 	const epochs, loads = "<stallspan.training.epoch.duration_count>", "<stallspan.model.load.duration_count>"
 	const run, model = "<stallspan.training.run.name>", "<stallspan.model.name>"
+	const source = "{{<stallspan.window.source>}}"
 	return []mark{
-		{"Slow epochs", ended(epochs, run, "="), "slow epoch {{" + run +
+		{"Slow epochs", ended(epochs, run, "="), "slow " + source + " epoch {{" + run +
 			"}}: {{<stallspan.verdict>}}, {{<host.name>}}", "red"},
-		{"Slow loads", ended(loads, model, "="), "slow load {{" + model +
+		{"Slow loads", ended(loads, model, "="), "slow " + source + " load {{" + model +
 			"}}: {{<stallspan.verdict>}}, {{<host.name>}}", "orange"},
-		{"Epochs", ended(epochs, run, "!="), "epoch {{" + run + "}}: {{<stallspan.verdict>}}, {{<host.name>}}", "blue"},
-		{"Loads", ended(loads, model, "!="), "load {{" + model + "}}: {{<stallspan.verdict>}}, {{<host.name>}}", "purple"},
+		{"Epochs", ended(epochs, run, "!="), source + " epoch {{" + run +
+			"}}: {{<stallspan.verdict>}}, {{<host.name>}}", "blue"},
+		{"Loads", ended(loads, model, "!="), source + " load {{" + model +
+			"}}: {{<stallspan.verdict>}}, {{<host.name>}}", "purple"},
 	}
 }

@@ -70,9 +70,9 @@ func gpuAgainstDisk() board {
 // durations shows the durations of windows, with exemplars that lead to their spans.
 func durations(title, histogram string) panel {
 	p := graph(title+", nine of ten are shorter than", seconds, query{
-		`histogram_quantile(0.9, sum by (le, <host.name>, <stallspan.verdict>) (rate(` + histogram + `{` + onHosts + `}` +
-			interval + `)))`,
-		"{{<host.name>}} {{<stallspan.verdict>}}",
+		`histogram_quantile(0.9, sum by (le, <host.name>, <stallspan.verdict>, <stallspan.window.source>) (rate(` + histogram +
+			`{` + onHosts + `}` + interval + `)))`,
+		"{{<host.name>}} {{<stallspan.verdict>}}, {{<stallspan.window.source>}}",
 	}).saying("Each exemplar leads to the span of a window, if Prometheus stores exemplars and the data source links to " +
 		"Tempo.")
 	p.exemplars = true
@@ -114,8 +114,10 @@ func slowWindows() board {
 }
 
 func ended(title, histogram string) panel {
-	p := graph(title, plainUnit, query{`sum by (<stallspan.verdict>, <stallspan.slow>) (` +
-		grown(histogram+`{`+onHosts+`}`) + `)`, "{{<stallspan.verdict>}}, slow {{<stallspan.slow>}}"})
+	p := graph(title, plainUnit, query{
+		`sum by (<stallspan.verdict>, <stallspan.slow>, <stallspan.window.source>) (` + grown(histogram+`{`+onHosts+`}`) + `)`,
+		"{{<stallspan.window.source>}}, {{<stallspan.verdict>}}, slow {{<stallspan.slow>}}",
+	})
 	p.stacked = true
 	return p
 }

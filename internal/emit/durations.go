@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -14,9 +13,13 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// maxSets bounds the attribute sets of a histogram. A further one replaces the one that has had no window for longest:
-// names of runs often have a time in them, so most never come back.
-const maxSets = 256
+// Bounds of the attribute sets of a histogram. A further one replaces the one that has had no window for longest: names
+// of runs often have a time in them, so most never come back. A set of detected windows replaces another such set, so
+// that they leave room for those that programs announce.
+const (
+	maxSets         = 256
+	maxDetectedSets = maxSets / 2
+)
 
 // Bucket bounds in seconds: a load takes up to minutes, an epoch from seconds to a day.
 var (
@@ -39,18 +42,22 @@ type histogram struct {
 	sets  map[attribute.Distinct]*durationSet
 	order []*durationSet // the oldest first
 	added uint64         // windows
+
+	detected int // sets of detected windows
 }
 
 // durationSet is one attribute set of a histogram. Its StartTime is that of the histogram, or when it replaced another.
 type durationSet struct {
 	metricdata.HistogramDataPoint[float64]
-	newest uint64 // value of histogram.added at its newest window
+	newest   uint64 // value of histogram.added at its newest window
+	detected bool   // of detected windows
 }
 
 // Add counts an ended window. span is its exemplar and may be invalid. Only loads and epochs have a histogram.
 func (d *Durations) Add(r *window.Report, span trace.SpanContext) {
 	attrs := list{semconv.VerdictKey.String(string(r.Verdict)), semconv.SlowKey.Bool(r.Slow)}
 	attrs.text(semconv.WindowEvidenceKey, string(r.Evidence))
+	attrs.text(semconv.WindowSourceKey, string(r.Source))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.slow.add(r, span)
@@ -78,9 +85,13 @@ func (h *histogram) add(r *window.Report, bounds []float64, attrs []attribute.Ke
 			BucketCounts: make([]uint64, len(bounds)+1),
 			StartTime:    h.began,
 		}}
-		if len(h.sets) >= maxSets {
-			h.evict()
+		p.detected = r.Source == window.Detected
+		if full := p.detected && h.detected >= maxDetectedSets; full || len(h.sets) >= maxSets {
+			h.evict(full)
 			p.StartTime = r.Start.Wall
+		}
+		if p.detected {
+			h.detected++
 		}
 		h.sets[set.Equivalent()] = p
 		h.order = append(h.order, p)
@@ -109,9 +120,17 @@ func (h *histogram) add(r *window.Report, bounds []float64, attrs []attribute.Ke
 	}
 }
 
-// evict drops the set that has had no window for longest.
-func (h *histogram) evict() {
-	oldest := slices.MinFunc(h.order, func(a, b *durationSet) int { return cmp.Compare(a.newest, b.newest) })
+// evict drops the set that has had no window for longest, of all sets or of those of detected windows.
+func (h *histogram) evict(detected bool) {
+	var oldest *durationSet
+	for _, s := range h.order {
+		if (s.detected || !detected) && (oldest == nil || s.newest < oldest.newest) {
+			oldest = s
+		}
+	}
+	if oldest.detected {
+		h.detected--
+	}
 	h.order = slices.DeleteFunc(h.order, func(s *durationSet) bool { return s == oldest })
 	delete(h.sets, oldest.Attributes.Equivalent())
 }

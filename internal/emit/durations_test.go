@@ -18,12 +18,14 @@ func exemplar(id byte) trace.SpanContext {
 }
 
 // TestDurations adds three loads of one model, with the longest and the newest as exemplars; a load of another model,
-// in the last bucket and without a span; and an epoch. A window of another kind has no histogram.
+// in the last bucket and without a span; a detected load of the first model, which is counted apart; and an epoch. A
+// window of another kind has no histogram.
 func TestDurations(t *testing.T) {
 	m := emit.NewMetrics("1.2.3")
+	source := window.Announced
 	add := func(kind window.Kind, name string, start, length time.Duration, span trace.SpanContext) {
 		w := between(kind, start, start+length)
-		w.Model, w.Run = name, name
+		w.Model, w.Run, w.Source = name, name, source
 		m.Durations.Add(&window.Report{Window: w, Verdict: window.GPUBound, Evidence: window.FromSchedule}, span)
 	}
 	add(window.ModelLoad, "llama", time.Hour, 100*ms, exemplar(1))
@@ -32,6 +34,8 @@ func TestDurations(t *testing.T) {
 	add(window.ModelLoad, "", time.Hour, 20*time.Minute, trace.SpanContext{})
 	add(window.Epoch, "train.py", time.Hour, 90*time.Second, exemplar(4))
 	add(window.Checkpoint, "train.py", time.Hour, 90*time.Second, exemplar(5))
+	source = window.Detected
+	add(window.ModelLoad, "llama", time.Hour+8*time.Second, 300*ms, exemplar(6))
 	golden(t, "durations", metricsText(m.Collect(sample.Snapshot{Boot: booted,
 		Pressures: sample.Sample{At: at(time.Hour)}})))
 }
@@ -72,6 +76,37 @@ func TestDurationsAreBounded(t *testing.T) {
 	}
 	if first := starts["steady"]; !starts[newest].After(first) {
 		t.Errorf("got the start %v of the newest set, want a later one than %v", starts[newest], first)
+	}
+}
+
+// However many windows are detected, they do not replace those that programs announce.
+func TestDetectedDurationsLeaveRoom(t *testing.T) {
+	m := emit.NewMetrics("")
+	add := func(source window.Source, model string, at time.Duration) {
+		w := between(window.ModelLoad, at, at+time.Second)
+		w.Source, w.Model = source, model
+		m.Durations.Add(&window.Report{Window: w}, exemplar(1))
+	}
+	for i := range 20 {
+		add(window.Announced, "announced "+strconv.Itoa(i), time.Hour)
+	}
+	for i := range 1000 {
+		add(window.Detected, "detected "+strconv.Itoa(i), time.Hour+time.Duration(i)*time.Minute)
+	}
+	counts := map[string]int{}
+	for _, p := range histogram(t, m.Collect(sample.Snapshot{})).DataPoints {
+		source, _ := p.Attributes.Value("stallspan.window.source")
+		counts[source.AsString()]++
+	}
+	if counts["announced"] != 20 || counts["detected"] != 128 {
+		t.Errorf("got sets %v, want 20 announced and 128 detected", counts)
+	}
+	for i := range 300 {
+		add(window.Announced, "further "+strconv.Itoa(i), 48*time.Hour)
+	}
+	add(window.Detected, "last", 49*time.Hour) // the detected sets were replaced: there is room for one
+	if n := len(histogram(t, m.Collect(sample.Snapshot{})).DataPoints); n != 256 {
+		t.Errorf("got %d sets, want 256", n)
 	}
 }
 

@@ -163,6 +163,7 @@ func slow(r *window.Report, name string) Event {
 	finding := explain.Finding(r)
 	attrs.text(semconv.FindingKey, finding)
 	attrs.text(semconv.JobNameKey, r.Who.Name)
+	attrs.text(semconv.WindowSourceKey, string(r.Source))
 	body := name
 	if r.Who.Name != "" {
 		body += fmt.Sprintf(" of %s %d", r.Who.Name, r.Who.PID)

@@ -49,7 +49,8 @@ func NewTestEvent(name string, at time.Time) (Event, error) {
 func testEvent(name string, at time.Time) Event {
 	start := sample.Stamp{Mono: time.Hour, Wall: at.Add(-time.Minute)}
 	r := &window.Report{Window: window.Window{
-		Kind: window.Custom, Name: testName, Start: start, End: sample.Stamp{Mono: start.Mono + time.Minute, Wall: at},
+		Kind: window.Custom, Name: testName, Source: window.Announced,
+		Start: start, End: sample.Stamp{Mono: start.Mono + time.Minute, Wall: at},
 	}, Verdict: window.StorageBound, Split: true, Storage: time.Minute, SlowReason: window.SlowStorage}
 	switch name {
 	case semconv.WindowSlowEvent.Name:

@@ -35,11 +35,11 @@ type Limits struct {
 	Baseline *Baseline     `json:"usual,omitempty"`  // nil if too few windows are known; the key is its old name
 }
 
-// ApplyLimits marks the window slow if it took longer than its limits. A window that is still open can only take
-// longer.
+// ApplyLimits marks the window slow if it took longer than its limits, whatever the begin and the end of a detected one
+// leave open. A window that is still open can only take longer.
 func (r *Report) ApplyLimits(l Limits) {
 	r.Limit, r.Baseline = l.Set, l.Baseline
-	took := r.Duration()
+	took := r.Duration() - r.Open/2
 	switch {
 	case l.Set > 0 && took > l.Set:
 		r.SlowReason, r.SlowAfter = SlowThreshold, l.Set

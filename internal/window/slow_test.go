@@ -24,3 +24,14 @@ func TestApplyLimits(t *testing.T) {
 		}
 	}
 }
+
+// A detected window is not slow by what its begin and its end leave open.
+func TestApplyLimitsToOpenEnds(t *testing.T) {
+	for open, want := range map[time.Duration]bool{0: true, 150 * time.Millisecond: true, 250 * time.Millisecond: false} {
+		r := &Report{Window: Window{Kind: ModelLoad, Source: Detected, Open: open,
+			End: sample.Stamp{Mono: 1100 * time.Millisecond}}}
+		if r.ApplyLimits(Limits{Set: time.Second}); r.Slow != want {
+			t.Errorf("1.1 s, %v open, limit 1 s: slow %v, want %v", open, r.Slow, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -123,7 +124,7 @@ func (g *Registry) nextResolved() *ending {
 func (g *Registry) close(e *ending) {
 	judge := e.judge
 	e.how.Judge = func(r *window.Report) *window.Limits {
-		g.all.growth.Learn(r)
+		g.all.learn(r)
 		return judge(r)
 	}
 	r := g.config.Readings.EndWindow(&e.Window, e.how)
@@ -134,6 +135,14 @@ func (g *Registry) close(e *ending) {
 	r.StartEdge, r.EndEdge = nil, nil // not needed any more: the report stays for an hour
 	g.all.retain(r)
 	e.report = r
+}
+
+// learn uses a window for the findings of later ones. Where too many detected windows are false, they would be counted
+// as epochs in which memory grew.
+func (t *table) learn(r *window.Report) {
+	if r.Source != window.Detected || detect.Precise(r.Kind) {
+		t.growth.Learn(r)
+	}
 }
 
 // publish passes the report of a window on. It is called once, without the lock.

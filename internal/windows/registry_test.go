@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -36,5 +37,33 @@ func TestEndedSince(t *testing.T) {
 			t.Errorf("got %v first, want the newest", r.End.Mono)
 		}
 		break
+	}
+}
+
+// Memory grows from epoch to epoch: detected ones do not count, and do not disturb those that were announced.
+func TestGrowthWithoutDetected(t *testing.T) {
+	var all table
+	epoch := func(source window.Source, n int, used float64) *window.Report {
+		start := time.Duration(n) * time.Minute
+		r := &window.Report{Window: window.Window{Kind: window.Epoch, Run: "train", Source: source,
+			Start: sample.Stamp{Mono: start}, End: sample.Stamp{Mono: start + time.Minute}}}
+		use := window.GPUUse{ID: "GPU-1", Limits: history.GPULimits{Memory: 80 << 30}}
+		use.Means.Set(history.MemoryUsed, used)
+		r.Uses = []window.GPUUse{use}
+		all.learn(r)
+		return r
+	}
+	for n := range 6 {
+		if r := epoch(window.Detected, n, float64(n)*1e9); r.Finding(window.MemoryGrows) != nil {
+			t.Fatalf("got %v of detected epochs, want no finding", r.Findings)
+		}
+	}
+	var last *window.Report
+	for n := range 6 {
+		last = epoch(window.Announced, n, float64(n)*1e9)
+		epoch(window.Detected, n, 0)
+	}
+	if last.Finding(window.MemoryGrows) == nil {
+		t.Error("got no finding of announced epochs, want one")
 	}
 }
