@@ -28,8 +28,9 @@ type childHooks struct {
 	status func()       // prints the state so far, on SIGUSR1
 }
 
-// startChild starts the program with our own standard input and process group, in group where that works.
-func startChild(argv, environment []string, group *follow.Cgroup, hooks childHooks) (*child, error) {
+// startChild starts the program with our own standard input and process group, in group where that works. It passes on
+// the signals of the relay.
+func startChild(argv, environment []string, group *follow.Cgroup, signals *relay, hooks childHooks) (*child, error) {
 	streams, err := openStreams(os.Stdout, os.Stderr)
 	if err != nil {
 		return nil, exitError{exitRun, fmt.Errorf("no pipe or terminal for the program's output: %w", err)}
@@ -38,7 +39,11 @@ func startChild(argv, environment []string, group *follow.Cgroup, hooks childHoo
 		// Python buffers thousands of bytes of output to a pipe, which would delay the lines that mark epochs.
 		environment = append(environment, "PYTHONUNBUFFERED=1")
 	}
-	c := &child{streams: streams, signals: newRelay(unix.SIGWINCH)}
+	c := &child{streams: streams, signals: signals}
+	if err := signals.ended(); err != nil {
+		streams.closeAll()
+		return nil, err
+	}
 	if group != nil {
 		err = c.start(argv, environment, inCgroup(group))
 		c.ownCgroup = err == nil
@@ -47,7 +52,6 @@ func startChild(argv, environment []string, group *follow.Cgroup, hooks childHoo
 		err = c.start(argv, environment, nil) // the kernel or a container's rules may refuse the cgroup
 	}
 	if err != nil {
-		c.signals.stop()
 		streams.closeAll()
 		return nil, cannotStart(argv[0], err)
 	}

@@ -18,7 +18,9 @@ func TestLastReadingHasAllCPUTime(t *testing.T) {
 	m.Start()
 	defer m.Stop()
 	const work = `work() { i=0; while [ $i -lt $1 ]; do i=$((i+1)); done; }; (work 150000); work 150000`
-	c, err := startChild([]string{"sh", "-c", work}, os.Environ(), nil, childHooks{line: func([]byte) {}})
+	signals := newRelay(t.Context())
+	defer signals.stop()
+	c, err := startChild([]string{"sh", "-c", work}, os.Environ(), nil, signals, childHooks{line: func([]byte) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ all the same.`,
 			if a.PID == 0 && client != nil && client.Local() {
 				a.PID = os.Getpid() // the program is a child of ours
 			}
-			return markRun(context.WithoutCancel(cmd.Context()), client, a, args) // ^C is for the program
+			return markRun(cmd.Context(), client, a, args)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -50,8 +50,9 @@ all the same.`,
 
 // markRun runs a program in a window of its own. No problem with the window stops the program.
 func markRun(ctx context.Context, client *api.Client, a api.Announcement, argv []string) error {
-	signals := newRelay() // also for a signal that comes while the window begins
+	signals := newRelay(ctx) // also for a signal that comes while the window begins
 	defer signals.stop()
+	ctx = context.WithoutCancel(ctx) // ^C is for the program
 	begun := markStart(ctx, client, a)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = os.Environ()
@@ -59,9 +60,15 @@ func markRun(ctx context.Context, client *api.Client, a api.Announcement, argv [
 		cmd.Env = append(cmd.Env, "TRACEPARENT="+begun.Traceparent)
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
+	err := signals.ended()
+	if err == nil {
+		if err = cmd.Start(); err != nil {
+			err = cannotStart(argv[0], err)
+		}
+	}
+	if err != nil {
 		markStop(ctx, client, begun, true, func(string, ...any) {}) // the line to read is why the program did not start
-		return cannotStart(argv[0], err)
+		return err
 	}
 	signals.start(func(s os.Signal) { passSignal(cmd.Process, s) })
 	_ = cmd.Wait() // its error only repeats the state

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/agent/internal/progress"
@@ -58,7 +59,7 @@ spans over OTLP.`,
 			if len(args) == 0 {
 				return usage(errors.New("run needs a program: stallspan run -- python3 train.py"))
 			}
-			return o.run(context.WithoutCancel(cmd.Context()), args)
+			return o.run(cmd.Context(), args)
 		},
 	}
 	flags := cmd.Flags()
@@ -107,12 +108,13 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 		o.name = identity.NameOf(argv)
 	}
 	r := &run{options: o, argv: argv, reader: reader, files: files, limits: limits, noBaselines: noBaselines,
-		live: newLiveLines(o.quiet || o.json)}
+		live: newLiveLines(o.quiet || o.json), signals: newRelay(ctx, unix.SIGWINCH)}
+	defer r.signals.stop()
 	r.windows.added = func(w *window.Report) {
 		r.live.ended(w)
 		r.telemetry.handover.ended(w)
 	}
-	return r.do(ctx)
+	return r.do(context.WithoutCancel(ctx)) // ^C is for the program
 }
 
 // run is one wrapped program from before its start to after its end.
@@ -121,6 +123,7 @@ type run struct {
 	argv    []string
 	reader  *progress.Reader
 	live    *liveLines
+	signals *relay
 	files   *outputs
 	limits  config.Slow
 
@@ -199,7 +202,7 @@ func (r *run) watch(socket string) error {
 		environment = append(environment, "STALLSPAN_SOCKET="+socket)
 	}
 	r.live.started(r.options.name)
-	c, err := startChild(r.argv, environment, group, childHooks{r.follower.line, r.live.passed, r.status})
+	c, err := startChild(r.argv, environment, group, r.signals, childHooks{r.follower.line, r.live.passed, r.status})
 	if err != nil {
 		return err
 	}

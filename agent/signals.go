@@ -1,13 +1,19 @@
 package agent
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// ending are the signals with which users and supervisors end programs.
+var ending = []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT}
 
 // notIgnored returns signals without those that the parent process ignores, as nohup does. Notify would stop ignoring
 // them, in this process and in the program that it starts.
@@ -19,15 +25,42 @@ func notIgnored(signals ...os.Signal) []os.Signal {
 type relay struct {
 	signals chan os.Signal
 	done    chan struct{} // closed after the last signal is passed on; nil before start
+	stopped bool
+	before  context.Context // of the command: Main caught signals with it before there was a relay
 }
 
 // newRelay begins to collect the signals that every program gets, and more. Call it before the program starts: a
-// signal in between must not end this process and leave the program running.
-func newRelay(more ...os.Signal) *relay {
-	r := &relay{signals: make(chan os.Signal, 16)}
+// signal in between must not end this process and leave the program running. The context is that of the command.
+func newRelay(ctx context.Context, more ...os.Signal) *relay {
+	r := &relay{signals: make(chan os.Signal, 16), before: ctx}
 	passed := append(notIgnored(unix.SIGINT, unix.SIGHUP), unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
 	signal.Notify(r.signals, append(passed, more...)...)
 	return r
+}
+
+// ended returns an error if a signal has come that ends programs. Call it before start, when the program is about to
+// begin: it must not begin after a ^C.
+func (r *relay) ended() error {
+	for range len(r.signals) {
+		s := <-r.signals
+		if number, ok := s.(unix.Signal); ok && slices.Contains(ending, s) {
+			return endedBy(number)
+		}
+		r.signals <- s
+	}
+	switch cause := context.Cause(r.before); {
+	case cause == nil:
+		return nil
+	case strings.HasPrefix(cause.Error(), unix.SIGINT.String()): // as signal.NotifyContext has it
+		return endedBy(unix.SIGINT)
+	default:
+		return endedBy(unix.SIGTERM)
+	}
+}
+
+func endedBy(s unix.Signal) error {
+	return exitError{exitSignalBase + int(s),
+		fmt.Errorf("%s came before the program began: it was not started", unix.SignalName(s))}
 }
 
 // start calls pass with each signal, until stop.
@@ -41,7 +74,12 @@ func (r *relay) start(pass func(os.Signal)) {
 	}()
 }
 
+// stop returns when no signal is passed on any more. It may be called again.
 func (r *relay) stop() {
+	if r.stopped {
+		return
+	}
+	r.stopped = true
 	signal.Stop(r.signals)
 	close(r.signals)
 	if r.done != nil {

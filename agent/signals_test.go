@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,6 +104,37 @@ func TestSignalEndsTheProgram(t *testing.T) {
 		d := parseReport(t, []byte("{"+text))
 		if len(d.Windows) != 1 || !d.Windows[0].Unfinished || d.Windows[0].label() != "epoch 1" {
 			t.Errorf("%v: got %s, want epoch 1, cut", s, text)
+		}
+	}
+}
+
+// A program does not start after a signal that came before.
+func TestSignalBeforeTheProgram(t *testing.T) {
+	t.Parallel()
+	signals := newRelay(t.Context())
+	defer signals.stop()
+	signals.signals <- unix.SIGUSR2 // is for the program
+	if err := signals.ended(); err != nil || len(signals.signals) != 1 {
+		t.Errorf("SIGUSR2: got %v and %d signals, want none and 1", err, len(signals.signals))
+	}
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP} {
+		for _, wait := range []time.Duration{50 * time.Millisecond, 300 * time.Millisecond} {
+			marker := filepath.Join(t.TempDir(), "began")
+			v := stallspan(t, "run", "--", "sh", "-c", "echo >"+marker+"; exec sleep 60")
+			v.start()
+			time.Sleep(wait)
+			began := time.Now()
+			if err := v.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			_ = v.Cmd.Wait() // its error only repeats the state; the signal itself ends a stallspan that has not begun
+			code := shellCode(v.ProcessState)
+			if code != exitSignalBase+int(s) || time.Since(began) > slowest/3 {
+				t.Errorf("%v after %v: exit code %d after %v: %q", s, wait, code, time.Since(began), v.err.String())
+			}
+			if _, err := os.Stat(marker); err == nil && strings.Contains(v.err.String(), "came before the program began") {
+				t.Errorf("%v after %v: the program began, and stderr says %q", s, wait, v.err.String())
+			}
 		}
 	}
 }
