@@ -63,6 +63,7 @@ type thread struct {
 	fetching float64       // share of its last running time that was work of the kernel to fetch data, a moving mean
 	naps     naps
 	looks    looks
+	cut      cut
 	clocks   clocks
 	cold     coldness
 	summing  bool // its events are sums
@@ -229,6 +230,7 @@ func (th *thread) out(t *Timeline, e *sample.ThreadEvent) {
 	th.ran(t, e.At, e)
 	if e.State == sample.StateDead {
 		th.died = e.At
+		th.uncut(t)
 		return
 	}
 	th.state, th.pause = stateOff, t.pauseOf(e)
@@ -275,6 +277,9 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	s.timed = s.kind == asleep && s.waker == 0 && p.mayTimeOut() && e.WakerKind == sample.Interrupt &&
 		t.reasons.get(p.reason).Kind != ForGPU
 	s.nap = s.timed && p.call == pollCall
+	if s.kind == asleep && s.waker == 0 && !s.timed {
+		th.mayCut(t, woken)
+	}
 	if s.waker != 0 || p.kind == asleep && !s.nap {
 		th.usual[int(p.call)%len(th.usual)] = habit{p.call, s.waker, true}
 	}

@@ -199,14 +199,19 @@ func (w *walker) expected(th *thread) *thread {
 			return next
 		}
 	}
-	if next := w.threads[waker]; known && next != nil && next.died == 0 {
+	if next := w.threads[waker]; known && next != nil && w.lives(next) {
 		return next
 	}
 	switch { // a first result, from a worker: what it does may take longer than patience
 	case known:
 		return nil
 	case sleepsFor(ForPipe):
-		return w.child(th)
+		if child := w.child(th); child != nil {
+			return child
+		}
+		return th.job.busiest(max(th.since, w.until-recently), w.until, func(c *thread) bool { // of a shell's pipeline
+			return c.pid != th.pid && w.mayFollow(c)
+		})
 	case sleepsFor(ForEvent) && th.pause.call == pollCall:
 		return w.attended(th, max(th.since, w.until-recently), w.until)
 	}
@@ -222,14 +227,24 @@ const (
 // for a lock, for all of its life: a JVM's first thread waits for main, and many programs start one thread to work.
 func (w *walker) joined(th *thread) *thread {
 	return th.job.busiest(max(th.since, w.until-recently), w.until, func(c *thread) bool {
-		return c.pid == th.pid && c.creator == th.tid && c.died == 0
+		return c.pid == th.pid && c.creator == th.tid && w.lives(c)
 	})
 }
 
+// lives reports whether a thread lived at Until: events after it may have ended it.
+func (t *Timeline) lives(th *thread) bool { return th.died == 0 || th.died > t.until }
+
 // child returns the first thread of the youngest living child process.
 func (w *walker) child(th *thread) (found *thread) {
+	born := th.born
+	if first := w.threads[th.pid]; first != nil {
+		born = first.born
+	}
 	for _, c := range th.job.threads {
-		if c.tid != c.pid || c.died != 0 || c.pid == th.pid {
+		if c.tid != c.pid || !w.lives(c) || c.pid == th.pid {
+			continue
+		}
+		if c.born < born { // a child is younger
 			continue
 		}
 		// One that ran before the job was followed has no known creator.
