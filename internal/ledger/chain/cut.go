@@ -2,7 +2,7 @@ package chain
 
 import "time"
 
-// A signal that kills a thread ends its sleep, too. The thread did not wait for whoever sent it, but for what was
+// A signal that kills a thread ends its sleep, too. The thread did not wait for the sender: it waited for what was
 // expected to end the sleep.
 
 const (

@@ -64,8 +64,8 @@ type threads struct {
 	pids     map[string][]int // by job; empty for a job that cannot be followed
 }
 
-// sync gives the scheduler's source the processes that the followed jobs have now. A reading that began before a job was
-// left may still have it: nothing would end following it again.
+// sync gives the scheduler's source the processes that the followed jobs have now. A reading that began before a job
+// was left may still have it: nothing would end following it again.
 func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) {
 	if t.source == nil {
 		return
