@@ -56,7 +56,7 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 // checkMachine checks the machine for an agent with this config.
 func checkMachine(ctx context.Context, c *agentConfig) []check.Finding {
 	monitored := c.monitor()
-	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.DefaultSocket(),
+	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.ClientSocket(),
 		Schedule: schedule.Supported, Switches: switches.Supported, Latency: latency.Supported}
 	if monitored.Drives != nil {
 		o.Drives = &monitored.Drives.Ask

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,6 +30,8 @@ const (
 	socketName   = "stallspan.sock"
 	lockName     = ".stallspan.lock"
 	systemSocket = "/run/stallspan/" + socketName
+	// collectorSocket is that of the packaged Collector (packaging/, docs/install.md).
+	collectorSocket = "/run/otelcol-stallspan/" + socketName
 )
 
 // elsewhere says how to set another path, for the agent, the receiver and record.
@@ -53,12 +56,43 @@ func DefaultSocket() string {
 }
 
 // AgentSockets returns the sockets where an agent or a Collector of this machine may serve this user: the default one,
-// and that of root or of a service.
+// and those of root or of a service.
 func AgentSockets() []string {
-	if path := DefaultSocket(); path != systemSocket {
-		return []string{path, systemSocket}
+	all := []string{DefaultSocket()}
+	for _, path := range []string{systemSocket, collectorSocket} {
+		if path != all[0] {
+			all = append(all, path)
+		}
 	}
-	return []string{systemSocket}
+	return all
+}
+
+// ClientSocket returns the socket that a client of this user asks: STALLSPAN_SOCKET, or else the first one of
+// AgentSockets that accepts connections. If none does, it is one that this user may not open, or the default one, so
+// that the error of a request says what is wrong.
+func ClientSocket() string {
+	if path := os.Getenv(SocketVariable); path != "" {
+		return path
+	}
+	return firstServed(AgentSockets())
+}
+
+// probeTimeout is how long a server may take to accept a connection.
+const probeTimeout = 300 * time.Millisecond
+
+func firstServed(paths []string) string {
+	closed := ""
+	for _, path := range paths {
+		connection, err := net.DialTimeout("unix", path, probeTimeout)
+		if err == nil {
+			_ = connection.Close()
+			return path
+		}
+		if errors.Is(err, fs.ErrPermission) && closed == "" {
+			closed = path
+		}
+	}
+	return cmp.Or(closed, paths[0])
 }
 
 // Listen opens a unix socket at path with mode 0660. It creates a missing folder with mode 0700. The socket appears

@@ -51,7 +51,7 @@ func (s *Server) Requiring(token []byte) *Server {
 func FromEnvironment() (*Client, error) {
 	endpoint := os.Getenv(EndpointVariable)
 	if endpoint == "" || os.Getenv(SocketVariable) != "" { // within run, its socket
-		return NewClient(DefaultSocket()), nil
+		return NewClient(ClientSocket()), nil
 	}
 	address, err := Endpoint(endpoint)
 	if err != nil {
