@@ -147,6 +147,8 @@ func (p *Pair) noteBound(add func(string, ...any)) {
 	}
 	end := "."
 	switch measured := slower.Duration / max(other.Duration, 1e-9); {
+	case p.left(Storage, other) > without:
+		end = fmt.Sprintf(", and still waited for storage %.0f %% of its time.", 100*p.left(Storage, other))
 	case known && high > 0 && measured > high*(1+Noise):
 		end = ": more than storage differs."
 	case measured > low/(1+Noise) && (known || measured < high*(1+Noise)):
@@ -154,6 +156,23 @@ func (p *Pair) noteBound(add func(string, ...any)) {
 	}
 	add("%s predicted about %s faster%s without waiting for storage; %s is %s faster%s", name, times(likely, 1),
 		explain.Range(slower.SpeedupLow, slower.SpeedupHigh), otherName, times(slower.Duration, other.Duration), end)
+}
+
+// without is the largest share of waiting for storage in a window that counts as one without.
+const without = 0.05
+
+// left returns the share of a part in one of the two windows; 0 if it is unknown.
+func (p *Pair) left(part string, of *Side) float64 {
+	for _, one := range p.Parts {
+		if one.Part == part {
+			seconds := one.A
+			if of == &p.B {
+				seconds = one.B
+			}
+			return seconds / max(of.Duration, 1e-9)
+		}
+	}
+	return 0
 }
 
 // sides names the reports for which a condition holds.
