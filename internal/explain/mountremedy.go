@@ -52,7 +52,7 @@ func (x *situation) readMountAhead() string {
 		return fmt.Sprintf("%s: two readers would make it up to %s faster; storage without waiting, %s.", x.ahead(),
 			times(w.TwoWorkers), times(w.NoStorage)+rangeOf(x.Report))
 	}
-	return x.ahead() + ": without any waiting, " + x.gain + "."
+	return x.ahead() + ": " + x.without("without any waiting") + "."
 }
 
 // mapped reports whether the job maps files of a mount.
@@ -63,8 +63,8 @@ func (x *situation) mapped() bool {
 func (x *situation) readEagerly() string {
 	return fmt.Sprintf("Read the files with large read calls and several readers instead of mapping them, or copy "+
 		"them to a local disk first: %s came from %s by page faults, which wait for one piece after another "+
-		"(its read calls returned %s); without waiting, %s.",
-		Size(x.Fetch.Bytes), x.Mounts[0].Point, Size(x.Fetch.Called), x.gain)
+		"(its read calls returned %s); %s.",
+		Size(x.Fetch.Bytes), x.Mounts[0].Point, Size(x.Fetch.Called), x.without("without waiting"))
 }
 
 // smallReads reports whether the reads of a mount are much smaller than useful.
@@ -84,8 +84,9 @@ func largestUseful(u *window.MountUse) uint64 {
 
 func (x *situation) readLarger() string {
 	u := x.busiestMount()
-	return fmt.Sprintf("Read larger pieces, or read ahead: %s answered %s; it can answer reads of %s; without any "+
-		"waiting, %s.", named(u), operations(u, &u.Read, "reads", "read", true), Size(max(u.ReadSize, usefulRead)), x.gain)
+	return fmt.Sprintf("Read larger pieces, or read ahead: %s answered %s; it can answer reads of %s; %s.",
+		named(u), operations(u, &u.Read, "reads", "read", true), Size(max(u.ReadSize, usefulRead)),
+		x.without("without any waiting"))
 }
 
 // oneConnection reports whether requests wait for the only connection of a mount.
@@ -102,7 +103,7 @@ func (x *situation) connectMore() string {
 	u := x.busiestMount()
 	all := u.All()
 	return fmt.Sprintf("Mount %s with more connections (nconnect=8): it has one, and requests waited %s of their time "+
-		"to be sent; without any waiting, %s.", named(u), percent(all.Queue.Seconds()/all.Time.Seconds()), x.gain)
+		"to be sent; %s.", named(u), percent(all.Queue.Seconds()/all.Time.Seconds()), x.without("without any waiting"))
 }
 
 // manyFiles reports whether a mount spends its time on metadata.
@@ -114,9 +115,9 @@ func (x *situation) manyFiles() bool {
 func (x *situation) packFiles() string {
 	u := x.busiestMount()
 	return fmt.Sprintf("Pack the files into fewer and larger ones (shards), or copy them to a local disk: %s answered "+
-		"%s, and only %s; without any waiting, %s.", named(u),
+		"%s, and only %s; %s.", named(u),
 		operations(u, &u.Other, "metadata operations", "metadata operation", false),
-		count(u.Read.Operations, "read"), x.gain)
+		count(u.Read.Operations, "read"), x.without("without any waiting"))
 }
 
 // named is "server:/export at /data".

@@ -130,27 +130,26 @@ func (x *situation) windowFull() bool {
 
 func (x *situation) localServer() string {
 	return "Look at " + x.sender().Process + ", which serves the data on this machine: it, or what it reads from, " +
-		"is slow; " + x.gain + " without waiting for it."
+		"is slow; " + x.without("without waiting for it") + "."
 }
 
 func (x *situation) repairLink() string {
 	return "Look at the network: " + percent(x.sender().Late) + " of the packets from " + x.sender().Address +
-		" came out of order, because others before them were lost or late; without waiting, " + x.gain + "."
+		" came out of order, because others before them were lost or late; " + x.without("without waiting") + "."
 }
 
 func (x *situation) askForMore() string {
 	p := x.sender()
 	return fmt.Sprintf("Ask for more at a time, or for several things at once: %s brought %s each, "+
-		"and a round trip takes %s; "+
-		"without waiting, %s%s.",
-		count(p.Messages, "request"), Size(p.Received/max(1, p.Messages)), Duration(p.RTT.Seconds()), x.gain,
-		x.moreRequests())
+		"and a round trip takes %s; %s%s.",
+		count(p.Messages, "request"), Size(p.Received/max(1, p.Messages)), Duration(p.RTT.Seconds()),
+		x.without("without waiting"), x.moreRequests())
 }
 
 func (x *situation) moreConnections() string {
 	p := x.sender()
 	return fmt.Sprintf("Use more connections, with ranges of the same object: one carries at most %s at a time, "+
-		"once in a round trip of %s; without waiting, %s%s.", Size(p.Window), Duration(p.RTT.Seconds()), x.gain,
+		"once in a round trip of %s; %s%s.", Size(p.Window), Duration(p.RTT.Seconds()), x.without("without waiting"),
 		x.moreRequests())
 }
 

@@ -37,6 +37,14 @@ func TestNetworkFinding(t *testing.T) {
 	if got := Finding(r) + Remedy(r); strings.Count(got, "PID 4711 minio") != 2 {
 		t.Errorf("got %s, want the process in both", got)
 	}
+	want = "is slow; without waiting for it, about 2.4x faster (2.1 to 2.6)."
+	if got := Remedy(r); !strings.HasSuffix(got, want) {
+		t.Errorf("got the remedy %s, want that it ends: %s", got, want)
+	}
+	r.Speedup = 40 // says no more than that it waited
+	if got, want := Remedy(r), "is slow; nearly all of its time was waiting."; !strings.HasSuffix(got, want) {
+		t.Errorf("got the remedy %s, want that it ends: %s", got, want)
+	}
 }
 
 func TestMixedNetworkFinding(t *testing.T) {

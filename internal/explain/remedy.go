@@ -54,12 +54,13 @@ type situation struct {
 	*window.Report
 	shares window.Shares
 
-	disk    window.DiskUse // that the window read from: under its path, or the one that moved most; zero without one
-	reset   bool           // the counters of such a disk cover a part of the window, so its rates and queue are not known
-	deep    bool           // its queue is deep
-	storage bool           // storage is what to improve first
-	cpu     bool           // CPU work is
-	gain    string
+	disk      window.DiskUse // that the window read from: under its path, or the one that moved most; zero without one
+	reset     bool           // the counters of such a disk cover a part of the window, so its rates and queue are not known
+	deep      bool           // its queue is deep
+	storage   bool           // storage is what to improve first
+	cpu       bool           // CPU work is
+	gain      string         // without waiting: "about 3.0x faster (2.6 to 3.4)", or that nearly all time was waiting
+	predicted bool           // gain is a prediction
 }
 
 // remedies are in order of precedence: the first that fits counts.
@@ -183,8 +184,16 @@ func (x *situation) setGain() {
 	case faster == 0 || faster >= 10:
 		x.gain = "nearly all of its time was waiting"
 	default:
-		x.gain = "about " + times(faster) + " faster" + between
+		x.gain, x.predicted = "about "+times(faster)+" faster"+between, true
 	}
+}
+
+// without is the gain under a condition, if that is a prediction.
+func (x *situation) without(condition string) string {
+	if x.predicted {
+		return condition + ", " + x.gain
+	}
+	return x.gain
 }
 
 // canReadAhead reports whether the disk has capacity left. A replay may know that more workers would not use it. A
@@ -254,7 +263,7 @@ func (x *situation) stagger() string {
 	if x.Kind != window.ModelLoad {
 		how = "Stagger the jobs, or keep the data in memory"
 	}
-	return fmt.Sprintf("%s: %s %s from %s at the same time; without any waiting, %s.", how, others, read, disk, x.gain)
+	return fmt.Sprintf("%s: %s %s from %s at the same time; %s.", how, others, read, disk, x.without("without any waiting"))
 }
 
 // ahead begins the advice to have more reads at once.
