@@ -54,13 +54,14 @@ type situation struct {
 	*window.Report
 	shares window.Shares
 
-	disk      window.DiskUse // that the window read from: under its path, or the one that moved most; zero without one
-	reset     bool           // the counters of such a disk cover a part of the window, so its rates and queue are not known
-	deep      bool           // its queue is deep
-	storage   bool           // storage is what to improve first
-	cpu       bool           // CPU work is
-	gain      string         // without waiting: "about 3.0x faster (2.6 to 3.4)", or that nearly all time was waiting
-	predicted bool           // gain is a prediction
+	// disk is what the window read from: under its path, or the one that moved most; zero without one.
+	disk      window.DiskUse
+	reset     bool   // the counters of such a disk cover a part of the window, so its rates and queue are not known
+	deep      bool   // its queue is deep
+	storage   bool   // storage is what to improve first
+	cpu       bool   // CPU work is
+	gain      string // without waiting: "about 3.0x faster (2.6 to 3.4)", or that nearly all time was waiting
+	predicted bool   // gain is a prediction
 }
 
 // remedies are in order of precedence: the first that fits counts.
@@ -263,7 +264,8 @@ func (x *situation) stagger() string {
 	if x.Kind != window.ModelLoad {
 		how = "Stagger the jobs, or keep the data in memory"
 	}
-	return fmt.Sprintf("%s: %s %s from %s at the same time; %s.", how, others, read, disk, x.without("without any waiting"))
+	return fmt.Sprintf("%s: %s %s from %s at the same time; %s.", how, others, read, disk,
+		x.without("without any waiting"))
 }
 
 // ahead begins the advice to have more reads at once.

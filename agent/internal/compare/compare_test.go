@@ -163,8 +163,8 @@ func TestFindings(t *testing.T) {
 		"half of what was possible": {
 			bound(base, 2), report(t, spent(1, 4*s, 2*s, 0, 0)),
 			"epoch 1: 8.0 s -> 6.0 s, 1.33x faster: storage stall 2.0 s less.",
-			"A predicted about 2.00x faster without waiting for storage; B is 1.33x faster, and still waited for storage 33 % of " +
-				"its time.",
+			"A predicted about 2.00x faster without waiting for storage; B is 1.33x faster, and still waited for storage " +
+				"33 % of its time.",
 		},
 		"in the range, but not without waiting": {
 			within(bound(report(t, spent(1, 0, 7*s, s, 0)), 4), 1.8, 9), report(t, spent(1, 0, 2*s, s, 0)),
