@@ -117,7 +117,9 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 			slow++
 		}
 		w.report(r)
-		if alike := previous != nil && previous.Kind == r.Kind && previous.Verdict == r.Verdict; !alike {
+		alike := previous != nil && previous.Kind == r.Kind && previous.Verdict == r.Verdict &&
+			(r.Verdict != window.Unknown || explain.Advice(previous) == explain.Advice(r)) // there are several reasons
+		if !alike {
 			w.text("  ", explain.Finding(r))
 			w.remedy(r, advised)
 		} else if r.ExceedsLimit() || r.Slow && previous.SlowReason != r.SlowReason {

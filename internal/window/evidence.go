@@ -2,6 +2,7 @@ package window
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,14 +24,26 @@ const (
 // Followed reports whether the ledger was made from what each thread of the job did, and not from sums of all.
 func (e Evidence) Followed() bool { return e == FromSchedule || e == FromSwitches }
 
-// covered is the smallest share of a window that the scheduler's evidence covers if the ledger is made from it.
-const covered = 0.95
+// The ledger is made from the scheduler's evidence if that lacks a small share of the window, or a short time: a program
+// is followed some milliseconds after its start, more of them where other work takes the CPUs.
+const (
+	lacking    = 0.05
+	lackingFor = 100 * time.Millisecond
+	covered    = 0.8 // share that it covers at least, however short the window is
+)
+
+// enough reports whether the evidence covers enough of a window with so many GPUs, or of one without any. Both are sums
+// over the GPUs, in seconds.
+func enough(has, total float64, gpus int) bool {
+	return total > 0 && has >= covered*total &&
+		total-has <= max(lacking*total, float64(max(1, gpus))*lackingFor.Seconds())
+}
 
 // evidence notes what the ledger was made from.
 func (b *builder) evidence() {
-	total := b.GPUTime().Seconds()
+	total, has := b.GPUTime().Seconds(), b.scheduled(history.LedgerScheduled)*b.stretch()
 	switch {
-	case total > 0 && b.scheduled(history.LedgerScheduled)*b.stretch() >= covered*total:
+	case enough(has, total, len(b.GPUIDs)):
 		b.Evidence = FromSchedule
 		if b.machine.Guessed {
 			b.Evidence, b.NoSchedule = FromSwitches, b.machine.NoSchedule
@@ -38,10 +51,18 @@ func (b *builder) evidence() {
 		b.otherReasons()
 		b.whatIf()
 	case b.machine.Pressure:
-		b.Evidence, b.NoSchedule = FromPressure, b.machine.NoSchedule
+		b.Evidence, b.NoSchedule = FromPressure, b.noSchedule(has, total)
 	default:
-		b.Evidence, b.NoSchedule = FromSamples, b.machine.NoSchedule
+		b.Evidence, b.NoSchedule = FromSamples, b.noSchedule(has, total)
 	}
+}
+
+// noSchedule is why the ledger is not made from the scheduler's evidence, which covers so much of it.
+func (b *builder) noSchedule(has, total float64) string {
+	if b.machine.NoSchedule == "" && total > 0 && has > 0 {
+		return fmt.Sprintf("the scheduler's events cover only %.0f %% of it", 100*has/total)
+	}
+	return b.machine.NoSchedule
 }
 
 // scheduled sums a column of the ledgers over the GPUs, in seconds.

@@ -53,3 +53,19 @@ func TestWithin(t *testing.T) {
 		t.Errorf("got %v, want 1 s: a part has no reason", got)
 	}
 }
+
+// TestEnough: a short window may lack what its program did before it was followed.
+func TestEnough(t *testing.T) {
+	for _, test := range []struct {
+		has, total float64
+		gpus       int
+		want       bool
+	}{
+		{95, 100, 1, true}, {94, 100, 1, false}, {0.66, 0.75, 0, true}, {0.6, 0.75, 0, false}, {0.3, 0.39, 0, false},
+		{1.32, 1.5, 2, true}, {1.28, 1.5, 2, false}, {0, 0, 0, false},
+	} {
+		if got := enough(test.has, test.total, test.gpus); got != test.want {
+			t.Errorf("%v of %v s with %d GPUs: got %v, want %v", test.has, test.total, test.gpus, got, test.want)
+		}
+	}
+}
