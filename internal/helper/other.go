@@ -4,6 +4,7 @@ package helper
 
 import (
 	"github.com/stallspan/stallspan/internal/source/latency"
+	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -25,6 +26,11 @@ func (*Tracer) Open(owner *schedule.Owner) (schedule.Tracing, error) {
 // OpenLatency returns an error.
 func (*Tracer) OpenLatency(with schedule.Tracing) (latency.Tracing, error) {
 	return latency.Local("")(with)
+}
+
+// OpenOpens returns an error.
+func (*Tracer) OpenOpens(with schedule.Tracing, o opens.Options) (opens.Tracing, error) {
+	return opens.Local("")(with, o)
 }
 
 // Close does nothing.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/source/latency"
+	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
@@ -27,6 +28,7 @@ type traceQuestion struct {
 	handle           uint32
 	slot, generation uint32
 	pids             []int
+	others           bool // of opOpens: opens.Options
 }
 
 // append adds the frame of a question.
@@ -41,13 +43,16 @@ func (q *traceQuestion) append(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint32(append(b, owned), owner.UID)
 		return binary.LittleEndian.AppendUint32(b, owner.GID)
 	}
-	if q.op == opUnmeasure {
+	if q.op == opUnmeasure || q.op == opUnopens {
 		return b
 	}
 	b = binary.LittleEndian.AppendUint32(b, q.handle)
 	if q.op == opJob || q.op == opAdopt {
 		b = binary.LittleEndian.AppendUint32(b, q.slot)
 		b = binary.LittleEndian.AppendUint32(b, q.generation)
+	}
+	if q.op == opOpens {
+		b = append(b, bits(q.others))
 	}
 	for _, pid := range q.pids {
 		b = binary.LittleEndian.AppendUint32(b, uint32(pid))
@@ -71,9 +76,9 @@ func (q *traceQuestion) parse(frame []byte) error {
 			q.owner = &owner
 		}
 		return d.end()
-	case opUnmeasure:
+	case opUnmeasure, opUnopens:
 		return d.end()
-	case opJob, opAdopt, opFlush, opReport, opUntrace, opMeasure:
+	case opJob, opAdopt, opFlush, opReport, opUntrace, opMeasure, opOpens:
 	default:
 		return errFrame
 	}
@@ -81,6 +86,9 @@ func (q *traceQuestion) parse(frame []byte) error {
 	if q.op == opJob || q.op == opAdopt {
 		q.slot, q.generation = d.uint32(), d.uint32()
 		d.bad = d.bad || q.slot == 0 || q.slot > schedule.MaxJobs
+	}
+	if q.op == opOpens {
+		q.others = d.flags(1) != 0
 	}
 	if q.op == opAdopt {
 		d.bad = d.bad || len(d.rest) == 0 || len(d.rest) > 4*maxAdopted
@@ -123,11 +131,15 @@ type tracings struct {
 
 	measure  latency.Opener
 	measured latency.Tracing // nil for none
+
+	watch   opens.Opener
+	watched opens.Tracing // nil for none
 }
 
 func serveTracing(fd int) error {
 	return serve(fd, &tracings{
-		open: schedule.Local("/"), measure: latency.Local("/"), held: map[uint32]schedule.Tracing{},
+		open: schedule.Local("/"), measure: latency.Local("/"), watch: opens.Local("/"),
+		held: map[uint32]schedule.Tracing{},
 	})
 }
 
@@ -145,6 +157,9 @@ func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
 		b = a.append(b)
 	case opMeasure:
 		a, descriptors = s.count(q.handle)
+		b = a.append(b)
+	case opOpens:
+		a, descriptors = s.watchOpens(&q)
 		b = a.append(b)
 	default:
 		b = appendErrno(b, number(s.do(&q)))
@@ -189,6 +204,25 @@ func (s *tracings) count(handle uint32) (a traceAnswer, descriptors []int) {
 	return traceAnswer{eventBytes: latencyBytes}, []int{memory.Cells, memory.Directory}
 }
 
+// watchOpens loads the programs that report opens. As of those of count, there is one set of them at a time.
+func (s *tracings) watchOpens(q *traceQuestion) (a traceAnswer, descriptors []int) {
+	with := s.held[q.handle]
+	switch {
+	case s.watched != nil:
+		return traceAnswer{reason: "opens are reported already"}, nil
+	case with == nil:
+		return traceAnswer{reason: "the scheduler is not followed any more"}, nil
+	}
+	t, err := s.watch(with, opens.Options{Others: q.others})
+	debug.FreeOSMemory() // as in trace
+	if err != nil {
+		return traceAnswer{reason: err.Error()}, nil
+	}
+	s.watched = t
+	memory := t.Memory()
+	return traceAnswer{eventBytes: uint32(memory.EventBytes)}, []int{memory.Events, memory.Counters}
+}
+
 // latencyBytes stands for success in an answer to opMeasure, whose maps have one size.
 const latencyBytes = 1
 
@@ -200,6 +234,14 @@ func (s *tracings) do(q *traceQuestion) error {
 		}
 		t := s.measured
 		s.measured = nil
+		return t.Close()
+	}
+	if q.op == opUnopens {
+		if s.watched == nil {
+			return syscall.EBADF
+		}
+		t := s.watched
+		s.watched = nil
 		return t.Close()
 	}
 	t := s.held[q.handle]

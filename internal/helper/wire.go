@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the frames. Both sides are the same program, so no other one can be right.
-const Version = 4
+const Version = 5
 
 // Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
 const (
@@ -54,6 +54,8 @@ const (
 	opModels                  // a key, and what is wanted; an error, a number, and files
 	opMeasure                 // a handle or 0; an error, or two descriptors
 	opUnmeasure               // nothing; an error
+	opOpens                   // a handle and a flag; an error, or a size and two descriptors
+	opUnopens                 // nothing; an error
 	opDevice                  // a key and a device; an error, whether it is open, and the number of files
 	opEnd
 )
