@@ -150,6 +150,7 @@ func (d *daemon) watch() (err error) {
 	}
 	if d.helpers.Tracer != nil {
 		config.Tracing, config.Latencies = d.helpers.Tracer.Open, d.helpers.Tracer.OpenLatency
+		config.Opens = d.helpers.Tracer.OpenOpens
 	}
 	d.past = d.config.past()
 	config.Reports = d.past.Window

@@ -70,8 +70,9 @@ type Facts struct {
 
 	Processes []Process
 	Files     []File  // open or mapped, those with data only: no folders, sockets, pipes, devices
-	Events    []Event // since the look before, in order; only if Exact
+	Events    []Event // since the look before, in order
 	Exact     bool    // Events is complete: the kernel reports each open
+	Least     int64   // bytes of the smallest files that Events has, unless they are written
 
 	GPUMemory uint64 // bytes in use on the GPUs that its processes hold memory of
 	HasGPU    bool   // it holds memory of a GPU, or has done so
@@ -118,15 +119,17 @@ type File struct {
 // FileKey identifies files, whatever their names.
 type FileKey struct{ Device, Inode uint64 }
 
-// Event is an open or a close that the kernel reported.
+// Event is an open or a close that the kernel reported. The close is the last one: no descriptor and no mapping of that
+// open is left. There are closes of files of models alone.
 type Event struct {
-	At    time.Duration
-	PID   int
-	Path  string
-	Key   FileKey
-	Size  int64
-	Close bool
-	Write bool // of Close: it was open for writing
+	At     time.Duration
+	PID    int
+	Path   string
+	Key    FileKey
+	Size   int64
+	Offset int64 // of Close: the file position
+	Close  bool
+	Write  bool // it is open for writing
 }
 
 // Quantity is a cumulative counter of a job.

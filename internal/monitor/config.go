@@ -12,6 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/latency"
+	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/window"
@@ -35,6 +36,9 @@ type Config struct {
 	Latency bool
 	// Latencies opens what counts it; nil for a tracer of this process.
 	Latencies latency.Opener
+
+	// Opens opens what reports opens of files, if Detect; nil for a tracer of this process.
+	Opens opens.Opener
 
 	// NVML is the path of libnvidia-ml.so.1, if the loader does not find it.
 	NVML string
@@ -107,6 +111,9 @@ func (c *Config) complete() error {
 	}
 	if c.Latencies == nil {
 		c.Latencies = latency.Local(c.Root)
+	}
+	if c.Opens == nil {
+		c.Opens = opens.Local(c.Root)
 	}
 	if c.Recorded && c.Accelerator != nil {
 		return errors.New("a recording has its own accelerators: leave the other one out")

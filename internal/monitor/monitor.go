@@ -25,6 +25,7 @@ import (
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -82,6 +83,7 @@ func New(c Config) (*Monitor, error) {
 			Latency: c.Latency, Latencies: c.Latencies,
 			Agents:      c.Agents,
 			Accelerator: c.Accelerator,
+			Opens:       wantedOpens(&c), OpensOf: opens.Options{Others: c.DetectAll},
 		}, &m.problems)
 		disks = m.sources.Disks
 	}
@@ -122,14 +124,26 @@ func New(c Config) (*Monitor, error) {
 			detectors, found = append(detectors, rhythm.New), m.Windows.Detected
 		}
 		m.Jobs.Stirs()
-		m.looker = looking.New(looking.Config{
+		lc := looking.Config{
 			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: detectors,
 			Added: m.Jobs.Added(),
 			Found: found, Owner: locate.New(c.Root, "", true).Client, Wanted: m.Windows.TakesDetected,
-		})
+		}
+		if reported := m.sources.Opens(); reported != nil {
+			lc.Opens = reported
+		}
+		m.looker = looking.New(lc)
 	}
 	m.Spans = windows.NewSpans(m.readings, m.judge)
 	return m, nil
+}
+
+// wantedOpens returns what reports opens of files; nil if no detector wants them.
+func wantedOpens(c *Config) opens.Opener {
+	if !c.Detect {
+		return nil
+	}
+	return c.Opens
 }
 
 // Start takes the first reading before it returns, so that a window may begin at once, and then samples until Stop.

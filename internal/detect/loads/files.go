@@ -37,6 +37,48 @@ type file struct {
 	done    bool                  // a load of it has ended, and it was not opened again since
 	passes  int                   // how often a position went back, or it was opened again, in this transfer
 	high    int64                 // the highest position that was seen in this transfer
+	reports reports               // of its opens for reading
+}
+
+// reports is what reports say of the opens of a file.
+type reports struct {
+	open    int           // how many there are now
+	at      time.Duration // since when there are some
+	now     int           // opens since the look before
+	spent   time.Duration // time with opens since then
+	longest time.Duration // of this, the longest time without a gap
+	total   time.Duration // time with opens in this transfer
+	most    time.Duration // of this, the longest time without a gap
+	shown   bool          // a look saw it open in this transfer
+}
+
+// opened takes over an open.
+func (r *reports) opened(at time.Duration) {
+	if r.open == 0 {
+		r.at = at
+	}
+	r.open++
+	r.now++
+}
+
+// closed takes over a close. It reports whether it ends the last open that was reported.
+func (r *reports) closed(at, last time.Duration) bool {
+	if r.open == 0 {
+		return false
+	}
+	if r.open--; r.open > 0 {
+		return false
+	}
+	r.end(at, last)
+	return true
+}
+
+// end adds the time of opens up to a moment.
+func (r *reports) end(at, last time.Duration) {
+	took := at - max(r.at, last)
+	r.spent += took
+	r.total += took
+	r.longest, r.most = max(r.longest, took), max(r.most, at-r.at)
 }
 
 func (f *file) active() bool { return len(f.handles) > 0 || len(f.mapped) > 0 }
@@ -63,9 +105,10 @@ func (d *Detector) isUnnamed(x *detect.File) bool {
 func (d *Detector) learn(f *detect.Facts) {
 	for _, one := range d.files {
 		one.moved = 0
+		one.reports.now, one.reports.spent, one.reports.longest = 0, 0, 0
 	}
 	for i := range f.Events {
-		d.event(&f.Events[i])
+		d.event(&f.Events[i], f)
 	}
 	for i := range f.Files {
 		x := &f.Files[i]
@@ -93,6 +136,11 @@ func (d *Detector) learn(f *detect.Facts) {
 	}
 	for _, one := range d.files {
 		d.endHandles(one, f)
+		if !one.active() { // a close may have been lost
+			one.reports.open = 0
+		} else if one.reports.open > 0 {
+			one.reports.end(f.At, f.Last)
+		}
 	}
 }
 
@@ -110,7 +158,7 @@ func (d *Detector) renamed(one *file) {
 }
 
 // event takes over an exact time. The file itself is learned from the look, or from its size if it is closed already.
-func (d *Detector) event(e *detect.Event) {
+func (d *Detector) event(e *detect.Event, f *detect.Facts) {
 	if !isWeights(e.Path, e.Size) && (!e.Write || !modelfile.Is(e.Path)) {
 		return
 	}
@@ -121,8 +169,14 @@ func (d *Detector) event(e *detect.Event) {
 	at := interval{e.At, e.At}
 	switch {
 	case !e.Close:
-		if !one.active() && len(one.writers) == 0 {
-			one.since = at
+		if !one.active() && one.reports.open == 0 && len(one.writers) == 0 {
+			if one.since = at; !e.Write {
+				d.reopened(one, f)
+			}
+		}
+		if !e.Write {
+			one.reports.opened(e.At)
+			one.done = one.done && one.active()
 		}
 		one.size = max(one.size, e.Size)
 	case e.Write:
@@ -135,11 +189,14 @@ func (d *Detector) event(e *detect.Event) {
 			one.written.start = one.since.start
 		}
 	default:
-		if !one.active() {
-			key, _ := keyOf(one.path)
-			d.join(d.reads, key, one, e.PID)
+		if one.size = max(one.size, e.Size); !one.active() {
+			d.joinRead(one, e.PID)
 		}
-		one.size = max(one.size, e.Size)
+		if one.reports.closed(e.At, f.Last) {
+			clear(one.handles) // what the look before saw
+			clear(one.mapped)
+		}
+		one.high = max(one.high, e.Offset)
 		one.closed = at
 	}
 }
@@ -196,7 +253,9 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 		old, known := one.handles[h]
 		before := old.at
 		if !one.active() {
-			d.reopened(one, f)
+			if one.reports.now == 0 { // else the report of its open was taken for that
+				d.reopened(one, f)
+			}
 			opened()
 			one.done = false
 		}
@@ -218,6 +277,9 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 			one.done, one.since = false, interval{f.Last, f.At}
 		}
 		d.joinRead(one, x.PID)
+		one.reports.shown = true
+	case one.closed.start == one.closed.end && d.process(x.PID).MapsAt < one.closed.end:
+		return // its mappings were listed before a report of the end of this one
 	default:
 		last := d.process(x.PID).MapsLast
 		if !one.active() {
@@ -231,6 +293,7 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 		only := !anyOf(d.reads, func(t *transfer) bool { return t.mapped && t.processes[x.PID] > 0 })
 		one.mapped[x.PID] = f.At
 		d.joinRead(one, x.PID)
+		one.reports.shown = true
 		key, _ := keyOf(one.path)
 		if t := d.reads[key]; t != nil && !known && only && !one.done { // it may have been touched since it was mapped
 			t.early += d.touchedSince(x.PID, max(one.since.start, last))
@@ -296,6 +359,7 @@ func (d *Detector) join(all map[string]*transfer, key string, one *file, pid int
 	if !slices.Contains(t.files, one) {
 		t.files = append(t.files, one)
 		one.passes, one.high = 0, 0
+		one.reports.total, one.reports.most, one.reports.shown = 0, 0, false
 		t.named = t.named || likely(one.path) != unnamed
 		if one.since.start < t.open.start {
 			t.open = one.since

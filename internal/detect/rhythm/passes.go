@@ -115,12 +115,12 @@ func (p *passes) look(f *look, first bool) (ended []span) {
 	if f.Exact {
 		for i := range f.Events {
 			e := &f.Events[i]
-			if !e.Close && isData(e.Path) {
+			if !e.Close && !e.Write && isData(e.Path) {
 				list = append(list, opened{at: e.At, pid: e.PID, key: e.Key, size: e.Size, path: e.Path})
 			}
 		}
 		for _, o := range rewinds {
-			if o.rewind {
+			if o.rewind || o.size < f.Least {
 				list = append(list, o)
 			}
 		}

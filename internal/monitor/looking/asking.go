@@ -15,11 +15,12 @@ import (
 func (l *Looker) look(j *job, now time.Duration) {
 	f := &j.facts
 	f.Job, f.At, f.Last = j.look.ID, now, min(j.last, now)
-	f.Files, f.Processes, f.Events = l.files[:0], f.Processes[:0], nil
+	f.Files, f.Processes = l.files[:0], f.Processes[:0]
 	j.hadGPU = j.hadGPU || len(j.look.GPUs) > 0
 	f.HasGPU, f.GPUMemory = j.hadGPU, j.look.GPUMemory
 	f.Past = past{l.config.Readings.History(), j.look.ID, j.look.GPUs}
 	l.ask(j, now)
+	l.takeOpens(j, f)
 	f.Listening = -1
 	unknown := false
 	for i := range j.look.Processes {
@@ -36,6 +37,7 @@ func (l *Looker) look(j *job, now time.Duration) {
 	if unknown {
 		f.Listening = -1
 	}
+	j.opened.unify(f.Files)
 	for pid, p := range j.processes {
 		if p.seen != now {
 			delete(j.processes, pid)
@@ -62,6 +64,7 @@ func (l *Looker) ask(j *job, now time.Duration) {
 		if p == nil || p.started != of.Started {
 			p = &program{started: of.Started, models: true, listening: -1, facts: facts(of, now)}
 			j.processes[of.PID] = p
+			j.opened.joined = j.opened.joined || p.facts.Started <= j.facts.Last // it was there before, without a report
 			l.own(j, of.PID)
 		}
 		p.seen, p.queried = now, false
@@ -117,10 +120,13 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ESRCH),
 		errors.Is(err, syscall.ENOENT):
 		p.facts, p.files, p.models, p.listening = facts(of, now), nil, false, -1
+		p.refused = errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
+		j.opened.refused = j.opened.refused || p.refused
 		return
 	case err != nil: // there is no answer now: what was open may still be
 		return
 	}
+	p.refused, j.opened.answered = false, true
 	p.facts.Denied, p.facts.Memory, p.facts.Resident = false, memory.Files, memory.Resident
 	if p.facts.Last = p.facts.At; p.facts.At == 0 || p.facts.At == j.looked {
 		p.facts.Last = j.facts.Last

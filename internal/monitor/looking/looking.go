@@ -13,6 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
@@ -46,6 +47,7 @@ type Config struct {
 	Reader   process.Reader // for processes of other users; nil for none
 	Readings *sampling.Readings
 	Jobs     Jobs
+	Opens    Opens // nil if opens of files are not reported
 	New      []detect.New
 	// Added receives when a job is followed, or began to read much: it is looked at at once. It may be nil.
 	Added <-chan struct{}
@@ -68,6 +70,13 @@ type Jobs interface {
 	Release(job string)
 	// EachStirred calls mark for the jobs that began to read much since the last call.
 	EachStirred(mark func(job string))
+}
+
+// Opens are the opens and closes of files that the kernel reports. It is implemented by *opens.Source.
+type Opens interface {
+	// Take calls visit for each event of a job up to a moment since the last call, in order. It reports whether these are
+	// all.
+	Take(job string, until time.Duration, visit func(*opens.Event)) (all bool)
 }
 
 // Looker looks at jobs.
@@ -103,6 +112,7 @@ type job struct {
 	facts     detect.Facts
 	steady    steady
 	present   bool
+	opened    opened
 }
 
 // program is what is remembered of a process.
@@ -117,7 +127,8 @@ type program struct {
 	models    bool // it has files of models open or mapped
 	facts     detect.Process
 	files     []detect.File
-	listening int // -1 if unknown
+	listening int  // -1 if unknown
+	refused   bool // its files may not be read
 }
 
 // files lists the files of processes. It is implemented by process.Direct.

@@ -68,6 +68,7 @@ type member struct{ *crowd }
 func (m member) Look(f *detect.Facts) []detect.Found {
 	kept := *f
 	kept.Processes, kept.Files = slices.Clone(f.Processes), slices.Clone(f.Files)
+	kept.Events = slices.Clone(f.Events)
 	m.newest[f.Job] = kept
 	return nil
 }

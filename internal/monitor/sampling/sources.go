@@ -9,6 +9,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/netfs"
+	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/pressure"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
@@ -25,6 +26,7 @@ type Sources struct {
 	mounts     *netfs.Source
 	sampler    *sample.Sampler
 	gpus       *gpus           // nil without an NVIDIA driver
+	opens      *opens.Source   // nil if opens of files are not reported
 	latency    *latency.Source // nil if it is not known how long the operations of disks take
 }
 
@@ -52,6 +54,9 @@ type SourceConfig struct {
 
 	Latency   bool           // count how long each operation of a disk takes, where that is possible
 	Latencies latency.Opener // what counts it, if Latency
+
+	Opens   opens.Opener // what reports opens of files by jobs; nil for none
+	OpensOf opens.Options
 
 	// Agents are the sockets of servers that may lend the scheduler's events to a user without the rights for them.
 	Agents []string
@@ -93,6 +98,7 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		if own, ok := s.schedule.(*schedule.Source); ok {
 			s.Process.Watch(own)
 			events = &afterJobs{events: own, jobs: s.Process}
+			s.watchOpens(&c, own)
 		}
 		if opener, ok := s.schedule.(process.Opener); ok { // also one that borrows the events
 			s.Process.WatchConnections(opener)
@@ -103,6 +109,23 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	s.sampler = sample.NewSampler(c.Interval, named)
 	return s
 }
+
+// watchOpens has opens of files by jobs reported. Where that cannot be, there is nothing to complain about: looks at open
+// files go on alone.
+func (s *Sources) watchOpens(c *SourceConfig, jobs opens.Jobs) {
+	if c.Opens == nil {
+		return
+	}
+	source, err := opens.New(c.Opens, jobs, c.OpensOf)
+	if err != nil {
+		return
+	}
+	s.opens = source
+	s.Process.WatchOpens(source)
+}
+
+// Opens is what reports opens of files; nil if there is nothing that does.
+func (s *Sources) Opens() *opens.Source { return s.opens }
 
 // Run reads all sources at every tick until ctx ends. GPUs have a goroutine and a time axis of their own.
 func (s *Sources) Run(ctx context.Context, sink sample.Sink, tick func()) {
@@ -153,6 +176,9 @@ func (s *Sources) Close() {
 	s.Process.Close()
 	if s.latency != nil {
 		_ = s.latency.Close()
+	}
+	if s.opens != nil {
+		_ = s.opens.Close()
 	}
 	s.mounts.Close()
 	if s.schedule != nil {

@@ -118,7 +118,7 @@ struct task_struct {
 #define OPEN_TO_EXECUTE 0x20
 
 // Of whom the names of any files are reported. Those of models are of all that is followed.
-enum { OF_NOBODY, OF_OWNER, OF_ALL };
+enum { OF_NONE, OF_OWNER, OF_ALL };
 
 // Values that the loader sets.
 volatile const u32 others_of;

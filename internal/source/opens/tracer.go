@@ -132,7 +132,7 @@ func (t *Tracer) attach(with follower, values map[string]any) error {
 
 // Values of others_of in opens.bpf.c.
 const (
-	ofNobody uint32 = iota
+	ofNone uint32 = iota
 	ofOwner
 	ofAll
 )
@@ -143,7 +143,7 @@ var ownUID, ownGID = uint32(os.Getuid()), uint32(os.Getgid())
 // values are the constants of the programs. A user sees open files of its own processes, and root those of all.
 func values(o Options) map[string]any {
 	if !o.Others {
-		return map[string]any{"least": uint64(leastModel), "others_of": ofNobody}
+		return map[string]any{"least": uint64(leastModel), "others_of": ofNone}
 	}
 	all := map[string]any{
 		"least": uint64(Least), "others_of": ofOwner,

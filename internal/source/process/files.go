@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/modelfile"
@@ -47,6 +48,19 @@ type Files struct {
 // compilers of models write. Readers give no other names away.
 func OfModel(name string) bool {
 	return modelfile.Is(name) || modelfile.IsBlob(name) || modelfile.IsPartial(name) || modelfile.IsCompiled(name)
+}
+
+// System reports whether a path is of a file system without data, or of programs.
+func System(name string) bool {
+	if strings.HasPrefix(name, "/dev/shm/") { // a file system in memory
+		return false
+	}
+	for _, dir := range [...]string{"/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:"} {
+		if strings.HasPrefix(name, dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // InMemory is what /proc/PID/statm has, in bytes.

@@ -78,7 +78,7 @@ func (l *lister) add(name []byte) {
 	}
 	path := string(to)
 	ofModel := OfModel(path)
-	if !ofModel && (!l.want.Others || l.others >= maxOthers || system(path)) {
+	if !ofModel && (!l.want.Others || l.others >= maxOthers || System(path)) {
 		return
 	}
 	if f, ok := fileIn(l.folder, string(name)); ok {
@@ -88,19 +88,6 @@ func (l *lister) add(name []byte) {
 			l.others++
 		}
 	}
-}
-
-// system reports whether a path is of a file system without data, or of programs.
-func system(name string) bool {
-	if strings.HasPrefix(name, "/dev/shm/") { // a file system in memory
-		return false
-	}
-	for _, dir := range [...]string{"/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:"} {
-		if strings.HasPrefix(name, dir) {
-			return true
-		}
-	}
-	return false
 }
 
 // fileIn reads an open regular file, without its path.

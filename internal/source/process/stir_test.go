@@ -98,3 +98,69 @@ func TestStirByReadings(t *testing.T) {
 		}
 	}
 }
+
+// openings are jobs that opened a model.
+type openings struct{ jobs []string }
+
+func (o *openings) EachOpened(mark func(job string)) {
+	for _, id := range o.jobs {
+		mark(id)
+	}
+	o.jobs = nil
+}
+
+// A job that opens a model is read in every round for a second, and wakes who looks at it. One that opens models all
+// the time is left alone after that, for longer each time; one that does so from time to time is not.
+func TestOpenedModelsStir(t *testing.T) {
+	tree := crowd(t, 3)
+	source := New(tree.root)
+	o := &openings{}
+	source.WatchOpens(o)
+	source.Watch(&scripted{})
+	wake := make(chan struct{}, 1)
+	source.Stirs(wake)
+	if err := source.Add("job", 100, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	source.Rare("job", true)
+	readIn(t, source, false)
+	j := source.jobs[0]
+	opens := func() (woken bool) {
+		o.jobs = []string{"job", "another"}
+		readIn(t, source, false)
+		got := 0
+		source.EachStirred(func(string) { got++ })
+		if woken = len(wake) == 1; woken {
+			<-wake
+		}
+		if woken != (got == 1) || woken && source.Rests() {
+			t.Errorf("got a wake-up %t, %d jobs, and a reading %t; want all of them or none", woken, got, !source.Rests())
+		}
+		return woken
+	}
+	later := func(d time.Duration) { j.stirring.opened.next -= d }
+	if !opens() {
+		t.Fatal("got no wake-up when it opens a model, want one")
+	}
+	if opens() {
+		t.Error("got a wake-up right after the first one, want none")
+	}
+	for _, wait := range []time.Duration{stirWait, 2 * stirWait, 4 * stirWait} { // all the time
+		later(stirFor + wait - 100*time.Millisecond)
+		if opens() {
+			t.Errorf("got a wake-up before %v, want none: it opens models all the time", wait)
+		}
+		later(200 * time.Millisecond)
+		if !opens() {
+			t.Errorf("got no wake-up after %v, want one", wait)
+		}
+	}
+	later(stirFor + 20*stirWait)
+	if !opens() {
+		t.Error("got no wake-up after a long time, want one")
+	}
+	later(stirFor + stirWait)
+	if !opens() {
+		t.Error("got no wake-up some seconds after that, want one: it opens models from time to time")
+	}
+}
