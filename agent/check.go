@@ -14,6 +14,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/source/latency"
+	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/source/switches"
 )
@@ -57,7 +58,7 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 func checkMachine(ctx context.Context, c *agentConfig) []check.Finding {
 	monitored := c.monitor()
 	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.ClientSocket(),
-		Schedule: schedule.Supported, Switches: switches.Supported, Latency: latency.Supported}
+		Schedule: schedule.Supported, Switches: switches.Supported, Latency: latency.Supported, Opens: opens.Supported}
 	if monitored.Drives != nil {
 		o.Drives = &monitored.Drives.Ask
 	}

@@ -72,7 +72,7 @@ type Facts struct {
 	Files     []File  // open or mapped, those with data only: no folders, sockets, pipes, devices
 	Events    []Event // since the look before, in order
 	Exact     bool    // Events is complete: the kernel reports each open
-	Least     int64   // bytes of the smallest files that Events has, unless they are written
+	MinSize   int64   // bytes of the smallest files that Events has, unless they are written
 
 	GPUMemory uint64 // bytes in use on the GPUs that its processes hold memory of
 	HasGPU    bool   // it holds memory of a GPU, or has done so

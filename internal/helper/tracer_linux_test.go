@@ -212,7 +212,7 @@ func TestAgentFollowsTheSchedulerWithoutCapabilities(t *testing.T) {
 	}
 	if opens.Supported("") != nil {
 		if got.Closed == "" || got.Opened+got.Later > 0 {
-			t.Errorf("got %d and %d opens, and %q; want the reason why there are none", got.Opened, got.Later, got.Closed)
+			t.Errorf("got %d and %d opens, and %q; want the reason", got.Opened, got.Later, got.Closed)
 		}
 	} else if got.Closed != "" || got.Opened == 0 || got.Later == 0 {
 		t.Errorf("got %d opens, and %d with the next tracer, %q; want some", got.Opened, got.Later, got.Closed)
@@ -320,7 +320,7 @@ func ones(n int) []int {
 	return list
 }
 
-// fakeTracing counts what it is asked for.
+// fakeTracing counts what is wanted of it.
 type fakeTracing struct {
 	schedule.Tracing
 	closed *int
@@ -390,13 +390,13 @@ func (fakeOpens) Close() error { return nil }
 
 // The tracer reports opens to one agent at a time, and with a tracing that it holds.
 func TestWatchingOpens(t *testing.T) {
-	var asked opens.Options
+	var wanted opens.Options
 	s := &tracings{held: map[uint32]schedule.Tracing{3: fakeTracing{}},
 		watch: func(with schedule.Tracing, o opens.Options) (opens.Tracing, error) {
 			if with == nil {
 				t.Error("got no tracing, want that of the handle")
 			}
-			asked = o
+			wanted = o
 			return fakeOpens{}, nil
 		}}
 	ask := func(q traceQuestion) (body []byte, descriptors []int) {
@@ -427,8 +427,8 @@ func TestWatchingOpens(t *testing.T) {
 		if err := a.parse(body); err != nil || (a.reason != "") != test.refused || (len(descriptors) == 2) == test.refused {
 			t.Errorf("%d: got %+v, %v and %d descriptors", i, a, err, len(descriptors))
 		}
-		if !test.refused && (a.eventBytes != 8192 || asked.Others != test.others) {
-			t.Errorf("%d: got %d bytes, asked for %+v", i, a.eventBytes, asked)
+		if !test.refused && (a.eventBytes != 8192 || wanted.Others != test.others) {
+			t.Errorf("%d: got %d bytes, and %+v", i, a.eventBytes, wanted)
 		}
 	}
 	ends(0)

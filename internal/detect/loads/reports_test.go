@@ -38,7 +38,7 @@ func (l slow) Level(q detect.Quantity, at time.Duration) (float64, bool) {
 
 func (l slow) Reading(detect.Quantity) (time.Duration, bool) { return l.at.Truncate(time.Second), true }
 
-// playReported looks at a job once a second, and ten times while the detector is busy, with reports of opens and closes.
+// playReported looks at a job once a second, and ten times while the detector is busy, with reports of opens.
 func playReported(s detect.Past, until time.Duration, uses []use) (all []detect.Found) {
 	d := New("job")
 	last, at := time.Second, time.Second+300*ms

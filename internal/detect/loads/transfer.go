@@ -81,8 +81,8 @@ func (t *transfer) covered() float64 {
 
 // distinct is how many different bytes read calls can have returned. A program may read the first part of a file again
 // and again. Looks then see its position anywhere in this part: twice the highest one is not less than the part. Where
-// positions do not move, it is no more than was read between two opens. A file that no look saw open was open for a known
-// time.
+// positions do not move, it is no more than was read between two opens. A file that no look saw open was open for a
+// known time.
 func (t *transfer) distinct() (bytes float64) {
 	for _, one := range t.files {
 		size := float64(one.size)
@@ -104,8 +104,8 @@ func (t *transfer) distinct() (bytes float64) {
 	return bytes
 }
 
-// once returns which share of what was read since the look before was read between two opens, at most: that of the time
-// for which a file was open.
+// once returns which share of what was read since the look before was read between two opens, at most: that of the
+// time for which a file was open.
 func (t *transfer) once() (share float64) {
 	for _, one := range t.files {
 		if r := &one.reports; r.spent > 0 {

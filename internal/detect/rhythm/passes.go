@@ -120,7 +120,7 @@ func (p *passes) look(f *look, first bool) (ended []span) {
 			}
 		}
 		for _, o := range rewinds {
-			if o.rewind || o.size < f.Least {
+			if o.rewind || o.size < f.MinSize {
 				list = append(list, o)
 			}
 		}

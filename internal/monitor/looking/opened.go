@@ -36,7 +36,7 @@ func (l *Looker) takeOpens(j *job, f *detect.Facts) {
 			f.Events = append(f.Events, one)
 		}
 	})
-	f.Exact, f.Least = all && !joined, opens.Least
+	f.Exact, f.MinSize = all && !joined, opens.MinSize
 	if len(f.Events) > 0 { // it did too little to be due since then
 		f.Last = min(f.Last, f.Events[0].At)
 	}

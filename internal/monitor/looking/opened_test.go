@@ -77,8 +77,8 @@ func TestReportedOpens(t *testing.T) {
 	if got := describe(f.Events); !slices.Equal(got, want) || !f.Exact {
 		t.Errorf("got %q, all %t; want %q, all", got, f.Exact, want)
 	}
-	if f.Events[2].Offset != 99 || f.Least != opens.Least {
-		t.Errorf("got %+v, at least %d bytes; want the position 99 and %d bytes", f.Events[2], f.Least, opens.Least)
+	if f.Events[2].Offset != 99 || f.MinSize != opens.MinSize {
+		t.Errorf("got %+v, at least %d bytes; want the position 99 and %d bytes", f.Events[2], f.MinSize, opens.MinSize)
 	}
 	key := detect.FileKey{Device: 7, Inode: 8}
 	if slices.ContainsFunc(f.Files, func(x detect.File) bool { return x.Path == model && x.Key != key }) {
@@ -120,7 +120,7 @@ func TestJoinedProcess(t *testing.T) {
 	}
 }
 
-// Of a process whose open files may not be listed, nothing is passed on, and nothing of one that is not known next to it.
+// Of a process whose open files may not be listed, nothing is passed on, nor of an unknown one next to it.
 func TestOpensThatMayNotBeSeen(t *testing.T) {
 	for _, test := range []struct {
 		refused []int

@@ -110,8 +110,8 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	return s
 }
 
-// watchOpens has opens of files by jobs reported. Where that cannot be, there is nothing to complain about: looks at open
-// files go on alone.
+// watchOpens has opens of files by jobs reported. Where that cannot be, there is nothing to complain about: looks at
+// open files go on alone.
 func (s *Sources) watchOpens(c *SourceConfig, jobs opens.Jobs) {
 	if c.Opens == nil {
 		return

@@ -124,7 +124,7 @@ enum { OF_NONE, OF_OWNER, OF_ALL };
 volatile const u32 others_of;
 volatile const u32 owner_uid;
 volatile const u32 owner_gid;
-volatile const u64 least; // bytes of a file that is read, from which on it is reported
+volatile const u64 min_size; // bytes of a file that is read, from which on it is reported
 
 enum { OPENED = 1, CLOSED };
 
@@ -349,7 +349,7 @@ static __always_inline int begin(struct scratch *s, struct file *f, struct task_
 		return 0;
 	e->write = !!(mode & FMODE_WRITE);
 	e->size = inode->i_size;
-	if (!e->write && e->size < (s64)least)
+	if (!e->write && e->size < (s64)min_size)
 		return 0;
 	slot = th->slot;
 	job = bpf_map_lookup_elem(&jobs, &slot);

@@ -17,12 +17,12 @@ const (
 	headBytes   = 56
 )
 
-// Least is the size of the smallest files whose opens are reported with Options.Others, in bytes. Modules of Python and
-// settings are mostly smaller, and pictures are mostly larger.
-const Least = 16 << 10
+// MinSize is the size of the smallest files whose opens are reported with Options.Others, in bytes. Modules of Python
+// and settings are mostly smaller, and pictures are mostly larger.
+const MinSize = 16 << 10
 
-// leastModel is the same of files of models, without Options.Others: files with weights are not smaller.
-const leastModel = 1 << 20
+// minModel is the same of files of models, without Options.Others: files with weights are not smaller.
+const minModel = 1 << 20
 
 // Event is an open or a close. A close is the last one: no descriptor and no mapping of that open is left. Files that
 // are only read are reported from a size on, others whatever their size is. Closes are those of files of models.

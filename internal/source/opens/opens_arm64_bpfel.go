@@ -25,7 +25,7 @@ const (
 	bpfMapThreads   = "threads"
 	bpfProgOnClose  = "on_close"
 	bpfProgOnOpen   = "on_open"
-	bpfVarLeast     = "least"
+	bpfVarMinSize   = "min_size"
 	bpfVarOthersOf  = "others_of"
 	bpfVarOwnerGid  = "owner_gid"
 	bpfVarOwnerUid  = "owner_uid"
@@ -94,7 +94,7 @@ type bpfMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
-	Least    *ebpf.VariableSpec `ebpf:"least"`
+	MinSize  *ebpf.VariableSpec `ebpf:"min_size"`
 	OthersOf *ebpf.VariableSpec `ebpf:"others_of"`
 	OwnerGid *ebpf.VariableSpec `ebpf:"owner_gid"`
 	OwnerUid *ebpf.VariableSpec `ebpf:"owner_uid"`
@@ -145,7 +145,7 @@ func (m *bpfMaps) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
-	Least    *ebpf.Variable `ebpf:"least"`
+	MinSize  *ebpf.Variable `ebpf:"min_size"`
 	OthersOf *ebpf.Variable `ebpf:"others_of"`
 	OwnerGid *ebpf.Variable `ebpf:"owner_gid"`
 	OwnerUid *ebpf.Variable `ebpf:"owner_uid"`

@@ -36,7 +36,7 @@ type Source struct {
 	coming   chan next     // for one that is being opened; nil for none
 	retry    time.Duration // when the next may be, Stamp.Mono
 	closed   bool
-	lost     uint64 // events without room, as far as they are known
+	lost     uint64 // events without room, to the extent that they are known
 	slots    [schedule.MaxJobs + 1]slot
 	waiting  int // events of all slots
 }
@@ -59,7 +59,7 @@ type slot struct {
 	generation uint32 // 0 for none
 	taken      bool   // Take was called
 	missing    bool   // something is missing since then
-	left       uint64 // events above its budget, as far as they are known
+	left       uint64 // events above its budget, to the extent that they are known
 	model      bool   // it opened a model's file since the last call of EachOpened
 	events     []Event
 }

@@ -233,7 +233,7 @@ func compare(t *testing.T, list []Event, want ...string) {
 }
 
 func TestOpensAndCloses(t *testing.T) {
-	f, list, dir := trace(t, map[string]any{"least": uint64(Least), "others_of": ofAll}, "files")
+	f, list, dir := trace(t, map[string]any{"min_size": uint64(MinSize), "others_of": ofAll}, "files")
 	compare(t, list,
 		"open "+modelFile, "open other "+dataFile, "write open "+newFile, "write close at 4096 of /",
 		"close at 1048576 of /")
@@ -268,7 +268,7 @@ func TestFilesOfModelsAlone(t *testing.T) {
 
 // A user without the right to list other users' open files learns of files of models alone.
 func TestOtherUsers(t *testing.T) {
-	of := map[string]any{"least": uint64(Least), "others_of": ofOwner, "owner_uid": uint32(65533),
+	of := map[string]any{"min_size": uint64(MinSize), "others_of": ofOwner, "owner_uid": uint32(65533),
 		"owner_gid": uint32(65534)}
 	_, list, _ := trace(t, of, "away")
 	compare(t, list, "open "+modelFile, "close at 0 of /")
@@ -357,7 +357,7 @@ func TestModelsWake(t *testing.T) {
 	}
 }
 
-// TestWaitingEventsAreBounded: nobody takes them.
+// TestWaitingEventsAreBounded: they wait for a look that does not come.
 func TestWaitingEventsAreBounded(t *testing.T) {
 	s := &Source{jobs: fixedJobs{}}
 	s.counters = make([]byte, 8*(schedule.MaxJobs+2))

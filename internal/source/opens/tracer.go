@@ -123,7 +123,7 @@ func (t *Tracer) attach(with follower, values map[string]any) error {
 		l, err := link.AttachTracing(link.TracingOptions{Program: t.programs.Programs[name]})
 		if err != nil {
 			return fmt.Errorf("attach to the kernel's functions, which needs CONFIG_FUNCTION_TRACER and, on arm64, "+
-				"Linux 6.0 or later: %w", err)
+				"Linux 6.4 or later: %w", err)
 		}
 		t.links = append(t.links, l)
 	}
@@ -143,10 +143,10 @@ var ownUID, ownGID = uint32(os.Getuid()), uint32(os.Getgid())
 // values are the constants of the programs. A user sees open files of its own processes, and root those of all.
 func values(o Options) map[string]any {
 	if !o.Others {
-		return map[string]any{"least": uint64(leastModel), "others_of": ofNone}
+		return map[string]any{"min_size": uint64(minModel), "others_of": ofNone}
 	}
 	all := map[string]any{
-		"least": uint64(Least), "others_of": ofOwner,
+		"min_size": uint64(MinSize), "others_of": ofOwner,
 		"owner_uid": ownUID, "owner_gid": ownGID,
 	}
 	if listsAll() {

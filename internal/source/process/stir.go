@@ -45,8 +45,8 @@ type backoff struct {
 	wait time.Duration // how long it waited
 }
 
-// again reports whether it may happen now, and then makes it wait: twice as long as before, or as at first if it was not
-// tried for that long.
+// again reports whether it may happen now, and then makes it wait: twice as long as before, or as at first if it was
+// not tried for that long.
 func (b *backoff) again(now time.Duration) bool {
 	if now < b.next {
 		return false
