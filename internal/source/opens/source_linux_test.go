@@ -134,7 +134,7 @@ func stormProgram(f fixture.Facts) {
 }
 
 // endsProgram ends with a model open.
-func endsProgram(f fixture.Facts) {
+func endsProgram(fixture.Facts) {
 	_, err := unix.Open(filepath.Join(os.Args[1], modelFile), unix.O_RDONLY, 0)
 	must(err)
 }
