@@ -32,19 +32,20 @@ func main() {
 	}
 	kernel := flag.String("kernel", "", "`package` of a kernel, as linux-image-6.1.0-56-amd64")
 	limit := flag.Duration("limit", 15*time.Minute, "the longest time")
+	count := flag.Bool("count", false, "a nanosecond is an instruction: for costs that do not depend on this machine")
 	dir := flag.String("dir", "build/kernels", "`folder` for what is made")
 	flag.Parse()
 	if *kernel == "" || flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*kernel, *dir, flag.Args(), *limit); err != nil {
+	if err := run(*kernel, *dir, flag.Args(), *limit, *count); err != nil {
 		fmt.Fprintln(os.Stderr, "kernels:", err)
 		os.Exit(1)
 	}
 }
 
-func run(kernel, dir string, args []string, limit time.Duration) error {
+func run(kernel, dir string, args []string, limit time.Duration, count bool) error {
 	dir, err := filepath.Abs(filepath.Join(dir, kernel))
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func run(kernel, dir string, args []string, limit time.Duration) error {
 	if err := writeInitrd(initrd, init, modules, text); err != nil {
 		return err
 	}
-	return emulate(image, initrd, limit)
+	return emulate(image, initrd, limit, count)
 }
 
 // unpack fetches the package of a kernel, and returns its image and its modules.
@@ -103,12 +104,16 @@ func unpack(kernel, dir string) (image, modules string, err error) {
 }
 
 // emulate runs the kernel and prints what it prints.
-func emulate(image, initrd string, limit time.Duration) error {
-	cmd := exec.Command("timeout", fmt.Sprint(int(limit.Seconds())), "qemu-system-x86_64",
-		"-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "4G", "-nographic", "-no-reboot",
+func emulate(image, initrd string, limit time.Duration, count bool) error {
+	clock := []string{"-accel", "tcg,thread=multi", "-smp", "2"}
+	if count {
+		clock = []string{"-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"}
+	}
+	cmd := exec.Command("timeout", append([]string{fmt.Sprint(int(limit.Seconds())), "qemu-system-x86_64",
+		"-cpu", "max", "-m", "4G", "-nographic", "-no-reboot",
 		"-kernel", image, "-initrd", initrd, "-append", "console=ttyS0 quiet panic=-1",
 		"-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
-		"-device", "virtio-9p-pci,fsdev=host,mount_tag=host", "-device", "virtio-rng-pci")
+		"-device", "virtio-9p-pci,fsdev=host,mount_tag=host", "-device", "virtio-rng-pci"}, clock...)...)
 	out, err := cmd.CombinedOutput()
 	if _, after, found := bytes.Cut(out, []byte(began)); found {
 		out = after

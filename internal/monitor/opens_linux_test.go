@@ -21,7 +21,7 @@ func TestShortLoadOfAnOldJob(t *testing.T) {
 		t.Skip(err)
 	}
 	model := filepath.Join(t.TempDir(), "model.safetensors")
-	if err := os.WriteFile(model, make([]byte, 64*mib), 0o600); err != nil {
+	if err := os.WriteFile(model, make([]byte, 16*mib), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var got reports

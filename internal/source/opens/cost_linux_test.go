@@ -62,17 +62,15 @@ func BenchmarkOpenAndClose(b *testing.B) {
 	names := []string{"alone", "attached", "small", "followed", "storm"}
 	costs, ratios := map[string][]float64{}, map[string][]float64{}
 	for b.Loop() {
-		for range 3 {
-			round := map[string]float64{}
-			for _, name := range names {
-				round[name] = measure(name)
-				costs[name] = append(costs[name], round[name])
-			}
-			for _, name := range names {
-				ratios[name] = append(ratios[name], round[name]/round["alone"])
-			}
-			slices.Reverse(names)
+		round := map[string]float64{}
+		for _, name := range names {
+			round[name] = measure(name)
+			costs[name] = append(costs[name], round[name])
 		}
+		for _, name := range names {
+			ratios[name] = append(ratios[name], round[name]/round["alone"])
+		}
+		slices.Reverse(names)
 	}
 	for name, all := range costs {
 		slices.Sort(all)
