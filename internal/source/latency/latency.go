@@ -9,7 +9,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
-// Sizes that latency.bpf.c has, too.
+// Sizes that bpf/latency.bpf.c has, too.
 const (
 	buckets   = sample.LatencyBuckets
 	bounds    = 128
@@ -23,7 +23,7 @@ const (
 	directoryBytes = directoryHead + cells*keyBytes
 )
 
-// operations are in the order of latency.bpf.c.
+// operations are in the order of bpf/latency.bpf.c.
 var operations = [...]sample.Operation{
 	sample.ReadOperation, sample.WriteOperation, sample.FlushOperation, sample.DiscardOperation,
 }

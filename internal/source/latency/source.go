@@ -74,7 +74,7 @@ type histogram struct {
 	newest     *sample.LatencyHistogram // of words without base
 }
 
-// key is union key of latency.bpf.c.
+// key is union key of bpf/latency.bpf.c.
 type key struct {
 	device    uint32
 	job       uint16

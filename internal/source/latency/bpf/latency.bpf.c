@@ -1,5 +1,3 @@
-//go:build ignore
-
 // Counts how long the operations of block devices take, in buckets. docs/internals/latency.md describes the design.
 //
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
