@@ -54,7 +54,7 @@ func (s *summary) write(t *table) {
 		row := explain.NewRow(s.whole)
 		t.text("Run: ", s.times()+". "+s.ledger(row)+".")
 	}
-	if len(s.epochs) > 1 {
+	if len(s.epochs) > 2 { // the table has both of two
 		t.text("Epochs: ", s.durations())
 	}
 	if h := s.noEpochs; h != nil {
@@ -84,18 +84,23 @@ func (s *summary) durations() string {
 		lengths = append(lengths, r.Duration())
 	}
 	slices.Sort(lengths)
-	at := func(share float64) string {
-		return explain.Duration(lengths[int(share*float64(len(lengths)-1)+0.5)].Seconds())
-	}
-	return fmt.Sprintf("%d, median %s, p95 %s, longest %s; %d slow.", len(lengths), at(0.5), at(0.95), at(1), s.slow)
+	text := func(length time.Duration) string { return explain.Duration(length.Seconds()) }
+	most := len(lengths) - 1
+	median := (lengths[most/2] + lengths[len(lengths)/2]) / 2 // the same one of an odd number
+	p95 := lengths[int(0.95*float64(most)+0.5)]
+	return fmt.Sprintf("%d, median %s, p95 %s, longest %s; %d slow.", len(lengths), text(median), text(p95),
+		text(lengths[most]), s.slow)
 }
 
 func noEpochs(h *progress.Hint) string {
-	if h.Pattern == "" {
-		return fmt.Sprintf("no line of %d begins or ends one. --epoch-pattern reads your own lines.", h.Lines)
+	text := fmt.Sprintf("none of the program's %d lines of output marks one. ", h.Lines)
+	if h.Lines == 1 {
+		text = "the program's only line of output marks none. "
 	}
-	return fmt.Sprintf("no line of %d begins or ends one. %q looks like a counter: try --epoch-pattern %s", h.Lines,
-		h.Example, quoted(h.Pattern))
+	if h.Pattern == "" {
+		return text + "If it has epochs, give --epoch-pattern (see stallspan docs epochs)."
+	}
+	return text + fmt.Sprintf("%q looks like a counter: try --epoch-pattern %s", h.Example, quoted(h.Pattern))
 }
 
 // quoted is an argument as a shell reads it.

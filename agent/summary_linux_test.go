@@ -36,12 +36,34 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// The median of an even number of epochs is between two. Two epochs have no line, because the table shows both.
+func TestMedianOfTheSummary(t *testing.T) {
+	t.Parallel()
+	for want, lengths := range map[string][]time.Duration{
+		"":                                      {1, 100},
+		"3, median 2.0 s, p95 9.0 s":            {1, 9, 2},
+		"4, median 3.0 s, p95 9.0 s, longest 9": {1, 9, 2, 4},
+	} {
+		var epochs []*window.Report
+		for _, length := range lengths {
+			epochs = append(epochs, &window.Report{Window: window.Window{Kind: window.Epoch,
+				End: sample.Stamp{Mono: length * time.Second}}})
+		}
+		var text strings.Builder
+		newSummary(nil, epochs).write(&table{out: &text})
+		if got := text.String(); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%v: got %q, want %q", lengths, got, want)
+		}
+	}
+}
+
 func TestHowItEnded(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]string{
 		"kill -9 $$":               "stallspan: the program was killed by SIGKILL",
 		"echo iter 1; echo iter 2": `"iter 1" looks like a counter: try --epoch-pattern 'iter (\d+)'`,
-		"echo hello":               "no line of 1 begins or ends one. --epoch-pattern reads",
+		"echo hello":               "No epochs: the program's only line of output marks none. If it has epochs, give",
+		"echo hello; echo you":     "No epochs: none of the program's 2 lines of output marks one. If it has epochs, give",
 		"echo Epoch 1/1":           "1 slow",
 	} {
 		v := stallspan(t, "run", "--", "sh", "-c", program)
