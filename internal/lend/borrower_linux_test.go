@@ -8,12 +8,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -347,6 +350,11 @@ func TestSockets(t *testing.T) {
 	}
 	if _, err := Borrow("/nowhere/s"); !errors.Is(err, ErrNoServer) {
 		t.Errorf("got %v, want that none answers", err)
+	}
+	denied := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", unix.EACCES)}
+	if err := unanswered("/run/s", denied); err == nil ||
+		err.Error() != "/run/s is open to its owner and group only: become one of them" {
+		t.Errorf("got %v, want what to do about the socket's rights", err)
 	}
 	if _, err := Borrow(); err == nil {
 		t.Error("no socket: got no error")

@@ -2,6 +2,7 @@ package lend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,9 +58,7 @@ func (l *link) run(ctx context.Context, b *Borrower) error {
 	for _, path := range b.sockets {
 		response, ended, err := l.ask(ctx, path)
 		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ECONNREFUSED) {
-				why = fmt.Errorf("%s: %w", path, err)
-			}
+			why = cmp.Or(unanswered(path, err), why)
 			continue
 		}
 		close(l.answered)
@@ -71,6 +70,17 @@ func (l *link) run(ctx context.Context, b *Borrower) error {
 	l.refused = fmt.Errorf("no agent lends the scheduler's events: %w", why)
 	close(l.answered)
 	return l.refused
+}
+
+// unanswered is why the server of a socket lends nothing. It is nil if there is no server.
+func unanswered(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s is open to its owner and group only: become one of them", path)
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }
 
 // ask requests frames on a socket. Call ended after the response was closed: it waits for the writer of orders.
