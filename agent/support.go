@@ -31,7 +31,7 @@ without texts that may be secrets, the names of variables, and facts of the kern
 Names of the host, of disks and of GPUs are in it. Names, commands and data of programs are not.
 It sends nothing. Look into the file before you send it.`,
 		Example: `  stallspan support-bundle
-  sudo stallspan support-bundle --config /etc/stallspan/config.yaml
+  sudo stallspan support-bundle --config /etc/stallspan/agent.yaml
   journalctl -u stallspan | stallspan support-bundle --log -
   tar -xzOf stallspan-support-*.tar.gz | less`,
 		Args: noArguments,
@@ -74,6 +74,11 @@ agent.log        messages of the agent, if they were given with --log
 
 // write writes the bundle and returns its path.
 func (s *support) write(ctx context.Context) (string, error) {
+	if s.config != "" {
+		if _, err := kernelOrUserFile(s.config); err != nil {
+			return "", usagef("cannot read the config: %w", err)
+		}
+	}
 	config, err := readConfig(s.config)
 	broken := err // which is a reason to write a bundle
 	if err != nil {
@@ -97,6 +102,9 @@ func (s *support) write(ctx context.Context) (string, error) {
 		}
 	}
 	path := cmp.Or(s.output, "stallspan-support-"+s.now.UTC().Format("20060102-150405")+".tar.gz")
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return "", usagef("--output %s is a folder: give a file in it", path)
+	}
 	b, err := bundle.Create(path)
 	if err != nil {
 		return "", fmt.Errorf("the bundle cannot be written, choose another file with --output: %w", err)

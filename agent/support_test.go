@@ -102,6 +102,15 @@ func TestSupportBundle(t *testing.T) {
 	if again := bundle(); again.run() == 0 || !strings.Contains(again.err.String(), "choose another file with --output") {
 		t.Errorf("a file that exists: got %q, want it refused", &again.err)
 	}
+	for want, args := range map[string][]string{
+		"cannot read the config: open": {"--config", folder + "/nofile", "-o", folder + "/other.tar.gz"},
+		"is a folder: give a file":     {"-o", folder},
+	} {
+		if v := stallspan(t, append([]string{"support-bundle"}, args...)...); v.run() != exitUsage ||
+			!strings.Contains(v.errorLine(), want) || v.out.Len() > 0 {
+			t.Errorf("%v: got %q and %q, want a usage error with %q", args, &v.out, &v.err, want)
+		}
+	}
 }
 
 // A config that the agent refuses is a reason for a bundle. Its text is not in the error.
