@@ -29,7 +29,7 @@ func checkCommand() *cobra.Command {
 the agent's socket and the OTLP backend. Prints the result of each, and one line that would fix it.
 It takes at most three seconds, sends nothing and leaves nothing behind.`,
 		Example: `  stallspan check
-  sudo stallspan check --config /etc/stallspan.yaml
+  sudo stallspan check --config /etc/stallspan/agent.yaml
   stallspan check --json | jq '.findings[] | select(.fix)'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -38,7 +38,7 @@ backend it serves the API only.
 With --listen it also serves the API on a port, and a page for a browser: the machine's curves and
 windows, live. stallspan page shows your own windows there without a port of the agent.`,
 		Example: `  OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317 stallspan agent
-  stallspan agent --config /etc/stallspan.yaml
+  stallspan agent --config /etc/stallspan/agent.yaml
   stallspan agent --listen 127.0.0.1:4319`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -48,7 +48,7 @@ windows, live. stallspan page shows your own windows there without a port of the
 			}
 			if listen != "" {
 				if _, err := api.Endpoint(listen); err != nil {
-					return usage(err)
+					return usagef("--listen %q is not a port: give localhost:4319, or ADDRESS:4319 for other machines", listen)
 				}
 				c.Endpoint = listen
 			}

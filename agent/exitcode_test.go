@@ -126,6 +126,8 @@ func TestFlagValues(t *testing.T) {
 		"bench --device sda --step 1h":          "choose 50ms to 10s",
 		"stat --csv=maybe":                      `--csv "maybe": give true or false: see`,
 		"record --keep 1 " + t.TempDir() + "/r": "--keep 1: choose 2 to",
+		"agent --listen x":                      `--listen "x" is not a port: give localhost:4319`,
+		"page --listen x":                       `--listen "x" is not a port: give 8080, or 0 for any`,
 		"bench /dev/sda":                        `unexpected argument "/dev/sda": see stallspan bench --help`,
 	} {
 		v := stallspan(t, strings.Fields(args)...)

@@ -121,6 +121,9 @@ func markEndCommand() *cobra.Command {
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), line); err != nil {
 				return fmt.Errorf("the window has ended, but its report cannot be printed: %w", err)
 			}
+			if remedy := remedyOf(report); remedy != "" && !asJSON { // a script logs the one line of the output
+				say("try: %s", remedy)
+			}
 			return nil
 		},
 	}

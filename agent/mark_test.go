@@ -166,6 +166,13 @@ func TestMarkEnd(t *testing.T) {
 	if len(l.ends) != 3 {
 		t.Errorf("ended %v", l.ends)
 	}
+	l.said = `{"kind":"epoch","epoch":3,"duration_s":4.8,"verdict":"storage_bound","remedy":"Read ahead."}`
+	v := stallspan(t, "mark", "end", "abc")
+	v.Env = append(v.Env, api.SocketVariable+"="+l.path)
+	if code := v.run(); code != 0 || strings.Count(v.out.String(), "\n") != 1 ||
+		v.errorLine() != "stallspan: try: Read ahead." {
+		t.Errorf("exit code %d: got %q and %q, want one line, and the remedy as an error", code, &v.out, &v.err)
+	}
 }
 
 // A window whose id could not be printed is ended at once, as no other call could end it.
@@ -229,6 +236,7 @@ func TestMarkWithoutAnAgent(t *testing.T) {
 	for args, want := range map[string]string{
 		"mark begin --kind epoch": noAgent,
 		"mark end abc":            noAgent,
+		"page":                    noAgent,
 	} {
 		v := stallspan(t, strings.Fields(args)...)
 		v.Env = append(v.Env, api.SocketVariable+"="+path)

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/internal/api"
@@ -26,8 +28,11 @@ ssh -L 8080:127.0.0.1:8080 and stallspan page --listen 8080.`,
 			if err != nil {
 				return usage(err)
 			}
+			if _, err := api.Endpoint(listen); err != nil {
+				return usage(fmt.Errorf("--listen %q is not a port: give 8080, or 0 for any", listen))
+			}
 			if _, err := client.Status(cmd.Context()); err != nil {
-				return err
+				return unanswered(client, err)
 			}
 			l, err := api.ListenLoopback(listen)
 			if err != nil {
