@@ -33,8 +33,14 @@ func groupOf(cmd *cobra.Command, commands ...*cobra.Command) {
 	cmd.AddCommand(commands...)
 }
 
-// strictDefaults makes Cobra's own commands refuse what they do not know.
+// strictDefaults makes Cobra's own commands refuse what they do not know, and adds version, for which it
+// has only a flag.
 func strictDefaults(root *cobra.Command) {
+	root.AddCommand(&cobra.Command{Use: "version", Short: "Print the version", Hidden: true, Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), describeBuild())
+			return printed(err)
+		}})
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {

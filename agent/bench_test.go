@@ -138,10 +138,15 @@ func TestBenchWrongly(t *testing.T) {
 			t.Errorf("%v: got %d, %s, want a usage error", args, code, v.err.String())
 		}
 	}
-	v := stallspan(t, "bench", "--device", "/dev/nosuchdisk")
-	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
-	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "there is no device") {
-		t.Errorf("got %d, %s, want exit code 1 for a missing device", code, v.err.String())
+	for want, args := range map[string][]string{
+		"there is no device":                         {"--device", "/dev/nosuchdisk"},
+		"there is no file or folder nosuchfile: che": {"--path", "nosuchfile"},
+	} {
+		v := stallspan(t, append([]string{"bench"}, args...)...)
+		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
+		if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), want) {
+			t.Errorf("%v: got %d, %s, want exit code 1 and %q", args, code, v.err.String(), want)
+		}
 	}
 }
 

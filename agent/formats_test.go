@@ -112,6 +112,15 @@ func (o old) recording(t *testing.T) {
 	if !bytes.Contains(table, []byte("vda")) {
 		t.Errorf("stat: got %s, want the disk vda", table)
 	}
+	for want, args := range map[string][]string{
+		"has no interval of 20h0m0s: give a shorter one":         {"20h"},
+		"has no interval of 20h0m0s between --since and --until": {"--since", "+0", "20h"},
+	} {
+		v := stallspan(t, append([]string{"stat", "--from", o.path("recording.jsonl.gz")}, args...)...)
+		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) {
+			t.Errorf("stat %v: got exit code %d and %s, want %q", args, code, v.errorLine(), want)
+		}
+	}
 }
 
 func (o old) report(t *testing.T) {

@@ -70,7 +70,7 @@ func TestLoad(t *testing.T) {
 	}
 	v = stallspan(t, "load", path+".not") // what is wrong with the argument comes first
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
-	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "no such file") {
+	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "there is no file or folder "+path+".not") {
 		t.Errorf("without a model: got exit code %d, %s; want 1", code, v.err.String())
 	}
 	v = stallspan(t, "load", "--readers", "0", path)

@@ -33,8 +33,12 @@ func (s *statRun) recorded(ctx context.Context, paths []string) error {
 	case ctx.Err() != nil:
 		return exitError{exitInterrupted, errors.New("interrupted")}
 	case s.shown == 0 && r.begun:
-		return usagef("the recording from %s to %s has no interval of %v between --since and --until",
-			r.first.Wall.Local().Format(time.DateTime), r.latest.Disks.At.Wall.Local().Format(time.DateTime), s.interval)
+		part := ": give a shorter one"
+		if s.since.set || s.until.set {
+			part = " between --since and --until"
+		}
+		return usagef("the recording from %s to %s has no interval of %v%s", r.first.Wall.Local().Format(time.DateTime),
+			r.latest.Disks.At.Wall.Local().Format(time.DateTime), s.interval, part)
 	case s.shown == 0:
 		return errors.New("the recording holds no reading of disks, GPUs or cores")
 	}

@@ -2,8 +2,21 @@ package agent
 
 import (
 	"runtime/debug"
+	"strings"
 	"testing"
 )
+
+// version prints what --version does.
+func TestVersionCommand(t *testing.T) {
+	t.Parallel()
+	flag := string(output(t, "--version"))
+	if got := string(output(t, "version")); got != flag || !strings.HasPrefix(got, "stallspan version ") {
+		t.Errorf("got %q, want %q", got, flag)
+	}
+	if v := stallspan(t, "version", "x"); v.run() != exitUsage {
+		t.Errorf("version x: got %q, want a usage error", &v.err)
+	}
+}
 
 func TestIdentityOfABuild(t *testing.T) {
 	git := func(modified string) *debug.BuildInfo {

@@ -68,6 +68,14 @@ func (o *Options) Exists() error {
 		return err
 	}
 	_, err := os.Stat(o.Path)
+	return absent(o.Path, err)
+}
+
+// absent says what to do if err is that there is no file.
+func absent(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no file or folder %s: check the path", path)
+	}
 	return err
 }
 

@@ -99,7 +99,7 @@ func model(ctx context.Context, o ModelOptions) (*ModelResult, error) {
 func openModel(path string) (*files, error) {
 	found, err := modelfile.Find(path)
 	if err != nil {
-		return nil, err
+		return nil, absent(path, err)
 	}
 	f := &files{memory: true, direct: true}
 	for _, one := range found {

@@ -134,7 +134,7 @@ func TestModelErrors(t *testing.T) {
 		"a step of 1h":                   {Path: small, Step: time.Hour},
 		"the minimum is 64 MiB":          {Path: small},
 		"has holes":                      {Path: holes},
-		"no such file":                   {Path: small + ".not"},
+		"there is no file or folder":     {Path: small + ".not"},
 		"there is no model below":        {Path: "/sys/kernel"},
 		"is neither a file nor a folder": {Path: "/dev/null"},
 	} {
