@@ -101,7 +101,7 @@ func (a *attach) run(ctx context.Context, who string) error {
 	if err != nil {
 		return err
 	}
-	say("watching %s (process %d) for %s; stop with ^C", printable(found.name), found.pid,
+	say("watching %s (process %d) for %s; stop with ^C", printable(window.ShownName(found.name)), found.pid,
 		explain.Duration(a.length.Seconds()))
 	gone := found.wait(ctx, a.length)
 	whole, err := m.Windows.End(id, m.Now())

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 func jobsCommand() *cobra.Command {
@@ -82,11 +83,11 @@ func (t *table) jobs(all *api.Jobs, from time.Time) {
 	slices.SortStableFunc(all.Jobs, func(a, b api.Job) int { return cmp.Compare(b.Lost(), a.Lost()) })
 	named := map[string]int{} // how many jobs have a name
 	for i := range all.Jobs {
-		named[all.Jobs[i].Name]++
+		named[window.ShownName(all.Jobs[i].Name)]++
 	}
 	for i := range all.Jobs {
 		j := &all.Jobs[i]
-		name, fix := j.Name, "-"
+		name, fix := window.ShownName(j.Name), "-"
 		if named[name] > 1 && j.PID > 0 {
 			name += " " + strconv.Itoa(j.PID)
 		}

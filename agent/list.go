@@ -116,7 +116,7 @@ func (t *table) listRow(r *explain.Report, state string) {
 		of = "  detected"
 	}
 	if r.Job != nil {
-		of += fmt.Sprintf("  of %s %d", cmp.Or(r.Job.Pod, r.Job.Name), r.Job.PID)
+		of += fmt.Sprintf("  of %s %d", cmp.Or(r.Job.Pod, window.ShownName(r.Job.Name)), r.Job.PID)
 	}
 	t.listed(r.ID, r.Start.Local().Format(time.TimeOnly), explain.Label(r.Label(), r.Unfinished),
 		explain.Duration(r.Duration), storage, state+explain.Verdict(r.Verdict, r.Slow), printable(of))

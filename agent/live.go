@@ -32,7 +32,7 @@ func (l *liveLines) passed(output []byte) {
 }
 
 func (l *liveLines) started(name string) {
-	l.print(fmt.Sprintf("watching %s; kill -USR1 %d shows the state so far", name, os.Getpid()))
+	l.print(fmt.Sprintf("watching %s; kill -USR1 %d shows the state so far", window.ShownName(name), os.Getpid()))
 }
 
 func (l *liveLines) ended(r *window.Report) { l.print(liveLine(r)) }

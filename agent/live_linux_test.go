@@ -17,7 +17,7 @@ func TestLiveLines(t *testing.T) {
 		t.Errorf("got exit code %d, want 0", code)
 	}
 	for _, want := range []string{
-		"stallspan: watching sh -c ", "\nstallspan: epoch 1: ", "\nstallspan: epoch 2: ",
+		"stallspan: watching sh -c;", "\nstallspan: epoch 1: ", "\nstallspan: epoch 2: ",
 	} {
 		if !strings.Contains(s.String(), want) {
 			t.Errorf("got %q, want %q in it", s.String(), want)

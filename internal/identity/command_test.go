@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 func TestNameOf(t *testing.T) {
@@ -36,6 +38,18 @@ func TestNameOf(t *testing.T) {
 	} {
 		if got := NameOf(c.argv); !regexp.MustCompile("^" + c.want + "$").MatchString(got) {
 			t.Errorf("%q: got %q, want %s", c.argv, got, c.want)
+		}
+	}
+	for code, want := range map[string]string{"-c": "sh -c", "-lc": "sh -lc"} { // and the table shows no hash
+		name := NameOf([]string{"sh", code, "export TOKEN=x"})
+		w := window.Window{Kind: window.Custom, Name: name}
+		if got := w.Label(); got != want || got == name {
+			t.Errorf("%s: got the label %q, want %q", name, got, want)
+		}
+	}
+	for _, name := range []string{"train.py", "node -e", "bash -c 12345678x", "llama -q deadbeef"} {
+		if got := window.ShownName(name); got != name {
+			t.Errorf("got %q for %q, want it as it is", got, name)
 		}
 	}
 	if one, other := NameOf([]string{"sh", "-c", "a"}), NameOf([]string{"sh", "-c", "b"}); one == other {

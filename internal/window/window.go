@@ -3,6 +3,7 @@
 package window
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -115,10 +116,22 @@ func (w *Window) Label() string {
 	case w.Kind == ModelLoad:
 		return "load"
 	case w.Name != "":
-		return w.Name
+		return ShownName(w.Name)
 	default:
 		return string(w.Kind)
 	}
+}
+
+// ofCode is a name that identity.NameOf makes of code on a command line: "python -c d287bb7f".
+var ofCode = regexp.MustCompile(`^([A-Za-z]+ -[A-Za-z]*[ce]) [0-9a-f]{8}$`)
+
+// ShownName is the name of a program for people. Code on a command line may hold secrets, and the hash that keeps the
+// baselines of two such programs apart says nothing: only "python -c" is shown.
+func ShownName(name string) string {
+	if m := ofCode.FindStringSubmatch(name); m != nil {
+		return m[1]
+	}
+	return name
 }
 
 func (w *Window) from() history.Point {

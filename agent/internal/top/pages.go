@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v3"
+
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // line is a line of a page.
@@ -162,7 +164,7 @@ func (v *View) drawDetails(c *canvas, f *Frame) {
 		add(normal, "")
 		add(heading, fmt.Sprintf("%8s %7s %10s  %s", "PID", "cores", "read MiB/s", "process"))
 		for _, m := range j.Members {
-			add(normal, fmt.Sprintf("%8d %7s %10s  %s", m.PID, decimal(m.CPU), decimal(m.Read/mib), m.Name))
+			add(normal, fmt.Sprintf("%8d %7s %10s  %s", m.PID, decimal(m.CPU), decimal(m.Read/mib), window.ShownName(m.Name)))
 		}
 	}
 	v.drawPage(c, lines)

@@ -10,6 +10,7 @@ import (
 	"github.com/gdamore/tcell/v3"
 
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 const (
@@ -149,7 +150,7 @@ func (v *View) gpuTable(f *Frame) *table {
 func holdersText(g *GPU) string {
 	var names []string
 	for _, h := range g.Processes {
-		name := h.Name
+		name := window.ShownName(h.Name)
 		if name == "" {
 			name = "pid " + strconv.Itoa(h.PID)
 		}
@@ -403,9 +404,9 @@ func verdictOf(l *Ledger) string {
 
 func (j *Job) label() string {
 	if j.PID > 0 {
-		return fmt.Sprintf("%s %d", j.Name, j.PID)
+		return fmt.Sprintf("%s %d", window.ShownName(j.Name), j.PID)
 	}
-	return j.Name
+	return window.ShownName(j.Name)
 }
 
 // titled marks the column that the jobs are sorted by.

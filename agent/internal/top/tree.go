@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // branch is a process of a tree.
@@ -79,7 +81,7 @@ func (v *View) drawProcesses(c *canvas, f *Frame) {
 			read = decimal(b.Read / mib)
 		}
 		lines = append(lines, line{text: fmt.Sprintf("%8d %7s %10s %8s  %s%s", b.PID, decimal(b.CPU), read,
-			f.memoryOf(b.PID), b.before, b.Name)})
+			f.memoryOf(b.PID), b.before, window.ShownName(b.Name))})
 	}
 	if more := j.Processes - len(all); more > 0 && len(all) > 0 {
 		lines = append(lines, line{text: plural(more, "that do less"), style: faint})
