@@ -106,3 +106,62 @@ func TestBytesThatStayNowhere(t *testing.T) {
 		}
 	}
 }
+
+// mapper is a job that maps files, touches a part of each, and unmaps it. Looks are ten a second.
+type mapper struct {
+	files []string
+	part  int64   // bytes that are touched of each
+	rate  float64 // bytes per second by which they come into memory
+	pause time.Duration
+	times int // for all files
+}
+
+func (m mapper) play(t *testing.T) (all []detect.Found) {
+	t.Helper()
+	const from, size, libraries = 5 * time.Second, 300 << 20, 40 << 20
+	d := New("job")
+	each := time.Duration(float64(m.part)/m.rate*float64(time.Second)) + m.pause
+	var listed []detect.File
+	listedAt, before := time.Second, time.Second
+	for last, at := time.Second, 1100*ms; at < 60*time.Second; last, at = at, at+100*ms {
+		pass, memory := int((at-from)/each), int64(libraries)
+		now := at >= from && pass < m.times*len(m.files)
+		if now {
+			memory += min(m.part, int64(m.rate*((at-from)%each).Seconds()))
+		}
+		if at >= listedAt+time.Second || memory > libraries+32<<20 { // mappings are listed as rarely
+			before, listedAt, listed = listedAt, at, nil
+			if now {
+				listed = []detect.File{{PID: 7, FD: -1, Path: m.files[pass%len(m.files)], Size: size, Mapped: size}}
+			}
+		}
+		all = append(all, d.Look(&detect.Facts{Job: "job", At: at, Last: last, Files: listed, HasGPU: true, Listening: -1,
+			Past: steady{quantity: detect.ReadChars}, Processes: []detect.Process{{PID: 7, Drives: true, Memory: memory,
+				At: at, Last: last, MapsAt: listedAt, MapsLast: before}}})...)
+	}
+	return all
+}
+
+// The first part of a file that is mapped and touched again and again counts once.
+func TestPrefixMappedAgain(t *testing.T) {
+	for _, part := range []int64{8 << 20, 40 << 20} {
+		for _, rate := range []float64{30 << 20, 100.7 * (1 << 20), 1033 << 20} {
+			for _, pause := range []time.Duration{0, 30 * ms, 270 * ms} {
+				m := mapper{[]string{"/m/model.safetensors"}, part, rate, pause, 60}
+				if all := m.play(t); len(all) != 0 {
+					t.Errorf("%d bytes at %.0f a second, pause %v: got %d loads, first %+v; want none", part, rate, pause,
+						len(all), all[0])
+				}
+			}
+		}
+	}
+}
+
+// A model whose parts are mapped one after another is loaded, though memory is given back after each.
+func TestPartsMappedInTurn(t *testing.T) {
+	m := mapper{[]string{"/m/model-00001-of-00003.safetensors", "/m/model-00002-of-00003.safetensors",
+		"/m/model-00003-of-00003.safetensors"}, 300 << 20, 200 << 20, 0, 1}
+	if all := m.play(t); len(all) != 1 {
+		t.Errorf("got %+v, want one load", all)
+	}
+}

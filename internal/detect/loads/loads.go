@@ -4,6 +4,7 @@ package loads
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -83,7 +84,7 @@ type Detector struct {
 // program is a process, as the newest look saw it.
 type program struct {
 	detect.Process
-	touched []point // by how much its memory of files has grown, up to each of the last looks
+	touched []point // its memory of files, in each of the last looks
 	seen    time.Duration
 }
 
@@ -192,7 +193,7 @@ func (d *Detector) growth(f *detect.Facts) map[int]float64 {
 			grew[p.PID] = float64(p.Memory - one.Memory)
 		}
 		one.Process, one.seen = *p, f.At
-		one.touched = note(one.touched, f.At, grew[p.PID])
+		one.touched = note(one.touched, f.At, float64(p.Memory))
 		if p.Drives {
 			d.drivers++
 			d.driven = true
@@ -211,27 +212,26 @@ func (d *Detector) process(pid int) program {
 }
 
 // note adds a look to those at a process.
-func note(all []point, at time.Duration, grew float64) []point {
-	if n := len(all); n > 0 {
-		grew += all[n-1].bytes
+func note(all []point, at time.Duration, memory float64) []point {
+	if memory == 0 {
+		return all // it is unknown
 	}
 	if len(all) == maxTouched {
 		all = append(all[:0], all[1:]...)
 	}
-	return append(all, point{at, grew})
+	return append(all, point{at, memory})
 }
 
 // touchedSince returns by how much the memory of files grew in a process from a look on, up to the one before this one.
-func (d *Detector) touchedSince(pid int, from time.Duration) float64 {
+// What was given back and touched again counts once.
+func (d *Detector) touchedSince(pid int, from time.Duration) (bytes float64) {
 	all := d.process(pid).touched
-	if len(all) < 2 {
-		return 0
-	}
-	all = all[:len(all)-1]
-	for _, p := range all {
+	lowest := math.Inf(1)
+	for _, p := range all[:max(0, len(all)-1)] {
 		if p.at >= from {
-			return all[len(all)-1].bytes - p.bytes
+			lowest = min(lowest, p.bytes)
+			bytes = max(bytes, p.bytes-lowest)
 		}
 	}
-	return 0
+	return bytes
 }

@@ -27,6 +27,7 @@ type transfer struct {
 	sums      [3]float64    // bytes: by calls, from storage, touched in mappings
 	pass      float64       // of the first, since a file was read from an earlier place again
 	longest   float64       // the most that this was
+	touched   refill        // the memory of files of its processes, while it is mapped
 	last      time.Duration // when the newest byte moved
 	closed    interval      // in which the last file was closed
 	points    []point       // the first ones, for the rate
@@ -38,6 +39,27 @@ type transfer struct {
 	saidAt    time.Duration
 	bytes     float64
 	written   float64 // bytes that the job wrote while one of its files was open for writing
+}
+
+// refill follows an amount that grows, and falls as what it is of is given back.
+type refill struct {
+	lowest  float64 // since it fell; 0 before the first look
+	highest float64 // since then
+	rise    float64 // the most by which it has grown since it fell
+	falls   int     // how often it fell, by a quarter of what it had grown at least
+}
+
+func (r *refill) note(now float64) {
+	if r.lowest == 0 {
+		r.lowest, r.highest = now, now
+	}
+	r.highest = max(r.highest, now)
+	if grown := r.highest - r.lowest; grown >= minProgress && r.highest-now >= grown/4 {
+		r.falls++
+		r.lowest, r.highest = now, now
+	}
+	r.lowest = min(r.lowest, now)
+	r.rise = max(r.rise, now-r.lowest)
 }
 
 type point struct {
@@ -76,7 +98,18 @@ func (t *transfer) covered() float64 {
 	if !t.mapped {
 		read = min(read, t.distinct())
 	}
-	return min(max(read, t.sums[2]), t.size()*float64(max(1, len(t.processes))))
+	return min(max(read, t.inMaps()), t.size()*float64(max(1, len(t.processes))))
+}
+
+// inMaps is how many different bytes were touched in mappings. A program may map the first part of a file again and
+// again: once memory was given back more often than each file was left by each process, no more counts than the most
+// that was touched in between, of each file.
+func (t *transfer) inMaps() float64 {
+	most := len(t.files) * max(1, len(t.processes))
+	if t.touched.falls <= most {
+		return t.sums[2]
+	}
+	return min(t.sums[2], t.touched.rise*float64(len(t.files)))
 }
 
 // distinct is how many different bytes read calls can have returned. A program may read the first part of a file again
@@ -219,6 +252,10 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 		}
 	}
 	for _, t := range maps {
+		if in := d.inMemory(t); in > 0 {
+			t.touched.note(in)
+		}
+		t.touched.rise = max(t.touched.rise, t.early)
 		t.sums[2] += t.early
 		t.early = 0
 		for pid, bytes := range memory {
@@ -233,6 +270,14 @@ func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]flo
 		}
 		t.note(f)
 	}
+}
+
+// inMemory returns how many bytes of files the processes of a transfer have in memory; 0 if that is unknown.
+func (d *Detector) inMemory(t *transfer) (bytes float64) {
+	for pid := range t.processes {
+		bytes += float64(d.process(pid).Memory)
+	}
+	return bytes
 }
 
 // held returns how many bytes the living processes of a transfer have in memory.

@@ -192,6 +192,10 @@ func developed() []entry {
 			c.file("model.safetensors", 300<<20)
 			c.run("detect_idle.py", "{disk}", "--what", "prefixes", "--busy", "--length", c.seconds(8, 12))
 		}},
+		{"prefixes-mapped", false, func(c chance) {
+			c.file("model.safetensors", one(c, 100<<20, 300<<20))
+			c.run("detect_idle.py", "{disk}", "--what", "mapped", "--busy", "--length", c.seconds(8, 12))
+		}},
 		{"checksums", false, func(c chance) {
 			c.file("model.safetensors", c.size(1, 2))
 			c.run("detect_idle.py", "{disk}", "--what", "checksums", "--length", c.seconds(8, 12))

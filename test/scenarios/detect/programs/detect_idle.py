@@ -1,11 +1,12 @@
 """No load: an inference server that reads its logs, tokenizers and tables again and again; or a tool that reads
-only the headers of models, or the first 8 MiB of them, again and again; or one that has another program read all
-of them, for checksums."""
+only the headers of models, or the first 8 MiB of them, by read calls or by a map, again and again; or one that has
+another program read all of them, for checksums."""
 
 import argparse
 import glob
 import hashlib
 import json
+import mmap
 import os
 import random
 import struct
@@ -47,6 +48,14 @@ def prefixes(folder):
                 hashlib.sha256(file.read(1 << 20)).digest()
 
 
+def mapped(folder):
+    """Maps the first 8 MiB of each model, or all of it, and touches these 8 MiB."""
+    for path in glob.glob(os.path.join(folder, "**", "*.safetensors"), recursive=True):
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), random.choice([8 << 20, 0]), prot=mmap.PROT_READ) as area:
+            with truth.span("read", 8 << 20), memoryview(area) as view:
+                hashlib.sha256(view[:8 << 20]).digest()
+
+
 def checksums(folder):
     """Has another program read each model."""
     for path in glob.glob(os.path.join(folder, "**", "*.safetensors"), recursive=True):
@@ -54,7 +63,7 @@ def checksums(folder):
             subprocess.run(["sha256sum", path], check=True, stdout=subprocess.DEVNULL)
 
 
-WAYS = {"tables": tables, "headers": headers, "prefixes": prefixes, "checksums": checksums}
+WAYS = {"tables": tables, "headers": headers, "prefixes": prefixes, "mapped": mapped, "checksums": checksums}
 
 
 def main():
