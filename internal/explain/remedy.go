@@ -244,8 +244,9 @@ func (x *situation) readLayer() string {
 }
 
 func (x *situation) preload() string {
+	// One call of posix_fadvise, readahead or madvise reads no more than read_ahead_kb or max_sectors_kb of the disk.
 	return fmt.Sprintf("Read the model ahead while the disks have nothing to do, as in the %s before this load "+
-		"(posix_fadvise with WILLNEED, or vmtouch -t): %s.", Duration(x.Load.IdleAhead.Seconds()), x.gain)
+		"(vmtouch -t, or cat to /dev/null): %s.", Duration(x.Load.IdleAhead.Seconds()), x.gain)
 }
 
 // full reports whether more workers would find no free core.

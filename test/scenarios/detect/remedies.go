@@ -133,18 +133,23 @@ func (o *options) followRemedies(ctx context.Context) (code int, err error) {
 }
 
 func remediesTable(all []*followedRemedy) string {
-	text := "| case | cold | after the remedy | gain: predicted (range), measured | remedy |\n|---|---|---|---|---|\n"
+	text := "| case | remedy | cold | after the remedy | gain: predicted (range) | measured |\n|---|---|---|---|---|---|\n"
 	for _, f := range all {
 		if f.Failed != "" {
-			text += fmt.Sprintf("| %s | could not run | | | |\n", f.Case)
+			text += fmt.Sprintf("| %s | could not run | | | | |\n", f.Case)
 			continue
 		}
-		remedy := f.Remedy
-		if !f.Expected {
-			remedy = "another: " + remedy
+		remedy := "another: " + f.Remedy
+		if f.Expected {
+			remedy, _, _ = strings.Cut(f.Remedy, ",") // the rest names processes and times of this run
+			remedy, _, _ = strings.Cut(remedy, " which ")
 		}
-		text += fmt.Sprintf("| %s | %.2f s | %.2f s | %.1f (%.1f to %.1f), %.1f | %s |\n", f.Case, f.Cold, f.After,
-			f.Predicted, f.Low, f.High, f.Measured, remedy)
+		reach := fmt.Sprintf("%.1f or more", f.Low)
+		if f.High > 0 { // a gain may have no upper bound, where nearly all of the time was waiting
+			reach = fmt.Sprintf("%.1f to %.1f", f.Low, f.High)
+		}
+		text += fmt.Sprintf("| %s | %s | %.2f s | %.2f s | %.1f (%s) | %.1f |\n", f.Case, remedy, f.Cold, f.After,
+			f.Predicted, reach, f.Measured)
 	}
 	return text
 }
