@@ -75,8 +75,10 @@ type Facts struct {
 	MinSize   int64   // bytes of the smallest files that Events has, unless they are written
 
 	GPUMemory uint64 // bytes in use on the GPUs that its processes hold memory of
-	HasGPU    bool   // it holds memory of a GPU, or has done so
-	Listening int    // TCP sockets on which it accepts connections; -1 in a look that did not ask
+	// GPUMemoryAt is when that was read; 0 if it is only known that it was within the last second.
+	GPUMemoryAt time.Duration
+	HasGPU      bool // it holds memory of a GPU, or has done so
+	Listening   int  // TCP sockets on which it accepts connections; -1 in a look that did not ask
 
 	Stopping bool // of Detector.Close: the agent stops, and the job goes on
 

@@ -129,6 +129,9 @@ func New(c Config) (*Monitor, error) {
 			Added: m.Jobs.Added(),
 			Found: found, Owner: locate.New(c.Root, "", true).Client, Wanted: m.Windows.TakesDetected,
 		}
+		if m.sources != nil {
+			lc.GPUs = m.sources
+		}
 		if reported := m.sources.Opens(); reported != nil {
 			lc.Opens = reported
 		}

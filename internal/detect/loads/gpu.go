@@ -10,9 +10,9 @@ const (
 	readEvery  = 1100 * time.Millisecond // of the memory of a GPU, at most, and until its busy time is in the history
 	copyGap    = 2 * time.Second         // between two growths of a GPU's memory by the same load
 	lagging    = 1500 * time.Millisecond // until all that happened shows
-	maxSteps   = 64
-	runtimes   = 1 << 30 // bytes that the driver and libraries take besides the model
-	working    = 0.3     // share of a time in which a GPU works, once it does
+	maxSteps   = 128                     // ten a second while a load may be going on
+	runtimes   = 1 << 30                 // bytes that the driver and libraries take besides the model
+	working    = 0.3                     // share of a time in which a GPU works, once it does
 	workFor    = 200 * time.Millisecond
 	afterJump  = 2 * time.Second        // after all memory was taken at once, for the copy into it
 	afterSteps = 400 * time.Millisecond // after the last of several growths
@@ -20,13 +20,13 @@ const (
 
 // gpuMemory follows the memory in use on the job's GPUs.
 type gpuMemory struct {
-	used   uint64
-	known  bool
-	change time.Duration // the look that saw the newest change
-	steps  []step        // oldest first
+	used  uint64
+	known bool
+	same  time.Duration // the newest reading of used, or of less
+	steps []step        // oldest first
 }
 
-// step is a change of the memory in use, between last and the look at at.
+// step is a change of the memory in use, between the readings at last and at.
 type step struct {
 	last, at time.Duration
 	from, to uint64
@@ -34,19 +34,45 @@ type step struct {
 
 // look takes over the memory in use.
 func (g *gpuMemory) look(f *detect.Facts) {
+	at, last := f.At, max(g.same, f.At-readEvery)
+	if f.GPUMemoryAt > 0 {
+		at, last = f.GPUMemoryAt, max(g.same, f.GPUMemoryAt-readEvery)
+	}
 	if !g.known {
-		g.used, g.known = f.GPUMemory, f.HasGPU
+		g.used, g.known, g.same = f.GPUMemory, f.HasGPU, f.GPUMemoryAt
 		return
 	}
 	if max(f.GPUMemory, g.used) <= min(f.GPUMemory, g.used)+g.used/256+(1<<20) {
-		g.used = min(g.used, f.GPUMemory) // small growths add up
+		if f.GPUMemory <= g.used { // small growths add up
+			g.used = f.GPUMemory
+			if f.GPUMemoryAt > 0 {
+				g.same = at
+			}
+		}
 		return
 	}
-	if len(g.steps) == maxSteps {
-		g.steps = append(g.steps[:0], g.steps[1:]...)
+	if len(g.steps) >= maxSteps {
+		g.merge(at)
 	}
-	g.steps = append(g.steps, step{max(g.change, f.At-readEvery), f.At, g.used, f.GPUMemory})
-	g.used, g.change = f.GPUMemory, f.At
+	g.steps = append(g.steps, step{min(last, at), at, g.used, f.GPUMemory})
+	g.used, g.same = f.GPUMemory, at
+}
+
+// merge makes one step of those within a second, where they are older than those that a load ends with. If that is not
+// enough, it drops the oldest.
+func (g *gpuMemory) merge(now time.Duration) {
+	kept := g.steps[:0]
+	for _, s := range g.steps {
+		if n := len(kept); n > 0 && s.at < now-copyGap {
+			before := &kept[n-1]
+			if before.to == s.from && (before.to > before.from) == (s.to > s.from) && s.at-before.last <= readEvery {
+				before.at, before.to = s.at, s.to
+				continue
+			}
+		}
+		kept = append(kept, s)
+	}
+	g.steps = kept[max(0, len(kept)-maxSteps+1):]
 }
 
 // copies returns by which growths of a GPU's memory the weights of a load came there, up to a limit: one after another,

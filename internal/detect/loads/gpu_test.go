@@ -149,3 +149,56 @@ func TestWorkersLoadNothing(t *testing.T) {
 		}
 	}
 }
+
+// Where the memory of a GPU is read ten times a second, the end of a load is known as well as that.
+func TestCopyReadOften(t *testing.T) {
+	for _, until := range []time.Duration{9500 * ms, 9950 * ms, 10100 * ms, 10530 * ms} {
+		for _, small := range []bool{false, true} {
+			c := newCard(9*time.Second, until, 0, false)
+			total := float64(modelSize)
+			all := c.load(func(f *detect.Facts) {
+				f.GPUMemoryAt = f.At - 30*ms
+				part := (f.GPUMemoryAt - c.copied).Seconds() / (c.until - c.copied).Seconds()
+				f.GPUMemory = context + uint64(total*min(max(0, part), 1))
+				if small { // growths of less than what counts at once
+					f.GPUMemory += 10 << 30
+				}
+			})
+			if len(all) != 1 {
+				t.Errorf("until %v: got %+v, want one load", until, all)
+				continue
+			}
+			got, margin := all[0], 150*ms
+			if small {
+				margin = 250 * ms
+			}
+			if (got.End-until).Abs() > margin || got.EndOpen > 2*margin {
+				t.Errorf("until %v, small %v: got %v, %v of it open", until, small, got.End, got.EndOpen)
+			}
+		}
+	}
+}
+
+// A long load has more growths than are kept: those of a second become one.
+func TestManySteps(t *testing.T) {
+	var g gpuMemory
+	const each, steps = 32 << 20, 200
+	for i := range steps {
+		at := time.Second + time.Duration(i)*100*ms
+		g.look(&detect.Facts{At: at + 20*ms, HasGPU: true, GPUMemory: context + uint64(i)*each, GPUMemoryAt: at})
+	}
+	if len(g.steps) > maxSteps {
+		t.Fatalf("got %d steps, want at most %d", len(g.steps), maxSteps)
+	}
+	if grew := g.grew(0, time.Minute); grew != (steps-1)*each {
+		t.Errorf("got a growth of %.0f bytes, want %d", grew, (steps-1)*each)
+	}
+	for i, s := range g.steps {
+		if s.at-s.last > readEvery || i > 0 && s.last != g.steps[i-1].at {
+			t.Errorf("got the step %+v, want none over a second and no gap", s)
+		}
+	}
+	if last := g.steps[len(g.steps)-1]; last.at-last.last != 100*ms {
+		t.Errorf("got %v for the newest step, want 100ms", last.at-last.last)
+	}
+}

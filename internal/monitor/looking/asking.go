@@ -17,7 +17,10 @@ func (l *Looker) look(j *job, now time.Duration) {
 	f.Job, f.At, f.Last = j.look.ID, now, min(j.last, now)
 	f.Files, f.Processes = l.files[:0], f.Processes[:0]
 	j.hadGPU = j.hadGPU || len(j.look.GPUs) > 0
-	f.HasGPU, f.GPUMemory = j.hadGPU, j.look.GPUMemory
+	f.HasGPU, f.GPUMemory, f.GPUMemoryAt = j.hadGPU, j.look.GPUMemory, 0
+	if used, at := l.memoryOf(j.look.GPUs); now-at < staleBy {
+		f.GPUMemory, f.GPUMemoryAt = used, at
+	}
 	f.Past = past{l.config.Readings.History(), j.look.ID, j.look.GPUs}
 	l.ask(j, now)
 	l.takeOpens(j, f)
@@ -52,6 +55,23 @@ func (l *Looker) look(j *job, now time.Duration) {
 		j.busy = j.busy || d.Busy()
 	}
 	l.files, f.Files = f.Files, nil
+}
+
+// memoryOf returns how much memory of GPUs is in use, and when the oldest of the readings was; 0 if it is not known.
+func (l *Looker) memoryOf(gpus []string) (used uint64, at time.Duration) {
+	if l.config.GPUs == nil {
+		return 0, 0
+	}
+	for _, gpu := range gpus {
+		one, read := l.config.GPUs.Memory(gpu)
+		if read == 0 {
+			return 0, 0
+		}
+		if used += one; at == 0 || read < at {
+			at = read
+		}
+	}
+	return used, at
 }
 
 // ask asks processes of a job for their files: those that have models open and new ones before the others, which take

@@ -39,6 +39,8 @@ const (
 	larger  = 1 << 20               // bytes of address space: a model is not smaller
 	model   = 32 << 20              // the same of most models
 	staleBy = 1100 * time.Millisecond
+
+	watchFor = 1500 * time.Millisecond // the memory of a job's GPUs is read often since a look that may see a load
 )
 
 // Config connects a Looker with the rest of a monitor.
@@ -48,6 +50,7 @@ type Config struct {
 	Readings *sampling.Readings
 	Jobs     Jobs
 	Opens    Opens // nil if opens of files are not reported
+	GPUs     GPUs // nil for the memory of rows
 	New      []detect.New
 	// Added receives when a job is followed, or began to read much: it is looked at at once. It may be nil.
 	Added <-chan struct{}
@@ -77,6 +80,14 @@ type Opens interface {
 	// Take calls visit for each event of a job up to a moment since the last call, in order. It reports whether these are
 	// all.
 	Take(job string, until time.Duration, visit func(*opens.Event)) (all bool)
+}
+
+// GPUs are read more often where a load may be going on. It is implemented by *sampling.Sources.
+type GPUs interface {
+	// WatchMemory has the memory of GPUs read ten times a second until a moment.
+	WatchMemory(ids []string, until time.Duration)
+	// Memory returns the newest reading of the memory in use, and when that was; 0 if it is not known.
+	Memory(gpu string) (used uint64, at time.Duration)
 }
 
 // Looker looks at jobs.
@@ -217,6 +228,7 @@ func (l *Looker) Look() time.Duration {
 	busy := false
 	for id, j := range l.jobs {
 		busy = busy || j.busy || j.soon(now)
+		l.watchMemory(j, now)
 		if j.busy != j.watched {
 			j.watched = j.busy
 			l.config.Jobs.Watch(id, j.busy)
@@ -226,6 +238,13 @@ func (l *Looker) Look() time.Duration {
 		return often
 	}
 	return max(often, l.full-l.config.Now())
+}
+
+// watchMemory has the memory of the GPUs of a job read often, if a load may be going on.
+func (l *Looker) watchMemory(j *job, now time.Duration) {
+	if l.config.GPUs != nil && len(j.look.GPUs) > 0 && (j.busy || j.soon(now)) {
+		l.config.GPUs.WatchMemory(j.look.GPUs, now+watchFor)
+	}
 }
 
 // take looks at the jobs that want it, at most so many, and as long as processes may be asked. Those that are left out

@@ -92,3 +92,32 @@ func (s *Sources) requestGPUs() {
 	cancel()
 	s.gpus.stream.CatchUp(over)
 }
+
+// memorySource has the memory in use of GPUs apart from rows. It is implemented by gpu.Source.
+type memorySource interface {
+	WatchMemory(ids []string, until time.Duration)
+	Memory(id string) (used uint64, at time.Duration)
+}
+
+// WatchMemory has the memory of GPUs read ten times a second until a moment, where their source can do so. Otherwise it
+// is read once a second.
+func (s *Sources) WatchMemory(ids []string, until time.Duration) {
+	if s.gpus == nil {
+		return
+	}
+	if source, ok := s.gpus.stream.(memorySource); ok {
+		source.WatchMemory(ids, until)
+	}
+}
+
+// Memory returns the newest reading of the memory in use of a GPU, in bytes, and when that was; 0 if it is not known.
+// It may be newer than the newest row.
+func (s *Sources) Memory(gpu string) (used uint64, at time.Duration) {
+	if s.gpus == nil {
+		return 0, 0
+	}
+	if source, ok := s.gpus.stream.(memorySource); ok {
+		return source.Memory(gpu)
+	}
+	return 0, 0
+}

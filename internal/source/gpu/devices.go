@@ -20,6 +20,7 @@ func (r *run) updateDevices(devices []device, count int, err error, now time.Dur
 		r.addDevice(d, now)
 	}
 	missing := false
+	defer func() { r.memory.keep(r.devices) }()
 	r.devices = slices.DeleteFunc(r.devices, func(g *deviceState) bool { return isRepartitioned(g, devices) })
 	for _, g := range r.devices {
 		listed := slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.ID })
@@ -107,9 +108,7 @@ func (r *run) readDevices(ctx context.Context, all, processes bool) {
 			due = append(due, g)
 		}
 	}
-	for len(due) > 0 && ctx.Err() == nil && r.open {
-		due = due[r.read(ctx, due, processes):]
-	}
+	r.readEach(ctx, due, func(g *deviceState) request { return r.request(g, processes) })
 	if processes {
 		r.grid.processesRead, r.processesRead = true, r.began
 		for _, g := range r.devices {
@@ -120,6 +119,13 @@ func (r *run) readDevices(ctx context.Context, all, processes bool) {
 	}
 	r.readXIDs(ctx)
 	r.addDriverUse()
+}
+
+// readEach reads devices.
+func (r *run) readEach(ctx context.Context, due []*deviceState, what func(*deviceState) request) {
+	for len(due) > 0 && ctx.Err() == nil && r.open {
+		due = due[r.read(ctx, due, what):]
+	}
 }
 
 // scheduleProcesses sets the time of the next list of processes. A GPU without one may be waiting for a program that is
@@ -171,11 +177,11 @@ func (t *turn) left() time.Duration {
 }
 
 // read reads the first of these devices, and returns how many that were.
-func (r *run) read(ctx context.Context, due []*deviceState, processes bool) (done int) {
+func (r *run) read(ctx context.Context, due []*deviceState, what func(*deviceState) request) (done int) {
 	t := &turn{devices: due, readings: make([]*reading, len(due))}
 	t.since.Store(int64(sample.Now().Mono))
 	for _, g := range due {
-		t.readers, t.requests = append(t.readers, g.device), append(t.requests, r.request(g, processes))
+		t.readers, t.requests = append(t.readers, g.device), append(t.requests, what(g))
 	}
 	var hung *deviceState
 	outcome := r.doEach(ctx, t.left, func() { t.run(ctx, r.driver) }, func() {
@@ -247,7 +253,11 @@ func (r *run) apply(g *deviceState, got *reading) {
 	if !slices.ContainsFunc(r.devices, func(g *deviceState) bool { return g.status == sample.GPULost }) {
 		r.relist.succeeded()
 	}
-	garbage := g.apply(got, r.grid.at.Mono)
+	r.applyMemory(g, got)
+	garbage := 0
+	if !got.onlyMemory {
+		garbage = g.apply(got, r.grid.at.Mono)
+	}
 	if g.memoryJumped() { // a program has come or gone
 		again := r.processesRead + againProcesses
 		if g.unused { // it may load a model now; its memory is read once a second
@@ -270,6 +280,9 @@ func (r *run) apply(g *deviceState, got *reading) {
 	for _, p := range got.processes {
 		p.GPU = g.info.ID
 		r.grid.processes = append(r.grid.processes, p)
+	}
+	if got.onlyMemory {
+		return
 	}
 	g.due = r.began + readInterval
 	switch {

@@ -96,6 +96,7 @@ type fakeGPU struct {
 	joules    func() float64          // energy, instead of 100 W
 	used      uint64                  // memory, in bytes, besides one; guarded by d.mu
 	unused    bool                    // no process holds memory; guarded by d.mu
+	onMemory  func()                  // called with d.mu held for each reading of it; may be nil
 }
 
 func (g *fakeGPU) id() string     { return g.uuid }
@@ -170,6 +171,9 @@ func (g *fakeGPU) utilizationRates() (busy, controller float64, err error) {
 func (g *fakeGPU) memory() (memory, error) {
 	g.d.mu.Lock()
 	used := g.used
+	if g.onMemory != nil {
+		g.onMemory()
+	}
 	g.d.mu.Unlock()
 	return memory{1 + used, 2 + used, 1, true}, g.enter()
 }

@@ -5,6 +5,8 @@
 // How late the driver is, is learned from the timestamps of its samples. The busy time of a GPU without samples for
 // longer stands still, and catches up later (see maxBacklog).
 //
+// The memory of a GPU that is watched is read ten times a second, apart from rows: see WatchMemory.
+//
 // Once a second each GPU is also read for gauges, details and XID errors. Each query has its own cadence (querySpecs),
 // and the field values that are due are read in one call (fieldSpecs). Queries that a GPU does not support are not
 // repeated. Every call is timed. No call is used that measures for a while before it returns.
@@ -46,6 +48,7 @@ const sourceName = "gpu"
 type Source struct {
 	driver   driver
 	interval time.Duration
+	memory   *memoryInUse
 
 	mu    sync.Mutex
 	ready bool          // a round may emit rows
@@ -69,14 +72,14 @@ func newSource(d driver, interval time.Duration) *Source {
 	if interval <= 0 {
 		interval = defaultInterval
 	}
-	return &Source{driver: d, interval: interval, wake: make(chan struct{}, 1)}
+	return &Source{driver: d, interval: interval, memory: &memoryInUse{}, wake: make(chan struct{}, 1)}
 }
 
 // Run implements sample.Stream. The error next to a row is what could not be read and what to do about it; the same
 // error is emitted once a minute at most. A sample without GPUs only carries an error.
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	s.setReady(true)
-	r := newRun(s.driver, s.interval, sink)
+	r := newRun(s.driver, s.interval, sink, s.memory)
 	for ctx.Err() == nil {
 		waiting := s.takeWaiters()
 		r.poll(ctx, waiting != nil)

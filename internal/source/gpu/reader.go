@@ -64,6 +64,7 @@ type reading struct {
 	unsupported       [numQueries]bool // never successful
 	controller        float64          // percent; with hasRate
 	hasDetails        bool             // gauges and details were read
+	onlyMemory        bool             // nothing else was read
 	gauges            sample.GPU       // with Has for those that were read
 	meanPower         bool             // gauges.Power is a mean of about a second
 	energySpared      bool             // energy was not due
@@ -82,12 +83,18 @@ type request struct {
 	gauges    bool   // and details
 	power     bool   // read power, because energy is known at fewer than two times
 	processes bool
+
+	onlyMemory bool // and nothing else of this
 }
 
 // read reads a device. It stops if the device is found to be lost. The result is valid until the next call.
 func (d *deviceReader) read(driver driver, w request) *reading {
 	r := &d.last
 	*r = reading{gauges: sample.GPU{ID: d.id()}}
+	if w.onlyMemory {
+		d.readMemory(driver, r)
+		return r
+	}
 	d.readUtilization(driver, w, r)
 	if w.reset {
 		d.gpm.at, d.reasonsAt, d.batch.at = 0, 0, 0

@@ -33,6 +33,7 @@ type run struct {
 	workers  workers
 	interval time.Duration
 	sink     sample.Sink
+	memory   *memoryInUse // of the Source
 
 	open          bool
 	opening       bool // the driver has not responded yet
@@ -56,10 +57,10 @@ type run struct {
 	reports reports
 }
 
-func newRun(d driver, interval time.Duration, sink sample.Sink) *run {
+func newRun(d driver, interval time.Duration, sink sample.Sink, memory *memoryInUse) *run {
 	now := sample.Now()
 	return &run{
-		driver: d, interval: interval, sink: sink, grid: grid{at: now, interval: interval},
+		driver: d, interval: interval, sink: sink, memory: memory, grid: grid{at: now, interval: interval},
 		retry:     newAttempts(10*time.Second, 5*time.Minute, now.Mono),
 		relist:    newAttempts(time.Second, time.Minute, now.Mono),
 		processes: newAttempts(firstProcesses, processInterval, now.Mono),
@@ -98,6 +99,9 @@ func (r *run) poll(ctx context.Context, all bool) {
 		if !processes && r.open && r.began >= r.processes.next { // memory jumped: a program has come
 			r.readDevices(ctx, false, true)
 		}
+		if due := r.watchedMemory(); len(due) > 0 && r.open {
+			r.readEach(ctx, due, func(*deviceState) request { return request{onlyMemory: true} })
+		}
 	}
 	now := sample.Now()
 	until := r.completeUntil(now.Mono)
@@ -133,6 +137,9 @@ func (r *run) schedule(now time.Duration) {
 	for _, g := range r.devices {
 		if g.readable() {
 			r.next = min(r.next, g.due)
+			if g.watched {
+				r.next = min(r.next, r.began+memoryInterval)
+			}
 		}
 		if g.memoryJumped() {
 			r.next = min(r.next, r.processes.next)

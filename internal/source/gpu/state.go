@@ -36,6 +36,8 @@ type deviceState struct {
 	gauges       sample.GPU // with the energy so far
 	energy       energy
 	gaugeAt      time.Duration // time of gauges; 0 for none
+	watched      bool          // its memory is read more often
+	memoryAt     time.Duration // the newest reading of its memory
 	memoryListed uint64        // used memory when the processes were listed, bytes
 	unused       bool          // no process was listed
 	prevEnergy   float64       // joules at prevEnergyAt
