@@ -214,7 +214,7 @@ func (c *cycle) possible() bool {
 	for _, s := range c.spans {
 		least += s.least()
 	}
-	return !c.isPart() && c.lived >= least && c.works >= workShare &&
+	return !c.isPart() && !elsewhere(c.spans) && c.lived >= least && c.works >= workShare &&
 		c.cover >= minCover && c.even >= minEven
 }
 

@@ -106,6 +106,7 @@ type opened struct {
 	path     string
 	rewind   bool
 	fell     bool // of a map that was made again
+	was      bool // another process had it open under the same number: it was inherited
 }
 
 // look takes the opens since the last look, and returns the passes that ended.
@@ -128,6 +129,7 @@ func (p *passes) look(f *look, first bool) (ended []span) {
 		list = rewinds
 	}
 	slices.SortStableFunc(list, func(a, b opened) int { return cmp.Compare(a.at, b.at) })
+	f.shown.add(list)
 	keep := func(s span) {
 		if p.early != nil && p.held == nil {
 			p.held = &s
@@ -194,6 +196,7 @@ func (p *passes) scan(f *look, first bool) (list []opened) {
 			}
 		} else if !first {
 			o.at, o.open = p.began(f, d.offset)
+			o.was = slices.ContainsFunc(p.fds, func(x descriptor) bool { return x.fd == d.fd && x.key == d.key })
 			list = append(list, o)
 		}
 		now = append(now, d)

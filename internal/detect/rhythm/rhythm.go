@@ -23,6 +23,7 @@ type Detector struct {
 	read    time.Duration    // the newest reading at the last one
 	maps    maps
 	stores  stores
+	shown   shown
 	workers workers
 	passes  passes
 	spans   [2][]span // that ended, by evidence
@@ -84,7 +85,7 @@ func (d *Detector) learn(f *detect.Facts) *look {
 }
 
 func (d *Detector) look(f *detect.Facts) *look {
-	return &look{f, d.before, d.number, d.read, &d.maps, &d.stores}
+	return &look{f, d.before, d.number, d.read, &d.maps, &d.stores, &d.shown}
 }
 
 func (d *Detector) keep(of evidence, ended []span) {

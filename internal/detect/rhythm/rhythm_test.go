@@ -768,3 +768,47 @@ func BenchmarkLook64(b *testing.B) {
 		}
 	}
 }
+
+// partsOf is a job that goes through its files with new workers for each part of them. Looks are ten a second, and show
+// some of the files of a part. With again, all parts are of the same files, in another order.
+func partsOf(parts, files int, size int64, again bool) *story {
+	random := rand.New(rand.NewPCG(1, 2))
+	s := &story{every: 100 * time.Millisecond, end: 5 * second}
+	s.procs = []proc{{pid: 1, cpu: 0.4, to: math.MaxInt64, drives: true}}
+	s.opens = append(s.opens, open{pid: 1, fd: 9, file: 9999, from: 2 * second, to: time.Hour, size: 1 << 30}) // a log
+	pid := 2
+	const length = 4 * second
+	for part := range parts {
+		from, first := s.end, pid
+		s.generation(&pid, 2, length, float64(files)*float64(size))
+		order := random.Perm(files)
+		for i, n := range order {
+			file := uint64(100 + n)
+			if !again {
+				file += uint64(part * files)
+			}
+			each := length / time.Duration(files)
+			begin := from + 60*time.Millisecond + time.Duration(i)*each
+			s.opens = append(s.opens, open{pid: first + i%2, fd: 5, file: file, rate: 1, size: size,
+				from: begin, to: begin + max(each*2/3, 40*time.Millisecond)})
+		}
+		for w := range 2 { // they inherit the log
+			s.opens = append(s.opens, open{pid: first + w, fd: 9, file: 9999, size: 1 << 30,
+				from: from + 30*time.Millisecond, to: from + length})
+		}
+	}
+	s.procs[0].to = s.end
+	return s
+}
+
+// Parts of one pass over a data set do the same work as each other, but not with the same files.
+func TestPartsOfOnePassAreNoEpochs(t *testing.T) {
+	for files, size := range map[int]int64{1: 300 << 20, 3: 100 << 20, 40: 2 << 20, 200: 1 << 20} {
+		if found := partsOf(6, files, size, false).find(); len(found) > 0 {
+			t.Errorf("%d files of %d bytes in each part: %d were found, want nothing: %v", files, size, len(found), found)
+		}
+		if found := partsOf(6, files, size, true).find(); len(found) != 6 {
+			t.Errorf("%d files of %d bytes again and again: %d epochs were found, want 6", files, size, len(found))
+		}
+	}
+}

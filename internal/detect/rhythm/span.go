@@ -24,6 +24,7 @@ type look struct {
 	read   time.Duration    // the newest reading at the look before
 	maps   *maps
 	stores *stores
+	shown  *shown
 }
 
 // level returns a counter at a moment.
@@ -145,6 +146,7 @@ type span struct {
 	counted            bool          // its end is where it had read as much as the pass before
 	evenness           float64       // 1 if it reads all the time, near 0 if at once
 	looks              int           // the number of the look at its begin, and then how many it lasts
+	files              sketch        // that showed
 	stop, stopOpen     time.Duration // when something was stored after it, or after what it read; 0 if nothing was
 }
 
@@ -277,6 +279,8 @@ func (s *span) close(end, open time.Duration, f *look) {
 			s.stop, s.stopOpen = one.at, one.open
 		}
 	}
+	read, _ := s.amount(detect.ReadChars)
+	s.files = f.shown.sketch(s.begin, s.end, read)
 	s.measureEvenness(f)
 	s.measureBase(f)
 }

@@ -210,10 +210,26 @@ func developed() []entry {
 				End: one(c, "pt", "bin")})
 			c.run("detect_train.py", "{disk}/data", "--step", c.seconds(0.05, 0.12))
 		}},
+		{"once-shards", false, once(0)},
+		{"once-decoded", false, once(2)},
+		{"once-chunks", false, func(c chance) {
+			files := c.between(120, 200)
+			c.add(model{Kind: "many", Path: "{disk}/data", Size: c.size(5, 8), Files: files, End: "raw"})
+			c.run("detect_once.py", "{disk}/data", "--what", "chunks", "--workers", "2", "--chunk", strconv.Itoa(files/4),
+				"--out", "{disk}", "--step", c.seconds(0.03, 0.06))
+		}},
 		{"checkpoints", false, training("fsync")},
 		{"checkpoints-plain", false, training("plain")},
 		{"checkpoints-thread", false, training("thread")},
 		{"checkpoints-ranks", false, training("processes")},
+	}
+}
+
+// once goes once through shards, with so many processes for each of them.
+func once(workers int) func(chance) {
+	return func(c chance) {
+		c.add(model{Kind: "many", Path: "{disk}/data", Size: c.size(6, 10), Files: c.between(4, 7), End: "bin", Form: "raw"})
+		c.run("detect_once.py", "{disk}/data", "--workers", strconv.Itoa(workers), "--step", c.seconds(0.02, 0.05))
 	}
 }
 
