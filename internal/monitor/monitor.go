@@ -131,9 +131,9 @@ func New(c Config) (*Monitor, error) {
 		}
 		if m.sources != nil {
 			lc.GPUs = m.sources
-		}
-		if reported := m.sources.Opens(); reported != nil {
-			lc.Opens = reported
+			if reported := m.sources.Opens(); reported != nil {
+				lc.Opens = reported
+			}
 		}
 		m.looker = looking.New(lc)
 	}

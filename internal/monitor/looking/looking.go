@@ -50,7 +50,7 @@ type Config struct {
 	Readings *sampling.Readings
 	Jobs     Jobs
 	Opens    Opens // nil if opens of files are not reported
-	GPUs     GPUs // nil for the memory of rows
+	GPUs     GPUs  // nil for the memory of rows
 	New      []detect.New
 	// Added receives when a job is followed, or began to read much: it is looked at at once. It may be nil.
 	Added <-chan struct{}
