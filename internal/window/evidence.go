@@ -24,8 +24,8 @@ const (
 // Followed reports whether the ledger was made from what each thread of the job did, and not from sums of all.
 func (e Evidence) Followed() bool { return e == FromSchedule || e == FromSwitches }
 
-// The ledger is made from the scheduler's evidence if that lacks a small share of the window, or a short time. A program
-// is followed some milliseconds after its start, and later where other work takes the CPUs.
+// The ledger is made from the scheduler's evidence if that lacks a small share of the window, or a short time. A
+// program is followed some milliseconds after its start, and later where other work takes the CPUs.
 const (
 	lacking    = 0.05
 	lackingFor = 100 * time.Millisecond
