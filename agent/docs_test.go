@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stallspan/stallspan/agent/internal/check"
 	manual "github.com/stallspan/stallspan/docs"
 )
 
@@ -24,6 +25,58 @@ func TestDocs(t *testing.T) {
 	v = stallspan(t, "docs", "verdict")
 	if code := v.run(); code != exitUsage || !strings.Contains(v.err.String(), "did you mean verdicts?") {
 		t.Errorf("got exit code %d and %q, want a suggestion", code, v.err.String())
+	}
+}
+
+// Outputs of check on the pages have the states and areas that it prints.
+func TestCheckOnPages(t *testing.T) {
+	states := []check.State{check.Seen, check.Limited, check.Missing, check.Off}
+	line := regexp.MustCompile(`(?m)^([a-z]+) +(GPU|disks|health|pressure|cgroup|processes|scheduler|CPU|clock|container|` +
+		`API|export) +[A-Z0-9]`)
+	found := 0
+	for _, name := range manual.Names() {
+		text, _ := manual.Page(name)
+		for _, m := range line.FindAllStringSubmatch(text, -1) {
+			if found++; !slices.Contains(states, check.State(m[1])) {
+				t.Errorf("%s: got the state %q of %s, want one of %v", name, m[1], m[2], states)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("got %d lines of check on the pages, want the five of the tutorial and of the commands", found)
+	}
+}
+
+// The page about unknown verdicts quotes what findings say.
+func TestFindingsOnThePage(t *testing.T) {
+	text, _ := manual.Page("troubleshooting")
+	_, table, _ := strings.Cut(text, "| the finding says |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var sources strings.Builder
+	files, err := filepath.Glob("../internal/explain/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources.Write(source)
+	}
+	said := regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(sources.String(), "") // texts of several lines
+	rows := strings.Split(table, "\n")[2:]
+	if len(rows) < 15 {
+		t.Fatalf("got %d rows, want those of all unknown verdicts", len(rows))
+	}
+	for _, row := range rows {
+		quoted := strings.TrimSpace(strings.Split(row, "|")[1])
+		if !strings.Contains(said, quoted) && !strings.Contains(said, `"`+strings.TrimPrefix(quoted, "waited ")+`"`) {
+			t.Errorf("got %q on the page, want a text of package explain", quoted)
+		}
 	}
 }
 
