@@ -1,5 +1,6 @@
 // Command links checks the links of all Markdown pages: that files exist, and that headings exist for anchors. It also
-// checks pages that other files mention, such as docs/events.md in a comment. Links to the network are not followed.
+// checks pages that other files mention, such as docs/events.md in a comment, and that docs/README.md lists all pages
+// next to it and in internals. Links to the network are not followed.
 package main
 
 import (
@@ -94,8 +95,27 @@ func check(root string) ([]string, error) {
 			}
 		}
 	}
+	problems = append(problems, unlisted(root, pages, links)...)
 	slices.Sort(problems)
 	return slices.Compact(problems), err
+}
+
+// unlisted names the pages of the documentation that its index does not link to.
+func unlisted(root string, pages map[string]map[string]bool, links map[string][]string) (problems []string) {
+	docs := filepath.Join(root, "docs")
+	index := filepath.Join(docs, "README.md")
+	listed := map[string]bool{index: true}
+	for _, to := range links[index] {
+		file, _, _ := strings.Cut(to, "#")
+		listed[file] = true
+	}
+	for page := range pages {
+		folder := filepath.Dir(page)
+		if (folder == docs || folder == filepath.Join(docs, "internals")) && !listed[page] {
+			problems = append(problems, fmt.Sprintf("%s: no link to %s", index, page))
+		}
+	}
+	return problems
 }
 
 // hasPages reports whether a folder has Markdown pages directly in it or one level below.

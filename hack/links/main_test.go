@@ -15,6 +15,12 @@ func TestCheck(t *testing.T) {
 			"```\n# no heading\n[no](link.md)\n```\n`[no](code.md)` ![picture](gone.svg) [bad](b.md#no-heading)\n",
 		"p/b.md": "## [One_two](a.md)\n",
 		"x.go":   "// See " + "docs/" + "gone.md.\n",
+
+		"docs" + "/README.md":      "[one](one.md#one)\n",
+		"docs" + "/one.md":         "# One\n",
+		"docs" + "/two.md":         "# Two\n",
+		"docs" + "/internals/a.md": "# A\n",
+		"docs" + "/adr/0001.md":    "# A list of its own\n",
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -30,6 +36,8 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
+		"docs/README.md: no link to " + "docs/" + "internals/a.md",
+		"docs/README.md: no link to " + "docs/" + "two.md",
 		"p/a.md: no such file: p/gone.svg",
 		"p/a.md: no such heading: p/b.md#no-heading",
 		"x.go: no such file: docs" + "/gone.md",
