@@ -14,7 +14,7 @@ import (
 
 var (
 	// ErrForeign means that a file is not a recording.
-	ErrForeign = errors.New("this is not a recording of Stallspan: give a file that it recorded, usually named *.jsonl.gz")
+	ErrForeign = errors.New("this is not a recording of Stallspan: give a file that it recorded, such as machine.gz")
 	// ErrCut means that a recording is incomplete. Next has returned everything before that.
 	ErrCut = errors.New("the recording is cut off: its program was killed, or it is still being written")
 )
