@@ -39,7 +39,7 @@ func TestSummary(t *testing.T) {
 // The median of an even number of epochs is between two. Two epochs have no line, because the table shows both.
 func TestMedianOfTheSummary(t *testing.T) {
 	t.Parallel()
-	for want, lengths := range map[string][]time.Duration{
+	for want, lengths := range map[string][]float64{ // in seconds
 		"":                                      {1, 100},
 		"3, median 2.0 s, p95 9.0 s":            {1, 9, 2},
 		"4, median 3.0 s, p95 9.0 s, longest 9": {1, 9, 2, 4},
@@ -47,7 +47,7 @@ func TestMedianOfTheSummary(t *testing.T) {
 		var epochs []*window.Report
 		for _, length := range lengths {
 			epochs = append(epochs, &window.Report{Window: window.Window{Kind: window.Epoch,
-				End: sample.Stamp{Mono: length * time.Second}}})
+				End: sample.Stamp{Mono: time.Duration(length * 1e9)}}})
 		}
 		var text strings.Builder
 		newSummary(nil, epochs).write(&table{out: &text})
