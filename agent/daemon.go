@@ -25,10 +25,13 @@ import (
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
+// agentName is the first argument of the agent.
+const agentName = "agent"
+
 func agentCommand() *cobra.Command {
 	var path, listen string
 	cmd := &cobra.Command{
-		Use:   "agent [--config FILE] [--listen PORT]",
+		Use:   agentName + " [--config FILE] [--listen PORT]",
 		Short: "Watch this machine until stopped: metrics, and a span for each announced window",
 		Long: `Watches this machine's GPUs, disks, pressure and CPU until it is stopped. Every ten seconds it sends
 metrics to the OTLP backend in OTEL_EXPORTER_OTLP_ENDPOINT. Programs announce model loads, epochs

@@ -27,7 +27,7 @@ func giveUpFileRights() error {
 // capabilities are the commands that can use capabilities, by the first word after stallspan. Others give them up. The
 // agent's helpers have what is missing here.
 var capabilities = map[string]trust.Set{
-	"agent": trust.Drives, "bench": trust.Machine, "check": trust.Machine, "health": trust.Machine,
+	agentName: trust.Drives, "bench": trust.Machine, "check": trust.Machine, "health": trust.Machine,
 	"load":   trust.Machine,
 	"record": trust.Machine, "stat": trust.Machine, "support-bundle": trust.Machine, "top": trust.Machine,
 	"demo": trust.All, "mark": trust.All, "run": trust.All,
@@ -39,7 +39,7 @@ func giveUpCapabilities(cmd *cobra.Command) error {
 		cmd = cmd.Parent()
 	}
 	keep := capabilities[cmd.Name()]
-	if cmd.Name() == "agent" {
+	if cmd.Name() == agentName {
 		if err := helper.Separate(keep); err != nil {
 			return fmt.Errorf("the agent's capabilities cannot be moved to helpers: %w", err)
 		}

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// usualSlack is the kernel's timer slack in ns. The agent has a longer one, which programs would inherit.
+const usualSlack = 50_000
+
 // Launch starts the program within limits, without inherited file descriptors and without core dumps, which would hold
 // what we gave it. Rights belong to threads, so the thread that gives them up ends with its goroutine. Files opened by
 // Go are close-on-exec already; close_range(2), since Linux 5.11, covers those that we inherited.
@@ -17,6 +20,7 @@ func (c *Command) Launch(r Rights) error {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that the thread is not reused
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0)
 		if !r.Ambient {
 			// Fails before Linux 4.3, which has no ambient capabilities.
 			_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
