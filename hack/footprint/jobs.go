@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	workVariable = "STALLSPAN_FOOTPRINT_WORK" // makes this program one of the jobs
-	workPause    = 100 * time.Millisecond
-	workSteps    = 100_000          // about 0.1 ms on a core of 2.5 GHz
-	workBytes    = 64 << 10         // read from memory in each step
-	jobsStart    = 40 * time.Second // until all are followed
+	workVariable = "STALLSPAN_FOOTPRINT_WORK" // makes this program one of the jobs: its pause between two steps
+	workSteps    = 100_000                    // about 0.1 ms on a core of 2.5 GHz
+	workBytes    = 64 << 10                   // read from memory in each step
+	jobsStart    = 40 * time.Second           // until all are followed
 )
 
 // crowded starts jobs that hold memory of GPUs, and measures an agent that follows them next to one on whose GPUs
 // no process holds memory: two of each build, with its setting of sampling.detect. All have the same GPUs, of the
 // stand-in for the driver.
-func crowded(nvml string, gpus, jobs, rounds int, length time.Duration, detected []string, binaries ...string) (
+func crowded(nvml string, gpus, jobs, rounds int, length, pause time.Duration, detected []string, binaries ...string) (
 	err error,
 ) {
 	if nvml, err = filepath.Abs(nvml); err != nil {
@@ -42,7 +41,7 @@ func crowded(nvml string, gpus, jobs, rounds int, length time.Duration, detected
 	}
 	for range jobs {
 		c := exec.Command(self)
-		c.Env = append(os.Environ(), workVariable+"=1", "GOMAXPROCS=1")
+		c.Env = append(os.Environ(), workVariable+"="+pause.String(), "GOMAXPROCS=1")
 		if err := c.Start(); err != nil {
 			return err
 		}
@@ -165,15 +164,20 @@ func compareJobs(pairs []pair, what string, rounds int, length time.Duration) er
 	return nil
 }
 
-// work is what a job does: little, ten times a second, until it is killed.
+// work is what a job does: little, again and again, until it is killed.
 func work() {
+	pause, err := time.ParseDuration(os.Getenv(workVariable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "footprint:", err)
+		return
+	}
 	file, err := os.Open("/proc/self/exe")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "footprint:", err)
 		return
 	}
 	buf := make([]byte, workBytes)
-	for sum := byte(0); ; time.Sleep(workPause) {
+	for sum := byte(0); ; time.Sleep(pause) {
 		_, _ = file.ReadAt(buf, 0)
 		for i := range workSteps {
 			sum = sum*31 + buf[i%workBytes]

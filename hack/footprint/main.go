@@ -50,6 +50,7 @@ func measure() (err error) {
 	jobs := flag.Int("jobs", 0, "measure an agent whose -gpus so many processes hold, next to one without")
 	gpus := flag.Int("gpus", 16, "with -jobs: GPUs")
 	detected := flag.String("detect", "auto", "with -jobs: sampling.detect; \"auto,off\" measures both next to each other")
+	pause := flag.Duration("pause", 100*time.Millisecond, "with -jobs: between two steps of a job")
 	length := flag.Duration("length", time.Minute, "how long each part is measured")
 	against := flag.String("against", "", "another build of the program, to be measured in the same minutes")
 	processes := flag.Int("processes", 10, "of the job that is watched")
@@ -68,7 +69,7 @@ func measure() (err error) {
 			second = first
 		}
 		settings := []string{first, second}
-		return crowded(*nvml, *gpus, *jobs, *rounds, *length, settings, *binary, *against)
+		return crowded(*nvml, *gpus, *jobs, *rounds, *length, *pause, settings, *binary, *against)
 	}
 	if *soaking && *collector != "" {
 		return soak(*collector, *length)
