@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles opens.bpf.c for both architectures with Debian's clang-16 and the headers of libbpf-dev.
+# Compiles bpf/opens.bpf.c for both architectures with Debian's clang-16 and the headers of libbpf-dev.
 set -eu
 missing=
 command -v clang-16 >/dev/null || missing="$missing clang-16"
@@ -11,4 +11,4 @@ if [ -n "$missing" ]; then
 fi
 # Debug information of the source's place would make the object differ between checkouts.
 exec go run github.com/cilium/ebpf/cmd/bpf2go -cc clang-16 -strip llvm-strip-16 -target amd64,arm64 -tags linux \
-	-no-global-types -output-stem opens bpf opens.bpf.c -- -O2 -g -mcpu=v3 -Wall -Werror -I/usr/include
+	-no-global-types -output-stem opens bpf bpf/opens.bpf.c -- -O2 -g -mcpu=v3 -Wall -Werror -I/usr/include

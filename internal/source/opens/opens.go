@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
-// Sizes that opens.bpf.c has, too.
+// Sizes that bpf/opens.bpf.c has, too.
 const (
 	pathBytes   = 1024
 	endingBytes = 16

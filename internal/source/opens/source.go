@@ -250,7 +250,7 @@ func (s *Source) word(i int) uint64 {
 	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&s.counters[8*i])))
 }
 
-// Kinds of records in opens.bpf.c.
+// Kinds of records in bpf/opens.bpf.c.
 const (
 	opened = 1
 	closed = 2

@@ -130,7 +130,7 @@ func (t *Tracer) attach(with follower, values map[string]any) error {
 	return nil
 }
 
-// Values of others_of in opens.bpf.c.
+// Values of others_of in bpf/opens.bpf.c.
 const (
 	ofNone uint32 = iota
 	ofOwner

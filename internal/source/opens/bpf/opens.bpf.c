@@ -1,5 +1,3 @@
-//go:build ignore
-
 // Reports which files followed threads open and close. docs/internals/opens.md describes the design.
 //
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
