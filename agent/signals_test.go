@@ -127,7 +127,7 @@ func TestSignalBeforeTheProgram(t *testing.T) {
 			if err := v.Process.Signal(s); err != nil {
 				t.Fatal(err)
 			}
-			_ = v.Cmd.Wait() // its error only repeats the state; the signal itself ends a stallspan that has not begun
+			_ = v.Wait() // its error only repeats the state; the signal itself ends a stallspan that has not begun
 			code := shellCode(v.ProcessState)
 			if code != exitSignalBase+int(s) || time.Since(began) > slowest/3 {
 				t.Errorf("%v after %v: exit code %d after %v: %q", s, wait, code, time.Since(began), v.err.String())
