@@ -161,3 +161,19 @@ func TestReportOfAnInstant(t *testing.T) {
 		}
 	}
 }
+
+// A report of --json that cannot be printed is an error, as one that cannot be written to its file.
+func TestJSONToAFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("needs /dev/full: %v", err)
+	}
+	defer func() { _ = full.Close() }()
+	for command, want := range map[string]int{"exit 0": exitRun, "exit 7": 7} {
+		v := stallspan(t, "run", "--json", "--", "sh", "-c", command)
+		v.Stderr = full
+		if code := v.run(); code != want {
+			t.Errorf("%s: exit code %d, want %d", command, code, want)
+		}
+	}
+}

@@ -145,6 +145,7 @@ type run struct {
 	noBaselines error // why windows are not compared with earlier ones
 	unfollowed  error // why the program's own reads and CPU time are not known
 	recorded    error // why the recording is incomplete
+	unprinted   error // why the report of --json was not printed
 }
 
 func (r *run) do(ctx context.Context) error {
@@ -178,8 +179,10 @@ func (r *run) do(ctx context.Context) error {
 		r.telemetry.close(ctx)
 		return err
 	}
-	m.SaveBaselines() // before its problems are printed
-	if err := r.print(); err != nil {
+	m.SaveBaselines()                                   // before its problems are printed
+	if err := r.print(); err != nil && r.options.json { // who asked for it counts on it
+		r.unprinted = fmt.Errorf("the report cannot be printed: %w", err)
+	} else if err != nil {
 		say("the report cannot be printed: %v", err)
 	}
 	if server.err != nil {
@@ -307,7 +310,7 @@ func (r *run) finish(ctx context.Context) error {
 	saved := r.files.save(r.document(), pictured{
 		title: r.options.name, facts: host(), monitor: r.monitor, whole: r.whole, windows: r.timeline(),
 	})
-	failed := sayAll(append(saved, r.recorded)...)
+	failed := sayAll(append(saved, r.recorded, r.unprinted)...)
 	r.root.End(r.span())
 	r.telemetry.close(ctx)
 	return r.outcome(failed)
