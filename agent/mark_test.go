@@ -166,7 +166,9 @@ func TestMarkEnd(t *testing.T) {
 	if len(l.ends) != 3 {
 		t.Errorf("ended %v", l.ends)
 	}
+	l.mu.Lock()
 	l.said = `{"kind":"epoch","epoch":3,"duration_s":4.8,"verdict":"storage_bound","remedy":"Read ahead."}`
+	l.mu.Unlock()
 	v := stallspan(t, "mark", "end", "abc")
 	v.Env = append(v.Env, api.SocketVariable+"="+l.path)
 	if code := v.run(); code != 0 || strings.Count(v.out.String(), "\n") != 1 ||
