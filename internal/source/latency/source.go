@@ -19,10 +19,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
-const (
-	readEvery  = time.Second // between two readings that no window needs
-	retryAfter = time.Second // between two attempts to begin again
-)
+const readEvery = time.Second // between two readings that no window needs
 
 var (
 	errClosed = errors.New("the source of the disks' latencies is closed")
@@ -38,9 +35,8 @@ type Source struct {
 	mu      sync.Mutex
 	tracing Tracing // nil while none is there
 	memory  memory
-	began   sample.Stamp  // when tracing began
-	coming  chan next     // for one that is being opened; nil for none
-	retry   time.Duration // when the next may be, Stamp.Mono
+	began   sample.Stamp // when tracing began
+	again   schedule.Reopening[Tracing]
 	read    time.Duration // the newest reading, Stamp.Mono
 	closed  bool
 	known   []histogram // by cell
@@ -51,12 +47,6 @@ type Source struct {
 type Jobs interface {
 	Tracing() schedule.Tracing
 	JobIn(slot int) (name string, generation uint32)
-}
-
-// next is a Tracing that was opened, or why not.
-type next struct {
-	tracing Tracing
-	err     error
 }
 
 // memory are the maps of a Tracing.
@@ -148,11 +138,7 @@ func (s *Source) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.coming != nil {
-		if n := <-s.coming; n.err == nil {
-			_ = n.tracing.Close()
-		}
-	}
+	s.again.Close()
 	return s.end()
 }
 
@@ -186,27 +172,11 @@ func (s *Source) revive(now time.Duration) error {
 		}
 		_ = s.end() // it has nothing to lose
 	}
-	if s.coming == nil && now >= s.retry {
-		coming := make(chan next, 1)
-		s.coming, s.retry = coming, now+retryAfter
-		go func() { // Close waits for it
-			var n next
-			if err := sample.Protect(func() { n.tracing, n.err = s.open() }); err != nil {
-				n.err = err
-			}
-			coming <- n
-		}()
-	}
-	select {
-	case n := <-s.coming:
-		s.coming = nil
-		if n.err != nil || s.begin(n.tracing) != nil {
-			return errAway
-		}
-		return nil
-	default:
+	tracing, ok := s.again.Next(now, s.open)
+	if !ok || s.begin(tracing) != nil {
 		return errAway
 	}
+	return nil
 }
 
 // learn reads all cells and makes the list.

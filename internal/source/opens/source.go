@@ -20,7 +20,6 @@ import (
 const (
 	maxEvents    = 1 << 14 // of all jobs, that wait for Take: about 3 MB
 	maxJobEvents = 1 << 12
-	retryAfter   = time.Second
 	deleted      = " (deleted)" // follows the path of a file that has no name any more
 )
 
@@ -33,8 +32,7 @@ type Source struct {
 	tracing  Tracing // nil while none is there
 	ring     *schedule.Ring
 	counters []byte
-	coming   chan next     // for one that is being opened; nil for none
-	retry    time.Duration // when the next may be, Stamp.Mono
+	again    schedule.Reopening[Tracing]
 	closed   bool
 	lost     uint64 // events without room, to the extent that they are known
 	slots    [schedule.MaxJobs + 1]slot
@@ -45,12 +43,6 @@ type Source struct {
 type Jobs interface {
 	Tracing() schedule.Tracing
 	JobIn(slot int) (name string, generation uint32)
-}
-
-// next is a Tracing that was opened, or why not.
-type next struct {
-	tracing Tracing
-	err     error
 }
 
 // slot is what is known of the job in a slot of the scheduler's.
@@ -118,11 +110,7 @@ func (s *Source) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.coming != nil {
-		if n := <-s.coming; n.err == nil {
-			_ = n.tracing.Close()
-		}
-	}
+	s.again.Close()
 	return s.end()
 }
 
@@ -137,24 +125,8 @@ func (s *Source) revive() bool {
 		}
 		_ = s.end() // it has nothing to lose
 	}
-	if now := sample.Now().Mono; s.coming == nil && now >= s.retry {
-		coming := make(chan next, 1)
-		s.coming, s.retry = coming, now+retryAfter
-		go func() { // Close waits for it
-			var n next
-			if err := sample.Protect(func() { n.tracing, n.err = s.open() }); err != nil {
-				n.err = err
-			}
-			coming <- n
-		}()
-	}
-	select {
-	case n := <-s.coming:
-		s.coming = nil
-		return n.err == nil && s.begin(n.tracing) == nil
-	default:
-		return false
-	}
+	tracing, ok := s.again.Next(sample.Now().Mono, s.open)
+	return ok && s.begin(tracing) == nil
 }
 
 // EachOpened calls mark for each job that opened a file of a model since the last call.

@@ -26,8 +26,7 @@ type Source struct {
 	lostSeen uint64
 	flushed  time.Duration // CLOCK_MONOTONIC of the newest run of flush
 	ended    bool          // tracing is to be opened again
-	coming   chan next     // for one that is being opened; nil for none
-	retry    time.Duration // when the next may be, on CLOCK_MONOTONIC
+	again    Reopening[Tracing]
 	closed   bool
 
 	jobs       [MaxJobs + 1]*job // from 1
@@ -51,12 +50,6 @@ type mapped struct {
 	tracing  Tracing
 	ring     *ring
 	counters *counters
-}
-
-// next is a Tracing that was opened, or why not.
-type next struct {
-	tracing Tracing
-	err     error
 }
 
 type job struct {
@@ -140,42 +133,22 @@ func (m *mapped) end() error {
 	return m.tracing.Close()
 }
 
-// retryAfter is the time between two attempts to open a Tracing again.
-const retryAfter = time.Second
-
-// revive opens the Tracing again if its process has ended, and follows the same jobs. It does not wait: programs take a
-// tenth of a second to load. It reports whether the Tracing is a new one: then events are missing. An error says why no
-// events come.
+// revive opens the Tracing again if its process has ended, and follows the same jobs. It does not wait. It reports
+// whether the Tracing is a new one: then events are missing. An error says why no events come.
 func (s *Source) revive() (again bool, err error) {
 	s.ended = s.ended || s.tracing.Ended() != nil
 	if !s.ended {
 		return false, nil
 	}
-	if now := monotonic(); s.coming == nil && now >= s.retry {
-		coming := make(chan next, 1)
-		s.coming, s.retry = coming, now+retryAfter
-		go func() { // Close waits for it
-			var n next
-			if err := sample.Protect(func() { n.tracing, n.err = s.open() }); err != nil {
-				n.err = err
-			}
-			coming <- n
-		}()
-	}
-	select {
-	case n := <-s.coming:
-		s.coming = nil
-		if n.err != nil {
-			return false, errAway
-		}
-		old := s.mapped
-		if err := s.begin(n.tracing); err != nil {
-			return false, errAway
-		}
-		_ = old.end() // it has nothing to lose
-	default:
+	tracing, ok := s.again.Next(monotonic(), s.open)
+	if !ok {
 		return false, errAway
 	}
+	old := s.mapped
+	if err := s.begin(tracing); err != nil {
+		return false, errAway
+	}
+	_ = old.end() // it has nothing to lose
 	s.ended, s.held, s.active.unsure = false, s.held[:0], true
 	s.connections.missing, s.connections.away = true, nil
 	for slot, j := range s.jobs {
@@ -206,11 +179,7 @@ func (s *Source) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.coming != nil {
-		if n := <-s.coming; n.err == nil {
-			_ = n.tracing.Close()
-		}
-	}
+	s.again.Close()
 	return s.end()
 }
 
