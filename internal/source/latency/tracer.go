@@ -25,11 +25,6 @@ type Tracer struct {
 	links    []io.Closer
 }
 
-// follower is a schedule.Tracing in this process.
-type follower interface {
-	Followed() (threads, jobs *ebpf.Map)
-}
-
 // Local returns an Opener of Tracers of this process. root is where the host's files are, "" for "/".
 func Local(root string) Opener {
 	return func(with schedule.Tracing) (Tracing, error) {
@@ -114,7 +109,7 @@ func (t *Tracer) attach(with schedule.Tracing) error {
 // shareJobs lets the programs look up the job of a thread in the maps of the scheduler's programs. Without these, it
 // leaves out all that is for jobs.
 func shareJobs(spec *ebpf.CollectionSpec, with schedule.Tracing, starts bool) (map[string]*ebpf.Map, error) {
-	f, ok := with.(follower)
+	shared, ok := schedule.Share(spec, with)
 	if !ok {
 		for _, name := range []string{onStart, onInsert, onIssue} {
 			delete(spec.Programs, name)
@@ -129,14 +124,10 @@ func shareJobs(spec *ebpf.CollectionSpec, with schedule.Tracing, starts bool) (m
 	} else {
 		delete(spec.Programs, onStart)
 	}
-	threads, jobs := f.Followed()
-	for name, m := range map[string]*ebpf.Map{"threads": threads, "jobs": jobs} {
-		spec.Maps[name].ValueSize, spec.Maps[name].MaxEntries = m.ValueSize(), m.MaxEntries()
-	}
 	if err := spec.Variables["with_jobs"].Set(uint32(1)); err != nil {
 		return nil, err
 	}
-	return map[string]*ebpf.Map{"threads": threads, "jobs": jobs}, nil
+	return shared, nil
 }
 
 // kernelBounds are the bounds of the buckets in ns, and then some that no time exceeds.

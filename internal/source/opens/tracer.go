@@ -26,11 +26,6 @@ type Tracer struct {
 	links    []io.Closer
 }
 
-// follower is a schedule.Tracing in this process.
-type follower interface {
-	Followed() (threads, jobs *ebpf.Map)
-}
-
 // Local returns an Opener of Tracers of this process. root is where the host's files are, "" for "/".
 func Local(root string) Opener {
 	return func(with schedule.Tracing, o Options) (Tracing, error) {
@@ -60,12 +55,8 @@ func newTracer(root string, with schedule.Tracing, values map[string]any) (*Trac
 	if err := schedule.Traceable(root, "reporting opens"); err != nil {
 		return nil, err
 	}
-	f, ok := with.(follower)
-	if !ok {
-		return nil, errors.New("reporting opens needs the scheduler to be followed by the same process")
-	}
 	t := &Tracer{}
-	if err := t.attach(f, values); err != nil {
+	if err := t.attach(with, values); err != nil {
 		_ = t.Close()
 		return nil, err
 	}
@@ -78,7 +69,7 @@ const (
 	onClose = "on_close"
 )
 
-func (t *Tracer) attach(with follower, values map[string]any) error {
+func (t *Tracer) attach(with schedule.Tracing, values map[string]any) error {
 	types := btf.NewCache() // read once, for us and for the loader
 	kernel, err := types.Kernel()
 	if err != nil {
@@ -99,10 +90,9 @@ func (t *Tracer) attach(with follower, values map[string]any) error {
 			return fmt.Errorf("set %s of the programs that report opens: %w", name, err)
 		}
 	}
-	threads, jobs := with.Followed()
-	shared := map[string]*ebpf.Map{"threads": threads, "jobs": jobs}
-	for name, m := range shared {
-		spec.Maps[name].ValueSize, spec.Maps[name].MaxEntries = m.ValueSize(), m.MaxEntries()
+	shared, ok := schedule.Share(spec, with)
+	if !ok {
+		return errors.New("reporting opens needs the scheduler to be followed by the same process")
 	}
 	t.programs, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: types, MapReplacements: shared})
 	switch {

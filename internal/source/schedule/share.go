@@ -39,9 +39,20 @@ func KernelHas(major, minor int) bool {
 	return err == nil && !olderThan(version, major, minor)
 }
 
-// Followed are the maps of the followed threads and of the jobs, for other programs of this process. The values begin
-// with the slot and the generation of a thread's job, and with the generation of a job.
-func (t *Tracer) Followed() (threads, jobs *ebpf.Map) { return t.programs.Threads, t.programs.Jobs }
+// Share has other programs use the maps threads and jobs of a Tracing, which the loader is to take in place of theirs.
+// The values begin with the slot and the generation of a thread's job, and with the generation of a job. It is false
+// for a Tracing of another process.
+func Share(spec *ebpf.CollectionSpec, with Tracing) (maps map[string]*ebpf.Map, ok bool) {
+	t, ok := with.(*Tracer)
+	if !ok {
+		return nil, false
+	}
+	maps = map[string]*ebpf.Map{"threads": t.programs.Threads, "jobs": t.programs.Jobs}
+	for name, m := range maps {
+		spec.Maps[name].ValueSize, spec.Maps[name].MaxEntries = m.ValueSize(), m.MaxEntries()
+	}
+	return maps, true
+}
 
 // Tracing is what follows the threads at present.
 func (s *Source) Tracing() Tracing {
