@@ -218,6 +218,10 @@ func developed() []entry {
 			c.run("detect_once.py", "{disk}/data", "--what", "chunks", "--workers", "2", "--chunk", strconv.Itoa(files/4),
 				"--out", "{disk}", "--step", c.seconds(0.03, 0.06))
 		}},
+		{"stream", false, func(c chance) {
+			c.add(model{Kind: "many", Path: "{disk}/data", Size: c.size(3, 6), Files: c.between(6, 12), End: "bin", Form: "raw"})
+			c.run("detect_stream.py", "{disk}/data", "--length", c.seconds(10, 14))
+		}},
 		{"checkpoints", false, training("fsync")},
 		{"checkpoints-plain", false, training("plain")},
 		{"checkpoints-thread", false, training("thread")},

@@ -15,12 +15,6 @@ func heldOut() []entry {
 			c.run("detect_heldout_llama.py", args...)
 		}
 	}
-	quiet := func(what, end string) func(chance) {
-		return func(c chance) {
-			c.add(model{Kind: "many", Path: "{disk}/data", Size: c.size(3, 6), Files: c.between(6, 12), End: end, Form: "raw"})
-			c.run("detect_heldout_quiet.py", what, "{disk}/data", "--length", c.seconds(10, 14))
-		}
-	}
 	return []entry{
 		{"llama-populate", true, llama("populate")},
 		{"llama-touch", false, llama("touch")},
@@ -76,7 +70,9 @@ func heldOut() []entry {
 			c.add(model{Kind: "file", Path: "{disk}/index.bin", Size: c.size(4, 6), Form: "raw"})
 			c.run("detect_heldout_quiet.py", "search", "{disk}/index.bin", "--length", c.seconds(10, 14))
 		}},
-		{"stream", false, quiet("stream", "bin")},
-		{"prepare", false, quiet("prepare", "npy")},
+		{"prepare", false, func(c chance) {
+			c.add(model{Kind: "many", Path: "{disk}/data", Size: c.size(3, 6), Files: c.between(6, 12), End: "npy", Form: "raw"})
+			c.run("detect_heldout_quiet.py", "prepare", "{disk}/data", "--length", c.seconds(10, 14))
+		}},
 	}
 }

@@ -1,5 +1,5 @@
-"""No load: a search over an index (one large .bin that is mapped, with random pages), a stream of .bin shards in
-order, or a preparation that reads .npy parts and writes features, each with some work on a GPU."""
+"""No load: a search over an index (one large .bin that is mapped, with random pages), or a preparation
+that reads .npy parts and writes features, each with some work on a GPU."""
 
 import argparse
 import glob
@@ -23,21 +23,6 @@ def search(path, gpu, end):
         gpu.run(0.02)
 
 
-def stream(folder, gpu, end):
-    while time.monotonic() < end:
-        for path in sorted(glob.glob(os.path.join(folder, "*.bin"))):
-            with open(path, "rb") as file:
-                while True:
-                    with truth.span("read") as one:
-                        block = file.read(1 << 20)
-                        one.argument = len(block)
-                    if not block:
-                        break
-                    gpu.run(0.01)
-            if time.monotonic() > end:
-                return
-
-
 def prepare(folder, gpu, end):
     number = 0
     while time.monotonic() < end:
@@ -54,7 +39,7 @@ def prepare(folder, gpu, end):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("search", "stream", "prepare"))
+    parser.add_argument("what", choices=("search", "prepare"))
     parser.add_argument("path")
     parser.add_argument("--length", type=float, default=12)
     parser.add_argument("--seed", type=int, default=1)
