@@ -1,5 +1,5 @@
-"""No epochs: reads the .bin shards of a folder in order, a MiB at a time, with work on a GPU after each. It goes through
-them again until its time is over."""
+"""Reads the .bin shards of a folder in order, a MiB at a time, with work on a GPU after each. It goes through them again
+until its time is over. Each whole pass is an epoch; the last one is cut off, and is none."""
 
 import argparse
 import glob
@@ -11,7 +11,10 @@ import truth
 
 
 def stream(folder, gpu, end):
-    while time.monotonic() < end:
+    number = 0
+    while True:
+        one_pass = label.epoch(number)
+        one_pass.__enter__()
         for path in sorted(glob.glob(os.path.join(folder, "*.bin"))):
             with open(path, "rb") as file:
                 while True:
@@ -23,6 +26,8 @@ def stream(folder, gpu, end):
                     gpu.run(0.01)
             if time.monotonic() > end:
                 return
+        one_pass.close()
+        number += 1
 
 
 def main():
@@ -31,7 +36,7 @@ def main():
     parser.add_argument("--length", type=float, default=12)
     args = parser.parse_args()
     gpu = label.Gpu()
-    with label.life(negative=True):
+    with label.life():
         label.pause(1)
         stream(args.folder, gpu, time.monotonic() + args.length)
 
