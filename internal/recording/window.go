@@ -24,6 +24,7 @@ type Window struct {
 	Seen       *seen             `json:"seen,omitempty"`
 	Confidence float64           `json:"confidence,omitempty"` // of a detected window, as the next three
 	Open       time.Duration     `json:"open,omitempty"`       // of its start and end together
+	StartOpen  time.Duration     `json:"start_open,omitempty"` // of its start
 	Unread     time.Duration     `json:"unread,omitempty"`     // after its start, without a reading of its job
 	Phases     []phase           `json:"phases,omitempty"`
 }
@@ -62,7 +63,7 @@ func NewWindow(w *window.Window) *Window {
 	if w.HasEpoch {
 		r.Epoch = &w.Epoch
 	}
-	r.Confidence, r.Open, r.Unread = w.Confidence, w.Open, w.Unread
+	r.Confidence, r.Open, r.StartOpen, r.Unread = w.Confidence, w.Open, w.StartOpen, w.Unread
 	for _, p := range w.Phases {
 		r.Phases = append(r.Phases, phase(p))
 	}
@@ -84,7 +85,8 @@ func (r *Window) Window(id string) window.Window {
 	if r.Epoch != nil {
 		w.Epoch, w.HasEpoch = *r.Epoch, true
 	}
-	w.Confidence, w.Open, w.Unread = min(max(0, r.Confidence), 1), max(0, r.Open), max(0, r.Unread)
+	w.Confidence, w.Unread = min(max(0, r.Confidence), 1), max(0, r.Unread)
+	w.Open, w.StartOpen = max(0, r.Open), min(max(0, r.StartOpen), max(0, r.Open))
 	for _, p := range r.Phases[:min(len(r.Phases), maxPhases)] {
 		if p.End > p.Start {
 			w.Phases = append(w.Phases, window.Phase(p))

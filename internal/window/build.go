@@ -93,24 +93,31 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	b.findings()
 	b.failing(m.Drives)
 	b.stalls()
-	b.phases(h)
+	b.phases()
 	return b.Report
 }
 
 // phases makes a report of each phase.
-func (b *builder) phases(h *history.History) {
+func (b *builder) phases() {
 	for i := range b.Phases {
 		p := &b.Phases[i]
-		part := b.Window
-		part.Kind, part.Name, part.Model, part.Path = Custom, p.Name, "", ""
-		part.Phases, part.Open, part.StartEdge, part.EndEdge = nil, 0, nil, nil
-		part.Unread = min(max(0, b.Start.Mono+b.Unread-p.Start), p.Duration())
-		part.Start = sample.Stamp{Mono: p.Start, Wall: b.Wall(p.Start)}
-		part.End = sample.Stamp{Mono: p.End, Wall: b.Wall(p.End)}
-		m := *b.machine
-		m.Others, m.Readers, m.Drives = nil, nil, nil
-		b.PhaseReports = append(b.PhaseReports, Make(h, &part, m))
+		w := b.Window
+		w.Kind, w.Name, w.Model, w.Path = Custom, p.Name, "", ""
+		b.PhaseReports = append(b.PhaseReports, b.over(w, p.Start, p.End))
 	}
+}
+
+// over reports on another time of the window's job, whose start and end are not open.
+func (b *builder) over(w Window, start, end time.Duration) *Report {
+	w.Phases, w.Open, w.StartOpen, w.StartEdge, w.EndEdge = nil, 0, 0, nil, nil
+	if w.Unread > 0 {
+		w.Unread = min(max(0, b.Start.Mono+b.Unread-start), end-start)
+	}
+	w.Start = sample.Stamp{Mono: start, Wall: b.Wall(start)}
+	w.End = sample.Stamp{Mono: end, Wall: b.Wall(end)}
+	m := *b.machine
+	m.Others, m.Readers, m.Drives = nil, nil, nil
+	return Make(b.history, &w, m)
 }
 
 // between returns the growth of a quantity in the window.

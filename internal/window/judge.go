@@ -41,11 +41,16 @@ func (b *builder) judge() {
 		b.lack(Missing{Reason: HiddenReads})
 		return
 	}
-	if b.Duration() < MinJudged || b.Uncertainty > Thresholds.Doubt {
+	b.Verdict = s.Verdict()
+	storage, certain := s.Storage, b.Uncertainty <= Thresholds.Doubt
+	if !certain {
+		storage, certain = b.atAnyEnds()
+	}
+	if b.Duration() < MinJudged || !certain {
+		b.Verdict = Unknown
 		b.lack(Missing{Reason: TooShort})
 		return
 	}
-	b.Verdict = s.Verdict()
 	unpressed := !b.machine.Pressure && !b.FromMemory && !scheduled
 	if unpressed {
 		b.Uncertainty = min(1, b.Uncertainty+s.Other/2) // all of it may be waiting for storage
@@ -60,9 +65,31 @@ func (b *builder) judge() {
 	if b.Gain.Seconds() < total && (b.Verdict != Unknown || !b.Unattributed()) {
 		b.speedup(total)
 	}
-	if s.Storage > Thresholds.Slow {
+	if storage > Thresholds.Slow {
 		b.Slow, b.SlowReason = true, SlowStorage
 	}
+}
+
+// atAnyEnds reports whether the verdict is the same, and certain, wherever the ends of a window are that are open. It
+// also returns the smallest share of storage.
+func (b *builder) atAnyEnds() (storage float64, same bool) {
+	if b.Open <= 0 || b.Verdict == Unknown {
+		return 0, false
+	}
+	storage = b.Shares().Storage
+	before, after := b.StartOpen/2, (b.Open-b.StartOpen)/2
+	for _, by := range [][2]time.Duration{{-before, after}, {-before, -after}, {before, after}, {before, -after}} {
+		start, end := b.Start.Mono+by[0], b.End.Mono+by[1]
+		if end <= start {
+			return 0, false
+		}
+		r := b.over(b.Window, start, end)
+		if r.Verdict != b.Verdict {
+			return 0, false
+		}
+		storage = min(storage, r.Shares().Storage)
+	}
+	return storage, true
 }
 
 // hasGap reports whether there are no readings for much of the window: this program was stopped or got no CPU. Sums

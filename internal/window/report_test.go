@@ -196,7 +196,7 @@ func TestUnusedGPUIsLeftOut(t *testing.T) {
 	m.End(&w)
 	info := m.Info()
 	info.GPUs = []string{"gpu0", "gpu1"}
-	r := window.Make(m.History, &w, info)
+	r := window.Make(m.History, &w, m.Info())
 	if r.Verdict != window.GPUBound || len(r.GPUIDs) != 1 {
 		t.Errorf("%s on %v: %s", r.Verdict, r.GPUIDs, r.Missing)
 	}
@@ -261,7 +261,7 @@ func BenchmarkReport(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		window.Make(m.History, &w, info)
+		window.Make(m.History, &w, m.Info())
 	}
 }
 
@@ -298,5 +298,44 @@ func TestLoadFromMemory(t *testing.T) {
 		if sum := r.Busy + r.Storage + r.CPU + r.Other; sum != r.GPUTime() {
 			t.Errorf("%s: the parts are %v, want %v", name, sum, r.GPUTime())
 		}
+	}
+}
+
+// Where a detected load of a second began and ended may be open by half of it. It has a verdict if that is the same
+// wherever its ends are.
+func TestVerdictWhoseEndsAreOpen(t *testing.T) {
+	const idle, storage, cpu = 0, 1, 2
+	for _, c := range []struct {
+		name          string
+		before, after int
+		want          window.Verdict
+		slow          bool
+	}{
+		{"idle before and after", idle, idle, window.StorageBound, false},
+		{"storage before and after", storage, storage, window.StorageBound, true},
+		{"work before", cpu, idle, window.Unknown, false},
+		{"work after", idle, cpu, window.Unknown, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := windowtest.New(t, true)
+			ticks := func(n, of int) {
+				for range n {
+					m.Step(0, []time.Duration{0, windowtest.Tick, 0}[of], []time.Duration{0, 0, windowtest.Tick}[of])
+				}
+			}
+			ticks(10, c.before)
+			w := m.Begin(window.ModelLoad)
+			ticks(8, storage)
+			ticks(2, cpu)
+			m.End(&w)
+			ticks(10, c.after)
+			w.StartEdge, w.EndEdge = nil, nil
+			w.StartOpen, w.Open = 600*time.Millisecond, 1200*time.Millisecond
+			r := window.Make(m.History, &w, m.Info())
+			if r.Uncertainty < 0.6 || r.Verdict != c.want || r.Slow != c.slow {
+				t.Errorf("got %s, slow %v, uncertainty %.2f; want %s, %v and 0.6: what both ends leave open",
+					r.Verdict, r.Slow, r.Uncertainty, c.want, c.slow)
+			}
+		})
 	}
 }

@@ -83,6 +83,7 @@ type Window struct {
 
 	Confidence float64       // of a detected window, 0 to 1
 	Open       time.Duration // how much the times of its start and end leave open, both together
+	StartOpen  time.Duration // that of its start alone
 	Unread     time.Duration // after its start, in which its job had no reading yet: it is divided as the rest
 	Phases     []Phase       // of a detected load, in the order of their starts; they may overlap
 
