@@ -41,36 +41,54 @@ func (d *Detector) resolve(f *detect.Facts, all bool) {
 // extend adds to a load what followed its last byte. It reports whether the load is over: at once if all are.
 func (d *Detector) extend(p *pending, f *detect.Facts, all bool) (over bool) {
 	limit := f.At
-	next, followed := d.next(p)
-	if followed { // what follows from there on belongs to the next load
+	next, followed := d.next(p) // what follows from there on belongs to the next load
+	if followed {
 		limit = next
-		p.until = min(p.until, next+lagging)
 	}
 	var copies []step
 	if f.HasGPU {
 		copies = d.gpu.copies(p, limit)
 	}
-	if n := len(copies); n > 0 && !followed {
-		p.until = max(p.until, copies[n-1].at+flat)
+	if followed {
+		p.until = min(p.until, next+lagging)
+	} else {
+		d.wait(p, f, copies)
 	}
-	compile := d.compile.end > p.readEnd && d.compile.start >= p.found.Start && d.compile.start <= p.readEnd+warmUp
-	if !followed && f.HasGPU && p.listens == 0 {
-		p.until = max(p.until, min(p.readEnd+warmUp, f.At+serving))
-	}
-	if !followed && compile && f.At-d.compile.end < quiet && p.listens <= 0 {
-		p.until = max(p.until, min(p.readEnd+compiling, f.At+quiet))
-	}
-	listen := !followed && p.listens >= 0 && f.Listening > p.listens
+	listens := !followed && p.listens >= 0 && f.Listening > p.listens
 	if f.Listening >= 0 && p.listens < 0 {
 		p.listens = f.Listening
 	}
-	if !all && !listen && f.At < p.until {
+	if !all && !listens && f.At < p.until {
 		return false
 	}
+	d.end(p, f, copies, listens)
+	return true
+}
+
+// compiles reports whether the job's newest compilation belongs to a load.
+func (d *Detector) compiles(p *pending) bool {
+	return d.compile.end > p.readEnd && d.compile.start >= p.found.Start && d.compile.start <= p.readEnd+warmUp
+}
+
+// wait sets until when something may follow that belongs to a load.
+func (d *Detector) wait(p *pending, f *detect.Facts, copies []step) {
+	if n := len(copies); n > 0 {
+		p.until = max(p.until, copies[n-1].at+flat)
+	}
+	if f.HasGPU && p.listens == 0 {
+		p.until = max(p.until, min(p.readEnd+warmUp, f.At+serving))
+	}
+	if d.compiles(p) && f.At-d.compile.end < quiet && p.listens <= 0 {
+		p.until = max(p.until, min(p.readEnd+compiling, f.At+quiet))
+	}
+}
+
+// end sets when a load ended, and its phases after the reading. It may have ended because its job listens.
+func (d *Detector) end(p *pending, f *detect.Facts, copies []step, listens bool) {
+	var device, compiled interval
 	for _, s := range copies {
 		p.grew += float64(s.to - s.from)
 	}
-	var device, compiled interval
 	if len(copies) > 0 {
 		end, open := ended(copies, p, f.Past)
 		device = interval{max(copies[0].last, p.found.Start), end}
@@ -78,17 +96,16 @@ func (d *Detector) extend(p *pending, f *detect.Facts, all bool) (over bool) {
 			p.found.End, p.found.EndOpen = end, open
 		}
 	}
-	if !listen {
-		p.phases(0, device, interval{}, f)
-		return true
+	if !listens {
+		p.phases(0, device, compiled, f)
+		return
 	}
 	end := f.Last + (f.At-f.Last)/2
 	p.found.End, p.found.EndOpen = max(p.found.End, end), f.At-f.Last
-	if compile {
+	if d.compiles(p) {
 		compiled = d.compile
 	}
 	p.phases(end, device, compiled, f)
-	return true
 }
 
 // next returns when the load after this one began.

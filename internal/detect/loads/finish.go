@@ -30,7 +30,7 @@ func sorted(all map[string]*transfer) []*transfer {
 
 // isRead reports whether the reading of a model is over.
 func (d *Detector) isRead(t *transfer, f *detect.Facts) bool {
-	share := t.covered() / max(1, t.size())
+	share := t.share()
 	wait := closedFor
 	if t.parts > len(t.files) {
 		wait = closedFew
@@ -57,43 +57,19 @@ func (t *transfer) isPart(share float64) bool {
 // endRead ends the reading of a model. What follows may belong to the load, if it is one.
 func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	delete(d.reads, t.key)
-	end, open := t.last, time.Duration(0)
-	closed := t.lastClosed()
 	for _, one := range t.files {
 		one.done = true
 	}
-	switch {
-	case again:
-		open = f.At - f.Last
-		end = max(end, f.Last)
-	case t.sums[2] > max(t.sums[0], t.sums[1]): // touched: that shows in each look, and an end of a mapping later
-	case !t.active() && closed.end > 0:
-		at := closed.start + (closed.end-closed.start)/2
-		if at < end || at-end < late {
-			end, open = max(at, min(end, closed.end)), closed.end-closed.start
-		}
-	}
+	end, openEnd := t.end(f, again)
 	begin, openBegin := t.begin(hint(f.Past, detect.ReadChars))
-	share := t.covered() / max(1, t.size())
-	certain := t.confidence(share)
-	if certain < sure && d.drivers > 0 && !t.drives {
-		return // workers of a training read files like it for the process that has the model
-	}
-	nowhere := !t.drives && (d.driven || !f.HasGPU) // what it reads comes to no GPU by itself
-	if nowhere && t.held > 0 && t.held < minHeld*t.covered() {
-		return // its bytes stayed nowhere: this is a checksum or a copy
-	}
-	part := share < minCovered && t.covered() < 1<<30
-	if part && !t.isPart(share) || certain < minConfidence && t.named || end <= begin || !t.moved {
+	if end <= begin || !d.isLoad(t, f, begin, end) {
 		return
 	}
-	if !t.named && isCopied(f.Past, begin, end, t.covered()) {
-		return
-	}
+	share := t.share()
 	found := t.found(window.ModelLoad, d.job)
 	found.Model = clean(modelOf(t.files[0].path))
-	found.Start, found.StartOpen, found.End, found.EndOpen = begin, openBegin, end, open
-	found.Confidence = certain
+	found.Start, found.StartOpen, found.End, found.EndOpen = begin, openBegin, end, openEnd
+	found.Confidence = t.confidence(share)
 	found.Unfinished = ending && share < whole
 	if loaded := d.downloaded(t, begin); loaded.end > loaded.start {
 		found.Start = loaded.start
@@ -104,13 +80,55 @@ func (d *Detector) endRead(t *transfer, f *detect.Facts, again, ending bool) {
 	found.Phases = append(found.Phases, detect.Phase{Name: Read, Start: begin, End: end, Bytes: found.Bytes})
 	d.dropSaved(t)
 	p := &pending{
-		found: found, readEnd: end, until: f.At + serving, listens: d.listens, unnamed: !t.named, part: part,
+		found: found, readEnd: end, until: f.At + serving, listens: d.listens, unnamed: !t.named, part: t.lacks(share),
 	}
 	if again {
 		p.until = f.At
 	}
 	d.pending = append(d.pending, p)
 }
+
+// end returns when the reading of a model ended, and how much that leaves open. Its file may be read again at once.
+func (t *transfer) end(f *detect.Facts, again bool) (at, open time.Duration) {
+	closed := t.lastClosed()
+	switch {
+	case again:
+		return max(t.last, f.Last), f.At - f.Last
+	case t.sums[2] > max(t.sums[0], t.sums[1]): // touched: that shows in each look, and an end of a mapping later
+	case !t.active() && closed.end > 0:
+		at := closed.start + (closed.end-closed.start)/2
+		if at < t.last || at-t.last < late {
+			return max(at, min(t.last, closed.end)), closed.end - closed.start
+		}
+	}
+	return t.last, 0
+}
+
+// isLoad reports whether the reading of files is the load of a model.
+func (d *Detector) isLoad(t *transfer, f *detect.Facts, begin, end time.Duration) bool {
+	share := t.share()
+	certain := t.confidence(share)
+	nowhere := !t.drives && (d.driven || !f.HasGPU) // what it reads comes to no GPU by itself
+	switch {
+	case !t.moved:
+		return false
+	case certain < sure && d.drivers > 0 && !t.drives:
+		return false // workers of a training read files like it for the process that has the model
+	case nowhere && t.held > 0 && t.held < minHeld*t.covered():
+		return false // its bytes stayed nowhere: this is a checksum or a copy
+	case t.lacks(share) && !t.isPart(share):
+		return false
+	case t.named:
+		return certain >= minConfidence
+	}
+	return !isCopied(f.Past, begin, end, t.covered())
+}
+
+// share is which share of its files a transfer covers.
+func (t *transfer) share() float64 { return t.covered() / max(1, t.size()) }
+
+// lacks reports whether too little was read for a whole model.
+func (t *transfer) lacks(share float64) bool { return share < minCovered && t.covered() < 1<<30 }
 
 // isCopied reports whether a job wrote about as much as it read: it copied a file.
 func isCopied(past detect.Past, from, to time.Duration, read float64) bool {

@@ -191,113 +191,6 @@ func (t *transfer) found(kind window.Kind, job string) detect.Found {
 	}
 }
 
-// progress adds what moved since the look before to the transfers that can have moved it.
-func (d *Detector) progress(f *detect.Facts, grew [3]float64, memory map[int]float64) {
-	step := (f.At - f.Last).Seconds()
-	if step <= 0 {
-		return
-	}
-	since := f.Last // bytes since then may be of a file that was closed meanwhile
-	if d.readAt > 0 {
-		since = min(since, d.readAt)
-	}
-	var calls, maps []*transfer
-	moved := map[*transfer]float64{}
-	for _, t := range d.reads {
-		if !d.looked {
-			t.atFirst, t.followed = true, f.Last
-		}
-		t.walk(f)
-		t.held = max(t.held, d.held(t))
-		if t.covered() >= t.size()*float64(max(1, len(t.processes))) {
-			continue
-		}
-		open, closed, mapped := false, false, false
-		for _, one := range t.files {
-			open = open || len(one.handles) > 0
-			closed = closed || one.closed.end > since && one.closed.start <= f.At
-			t.mapped = t.mapped || len(one.mapped) > 0
-			mapped = mapped || len(one.mapped) > 0 || one.closed.end > f.Last
-			moved[t] += one.moved
-		}
-		if moved[t] > 0 || closed || open && grew[0] >= unmoved*step {
-			calls = append(calls, t)
-		}
-		if mapped {
-			maps = append(maps, t)
-		}
-	}
-	sum := 0.0
-	for _, t := range calls {
-		sum += moved[t]
-	}
-	for _, t := range calls {
-		share := 1 / float64(len(calls))
-		if sum > 0 {
-			share = moved[t] / sum
-		}
-		t.sums[0] += grew[0] * share
-		t.pass += grew[0] * share * t.once()
-		t.longest = max(t.longest, t.pass)
-		switch {
-		case !d.looked:
-			t.ahead = moved[t]
-		case t.ahead > 0 && moved[t] > 0 && f.At-t.open.end < late: // it goes on: this is no file that merely stays open
-			t.sums[0] += t.ahead
-			t.bytes += t.ahead
-			for i := range t.points { // they were after it
-				t.points[i].bytes += t.ahead
-			}
-			t.ahead = 0
-		}
-	}
-	for _, t := range maps {
-		if in := d.inMemory(t); in > 0 {
-			t.touched.note(in)
-		}
-		t.touched.rise = max(t.touched.rise, t.early)
-		t.sums[2] += t.early
-		t.early = 0
-		for pid, bytes := range memory {
-			if t.processes[pid] > 0 {
-				t.sums[2] += bytes / float64(sharing(maps, pid))
-			}
-		}
-	}
-	for _, t := range d.reads {
-		if slices.Contains(calls, t) || slices.Contains(maps, t) {
-			t.sums[1] += grew[1] / float64(max(1, len(d.reads)))
-		}
-		t.note(f)
-	}
-}
-
-// inMemory returns how many bytes of files the processes of a transfer have in memory; 0 if that is unknown.
-func (d *Detector) inMemory(t *transfer) (bytes float64) {
-	for pid := range t.processes {
-		bytes += float64(d.process(pid).Memory)
-	}
-	return bytes
-}
-
-// held returns how many bytes the living processes of a transfer have in memory.
-func (d *Detector) held(t *transfer) (bytes float64) {
-	for pid := range t.processes {
-		bytes += float64(d.process(pid).Resident)
-	}
-	return bytes
-}
-
-// sharing counts the transfers of a process.
-func sharing(all []*transfer, pid int) (n int) {
-	for _, t := range all {
-		if t.processes[pid] > 0 {
-			n++
-		}
-	}
-	return max(1, n)
-}
-
 // note notes when bytes moved.
 func (t *transfer) note(f *detect.Facts) {
 	now := t.covered()
@@ -413,10 +306,7 @@ const (
 
 // walk notes by how much the positions moved of a transfer that began before the job was followed.
 func (t *transfer) walk(f *detect.Facts) {
-	moved := 0.0
-	for _, one := range t.files {
-		moved += one.moved
-	}
+	moved := t.movedBy()
 	switch {
 	case !t.atFirst || moved == 0:
 	case t.first.at == 0:
