@@ -3,9 +3,7 @@ package rhythm
 import (
 	"cmp"
 	"math"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/detect"
@@ -15,7 +13,6 @@ const (
 	// maxFiles bounds the files of a pass that are remembered. Of more, only those whose hash is a multiple of a power of
 	// two are, as many as fit.
 	maxFiles = 1 << 14
-	maxFDs   = 2048
 	// again is the time after which one more open of a file is not the same use: a loader opens a file for its header
 	// and then for its data, and each worker opens it once.
 	again = time.Second
@@ -24,14 +21,6 @@ const (
 	wrapMost  = 12
 	// maxFew files are few.
 	maxFew = 32
-	// A pass whose files hardly show is as long as the last one all of whose files showed, in bytes that calls return: so
-	// many in a row, if files do not show again.
-	maxCounted = 3
-	minCounted = 16 << 20 // bytes
-	minFiles   = 4
-	early      = 0.1 // share of a pass, before its end, in which a file of the next one may show
-	// rewound is the share of the highest position to which a file must go back.
-	rewound = 0.3
 )
 
 // passes follows which data files a job opens, and finds when it begins again with those that it has read.
@@ -88,27 +77,6 @@ type use struct {
 	first time.Duration // its first open in this use of it
 }
 
-// descriptor is an open file at the last look.
-type descriptor struct {
-	pid, fd int
-	key     detect.FileKey
-	offset  int64
-	highest int64
-	rises   int // looks in which the position rose, since it was lowest
-}
-
-// opened is an open of a data file, or a read that begins at the start again.
-type opened struct {
-	at, open time.Duration
-	pid      int
-	key      detect.FileKey
-	size     int64
-	path     string
-	rewind   bool
-	fell     bool // of a map that was made again
-	was      bool // another process had it open under the same number: it was inherited
-}
-
 // look takes the opens since the last look, and returns the passes that ended.
 func (p *passes) look(f *look, first bool) (ended []span) {
 	var list []opened
@@ -158,100 +126,6 @@ func (p *passes) look(f *look, first bool) (ended []span) {
 		keep(s)
 	}
 	return ended
-}
-
-// scan compares the open files with those of the last look.
-func (p *passes) scan(f *look, first bool) (list []opened) {
-	now := make([]descriptor, 0, min(len(f.Files), maxFDs))
-	for i := range f.Files {
-		file := &f.Files[i]
-		if len(now) == maxFDs {
-			break
-		}
-		if file.FD < 0 || file.Write || file.Size == 0 || !isData(file.Path) {
-			continue
-		}
-		d := descriptor{pid: file.PID, fd: file.FD, key: file.Key, offset: file.Offset, highest: file.Offset}
-		o := opened{pid: file.PID, key: file.Key, size: file.Size, path: file.Path}
-		if k, known := p.find(file.PID, file.FD); known && p.fds[k].key == file.Key {
-			old := &p.fds[k]
-			d.highest, d.rises = max(old.highest, d.offset), old.rises
-			switch {
-			case d.offset > old.offset:
-				d.rises++
-			case d.offset < old.offset && old.rises >= 2 && float64(d.offset) < rewound*float64(old.highest) &&
-				float64(old.offset) > (1-rewound)*float64(old.highest):
-				o.at, o.open = p.began(f, d.offset)
-				o.rewind = true
-				list = append(list, o)
-				d.highest, d.rises = d.offset, 0
-			case d.offset < old.offset:
-				d.rises = 0
-			case d.offset == old.offset && !first:
-				if bytes := f.maps.fellOf(file.PID); bytes > 0 && bytes <= file.Size { // it was mapped again
-					o.at, o.open = f.Last+(f.At-f.Last)/2, f.At-f.Last
-					o.rewind, o.fell = true, true
-					list = append(list, o)
-				}
-			}
-		} else if !first {
-			o.at, o.open = p.began(f, d.offset)
-			o.was = slices.ContainsFunc(p.fds, func(x descriptor) bool { return x.fd == d.fd && x.key == d.key })
-			list = append(list, o)
-		}
-		now = append(now, d)
-	}
-	slices.SortFunc(now, func(a, b descriptor) int { return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.fd, b.fd)) })
-	p.fds = now
-	return list
-}
-
-func (p *passes) find(pid, fd int) (int, bool) {
-	return slices.BinarySearchFunc(p.fds, descriptor{pid: pid, fd: fd}, func(a, b descriptor) int {
-		return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.fd, b.fd))
-	})
-}
-
-// began returns when a file was opened that is read up to a position now. It was since the last look, and not later
-// than when the job had still to read so many bytes.
-func (p *passes) began(f *look, offset int64) (at, open time.Duration) {
-	low, high := f.Last, f.At
-	chars, ok := f.Past.Level(detect.ReadChars, f.At)
-	if offset > 0 && ok {
-		from, to := low, high
-		for to-from > 20*time.Millisecond {
-			middle := from + (to-from)/2
-			if v, ok := f.Past.Level(detect.ReadChars, middle); ok && v > chars-float64(offset) {
-				to = middle
-			} else {
-				from = middle
-			}
-		}
-		high = to
-	}
-	return high, f.At - f.Last
-}
-
-// isData reports whether a path may be of data: not a library, a module of Python, or a file of the system.
-func isData(name string) bool {
-	switch path.Ext(name) {
-	case ".safetensors", ".gguf", ".ggml", ".distcp", ".engine", ".plan", ".onnx", ".onnx_data", ".keras", ".tflite",
-		".nemo", ".ckpt": // weights
-		return false
-	case ".py", ".pyc", ".so", ".pth", ".pyi", ".ld", ".cache", ".conf", ".mo":
-		return false
-	}
-	for _, prefix := range []string{"/proc/", "/sys/", "/dev/", "/etc/", "/usr/"} {
-		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, "/dev/shm/") {
-			return false
-		}
-	}
-	return name != "" && !strings.Contains(name, ".so.")
-}
-
-func hash(k detect.FileKey) uint64 {
-	h := (k.Inode ^ k.Device<<32) * 0x9E3779B97F4A7C15
-	return h ^ h>>29
 }
 
 // note takes one open. It returns the pass that has ended with it.
@@ -367,87 +241,6 @@ func (p *passes) next(f *look, at, open time.Duration, pid int, path string) {
 	p.cur, p.wrap, p.missed = cur, nil, 0
 }
 
-// refine sets the ends of a pass by what it read, and reports whether it has read all of its files once. The first pass
-// begins with the first file in the folder of those that were opened again. If as much was read as its files have after
-// the last of them showed, and before one was opened again, the pass ended then.
-func (p *passes) refine(f *look, o *opened) bool {
-	pass := p.pass
-	if p.held == nil {
-		for i := range p.early {
-			if e := &p.early[i]; path.Dir(e.path) == path.Dir(o.path) {
-				pass.begin, pass.beginOpen, pass.from, pass.base = e.at, e.open, e.from, e.base
-				break
-			}
-		}
-	}
-	size, last := 0.0, time.Duration(0)
-	for _, u := range p.cur {
-		if u.at >= pass.begin && u.at < p.turn {
-			size, last = size+float64(u.size), max(last, u.first)
-		}
-	}
-	read, ok := f.level(detect.ReadChars, p.turn)
-	if read -= pass.from[detect.ReadChars]; !ok || size < minCounted || read < (1-early)*size {
-		return false
-	}
-	at, ok := f.reached(detect.ReadChars, pass.from[detect.ReadChars]+size, pass.begin, p.turn)
-	switch {
-	case !ok: // a file was opened again at once
-	case at <= last:
-		return false
-	default:
-		p.turn, p.open = at, f.At-f.Last
-	}
-	p.pass = pass
-	return true
-}
-
-// reached returns when a counter had reached so many bytes.
-func (f *look) reached(q detect.Quantity, bytes float64, from, until time.Duration) (time.Duration, bool) {
-	if all, ok := f.level(q, until); !ok || all < bytes {
-		return 0, false
-	}
-	for until-from > 20*time.Millisecond {
-		middle := from + (until-from)/2
-		if v, ok := f.level(q, middle); ok && v < bytes {
-			from = middle
-		} else {
-			until = middle
-		}
-	}
-	return until, true
-}
-
-// count ends a pass that has read as much as the last one whose files showed. Nothing that shows may be against it.
-func (p *passes) count(f *look) (ended span, ok bool) {
-	due := p.pass.from[detect.ReadChars] + p.bytes
-	now, known := f.level(detect.ReadChars, f.At)
-	if p.bytes == 0 || !known || now < due+early*p.bytes {
-		return span{}, false
-	}
-	at, ok := f.reached(detect.ReadChars, due, p.pass.begin, f.At)
-	late := at - time.Duration(early*float64(at-p.pass.begin))
-	if !ok || p.wrap != nil && p.turn < late || p.counted == maxCounted {
-		p.bytes = 0
-		return span{}, false
-	}
-	s := p.pass
-	s.count, s.counted = p.files, true
-	s.close(at, f.At-f.Last, f)
-	p.counted++
-	showed := 0
-	for k, u := range p.cur {
-		if _, common := p.full[k]; common && u.at < at {
-			showed++
-		}
-	}
-	if 2*showed > len(p.full) {
-		p.counted = 0
-	}
-	p.next(f, at, f.At-f.Last, s.pid, s.path)
-	return s, true
-}
-
 // close ends the last pass with the job. It returns what has ended.
 func (p *passes) close(f *look) (ended []span) {
 	if !p.begun {
@@ -516,31 +309,6 @@ func (p *passes) correct() {
 			return
 		}
 	}
-}
-
-// readUntil returns when the last pass of a job ended, which worked until a moment: soon after its last read.
-func (f *look) readUntil(s *span, worked time.Duration) time.Duration {
-	q := detect.ReadChars
-	begin, all := s.from[q], 0.0
-	for _, of := range [...]detect.Quantity{detect.ReadChars, touched} {
-		if v, ok := f.level(of, worked); ok && v-s.from[of] >= minRead {
-			q, begin, all = of, s.from[of], v-s.from[of]
-			break
-		}
-	}
-	if all == 0 {
-		return worked
-	}
-	low, high := s.begin, worked
-	for high-low > 20*time.Millisecond {
-		middle := low + (high-low)/2
-		if v, ok := f.level(q, middle); ok && v-begin < 0.98*all {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return min(worked, high+(high-s.begin)/parts)
 }
 
 func startedAfter(at time.Duration) func(*detect.Process) bool {
