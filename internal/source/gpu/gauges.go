@@ -23,6 +23,19 @@ func (d *deviceReader) readGauges(w request, r *reading) {
 		}
 		return err
 	})
+	d.readPower(w, r)
+	d.do(queryLink, r, func() error {
+		width, generation, err := d.pcieLink()
+		if err == nil && r.valid("PCIe link", validLink(width, generation)) {
+			g.LinkWidth, g.LinkGeneration, g.Has = width, generation, g.Has|sample.HasLink
+		}
+		return err
+	})
+}
+
+// readPower reads power and the counter of energy, and which of them is needed in the next reading.
+func (d *deviceReader) readPower(w request, r *reading) {
+	g := &r.gauges
 	energyDue := d.energyDue()
 	if energyDue && g.Has&sample.HasEnergy == 0 && !d.batch.provides(energyCounter) {
 		d.do(queryEnergy, r, func() error {
@@ -45,13 +58,6 @@ func (d *deviceReader) readGauges(w request, r *reading) {
 	r.meanPower = d.averagesPower && g.Has&sample.HasPower != 0
 	r.energySpared = !energyDue
 	d.sparesEnergy = r.meanPower && (r.energySpared || g.Has&sample.HasEnergy != 0)
-	d.do(queryLink, r, func() error {
-		width, generation, err := d.pcieLink()
-		if err == nil && r.valid("PCIe link", validLink(width, generation)) {
-			g.LinkWidth, g.LinkGeneration, g.Has = width, generation, g.Has|sample.HasLink
-		}
-		return err
-	})
 }
 
 // energyDue reports whether the counter of energy is read now: in each tenth reading if the newest one had the mean of
