@@ -8,6 +8,7 @@
 //	make detect SEED=2 DETECT='-only torch'        some of them, with other sizes and delays
 //	make detect DETECT=-short                      three short ones, as in CI
 //	make detect DETECT=-again                      compare the logs and windows of the last run again
+//	make detect DETECT=-alone                      what the programs log, without an agent
 //	make detect DETECT=-heldout                    the cases and seeds that nothing was tuned with
 package main
 
@@ -44,6 +45,7 @@ type options struct {
 	list      bool
 	remedies  bool
 	again     bool
+	alone     bool
 }
 
 // Seeds up to lastTuned are for development, and those from firstHeldout on for the cases that are held out.
@@ -66,6 +68,7 @@ func main() {
 	flag.BoolVar(&o.list, "list", false, "run nothing: print what the cases of this seed are made of")
 	flag.BoolVar(&o.remedies, "remedies", false, "follow the remedies of loads, and measure what they gain")
 	flag.BoolVar(&o.again, "again", false, "run nothing: compare the logs and windows of the last run")
+	flag.BoolVar(&o.alone, "alone", false, "run no agent: print what the programs log, to see whether they are right")
 	flag.StringVar(&o.only, "only", "", "only cases whose name matches this `regexp`")
 	flag.StringVar(&o.stallspan, "stallspan", "build/stallspan", "the `program`")
 	flag.StringVar(&o.library, "library", "build/fakenvml", "`folder` of the driver's stand-in")
@@ -108,7 +111,7 @@ func (o *options) main(ctx context.Context) (int, error) {
 		}
 		return 0, o.finish(results)
 	}
-	if lacks := lacks(); lacks != nil {
+	if lacks := o.lacks(); lacks != nil {
 		fmt.Println("skipped:", lacks)
 		return 0, nil
 	}
@@ -118,6 +121,9 @@ func (o *options) main(ctx context.Context) (int, error) {
 	results, err := o.run(ctx, chosen)
 	if err != nil {
 		return 1, err
+	}
+	if o.alone {
+		return 0, nil
 	}
 	return 0, o.finish(results)
 }
@@ -193,11 +199,15 @@ func (o *options) finish(results []*result) error {
 }
 
 // lacks returns what the machine lacks.
-func lacks() error {
+func (o *options) lacks() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("slow storage needs root")
 	}
-	if text, err := exec.Command(python, "-c", "import torch, numpy").CombinedOutput(); err != nil {
+	packages := "import torch, numpy"
+	if o.heldout {
+		packages += ", PIL, h5py, lmdb, pandas, zarr"
+	}
+	if text, err := exec.Command(python, "-c", packages).CombinedOutput(); err != nil {
 		return fmt.Errorf("missing Python packages of Debian, which .ci/run installs: %s", strings.TrimSpace(string(text)))
 	}
 	for _, name := range []string{"mkfs.ext4", "mount"} {

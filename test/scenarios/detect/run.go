@@ -63,11 +63,43 @@ func (o *options) run(ctx context.Context, chosen []entry) (results []*result, e
 		ran = append(ran, e)
 	}
 	fmt.Println()
+	if o.alone {
+		return nil, o.show(ran, failed)
+	}
 	time.Sleep(agentLag)
 	if err := b.agent.keep(context.WithoutCancel(ctx), o.windowsFile()); err != nil {
 		return nil, err
 	}
 	return o.judge(ran, failed)
+}
+
+// show prints the labels of cases.
+func (o *options) show(ran []entry, failed map[string]string) error {
+	for _, e := range ran {
+		p := e.plan(o.seed)
+		fmt.Printf("%s, %s:\n", p.Name, p.Disk)
+		if why := failed[e.name]; why != "" {
+			fmt.Println("  FAILED:", why)
+			continue
+		}
+		l, err := joblog.ReadFile(o.logFile(p))
+		if err != nil {
+			return err
+		}
+		if len(l.Labels) == 0 {
+			fmt.Println("  no label")
+			continue
+		}
+		from := l.Labels[0].Start
+		for _, one := range l.Labels {
+			fmt.Printf("  %-10s %6.2f to %6.2f s  %s\n", one.Kind, seconds(one.Start-from), seconds(one.End-from),
+				filepath.Base(one.Name))
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%d cases failed", len(failed))
+	}
+	return nil
 }
 
 // windowsFile is where the detected windows of all cases are kept.
@@ -118,7 +150,7 @@ func (o *options) newBench(ctx context.Context) (*bench, error) {
 	if err == nil {
 		err = b.makeDevice()
 	}
-	if err == nil {
+	if err == nil && !o.alone {
 		b.agent, err = o.startAgent(ctx, folder)
 	}
 	if err != nil {
@@ -271,6 +303,7 @@ func (b *bench) models(ctx context.Context, p *plan, expand func(string) string)
 	}
 	c := exec.CommandContext(ctx, python, filepath.Join(b.programs, "models.py"))
 	c.Stdin = &text
+	c.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("models.py: %w: %s", err, bytes.TrimSpace(out))
 	}
