@@ -19,6 +19,7 @@ type plan struct {
 	Disk     slowdisk.Kind `json:"disk"`
 	Rate     int64         `json:"bytes_per_second,omitempty"` // of the disk
 	Delay    time.Duration `json:"delay_ns,omitempty"`         // of each request, of slowdisk.Network
+	Ahead    int64         `json:"read_ahead,omitempty"`       // of slowdisk.Network, in bytes; 0 for the usual one
 	Bus      int64         `json:"bus"`                        // bytes per second of a copy to the GPU
 	Models   []model       `json:"models"`
 	Programs [][]string    `json:"programs"` // program and arguments; {disk} and {memory} are folders

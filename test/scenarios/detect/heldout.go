@@ -10,7 +10,8 @@ import (
 // heldOut are the cases that nothing is ever tuned with. Their programs are programs/detect_heldout_*.py. Authors of
 // detectors leave both unread, and the files heldout_*.go.
 func heldOut() []entry {
-	return slices.Concat(heldOutFirst(), heldOutEpochs())
+	return slices.Concat(heldOutFirst(), heldOutEpochs(), heldOutEndless(), heldOutLoads(), heldOutNone(),
+		heldOutStores())
 }
 
 // heldOutFirst are those of before 26 November 2026. Most of their programs were read since (detected.md).

@@ -9,7 +9,8 @@ func heldOutEpochs() []entry {
 	text := strconv.Itoa
 	tars := func(c chance, path string) []string {
 		c.add(model{Kind: "tars", Path: path, Size: c.between(36, 60) << 20, Files: c.between(9, 18)})
-		return []string{path, "--epochs", text(c.between(3, 5)), "--step", c.seconds(0.04, 0.09), "--seed", text(c.IntN(1000))}
+		return []string{path, "--epochs", text(c.between(3, 5)), "--step", c.seconds(0.04, 0.09), "--seed",
+			text(c.IntN(1000))}
 	}
 	rows := func(c chance, kind, path string, more ...string) {
 		c.add(model{Kind: kind, Path: path, Files: c.between(500, 900)})
@@ -62,7 +63,7 @@ func heldOutEpochs() []entry {
 		}},
 		{"epochs-jpeg-memory", false, func(c chance) { images(c, c.between(4, 6), c.seconds(0.06, 0.1), "--keep") }},
 		{"epochs-long", false, func(c chance) { // of a quarter of a minute
-			images(c, 3, c.seconds(0.35, 0.45), one(c, "--cold", "--validate"))
+			images(c, 3, c.seconds(0.3, 0.38), one(c, "--cold", "--validate"))
 		}},
 		{"epochs-parallel", false, func(c chance) {
 			c.add(model{Kind: "many", Path: "{disk}/train", Size: c.size(1.5, 3), Files: c.between(280, 400), End: "npy",

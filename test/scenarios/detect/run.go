@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -233,7 +234,22 @@ func (b *bench) disk(ctx context.Context, p *plan) (*slowdisk.Disk, error) {
 		return d, nil
 	}
 	d.Options.BytesPerSecond, d.Options.Delay = p.Rate, p.Delay
+	if p.Disk == slowdisk.Network {
+		if err := readAhead(d.Dir, cmp.Or(p.Ahead, d.Options.ReadAhead)); err != nil {
+			return nil, err
+		}
+	}
 	return d, d.Fast()
+}
+
+// readAhead sets the kernel's read-ahead of a mount, in bytes.
+func readAhead(folder string, size int64) error {
+	var st unix.Stat_t
+	if err := unix.Stat(folder, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: folder, Err: err}
+	}
+	path := fmt.Sprintf("/sys/class/bdi/%d:%d/read_ahead_kb", unix.Major(st.Dev), unix.Minor(st.Dev))
+	return os.WriteFile(path, strconv.AppendInt(nil, size>>10, 10), 0o644)
 }
 
 // unlimited is more operations a second than any rate of bytes allows.

@@ -35,7 +35,8 @@ def rank_main(rank, args, barrier):
     sampler = DistributedSampler(data, 2, rank, seed=args.seed, drop_last=True)
     worker = f"worker{rank}"
     loader = torch.utils.data.DataLoader(data, batch_size=args.batch, sampler=sampler, num_workers=1, drop_last=True,
-                                         worker_init_fn=lambda _: truth.name(worker), persistent_workers=args.persistent)
+                                         worker_init_fn=lambda _: truth.name(worker),
+                                         persistent_workers=args.persistent)
     barrier.wait()
     for number in range(args.epochs):
         sampler.set_epoch(number)
