@@ -53,7 +53,11 @@ func heldOutLoads() []entry {
 		{"loads-mount", false, func(c chance) { // with little read-ahead
 			c.network()
 			c.p.Ahead = int64(one(c, 16, 32, 64)) << 10
-			weights(c, one(c, "touch", "pread"), shards(c, "{disk}/model", 0.3, 0.5, c.between(1, 2)))
+			if c.IntN(2) == 0 {
+				weights(c, "touch", shards(c, "{disk}/model", 0.2, 0.4, c.between(1, 2)))
+				return
+			}
+			weights(c, "pread", shards(c, "{disk}/model", 1, 2, c.between(1, 2))) // reads of 4 MiB are faster
 		}},
 		{"loads-adapters", false, func(c chance) {
 			args := []string{shards(c, "{disk}/base", 1.5, 3, c.between(1, 2))}

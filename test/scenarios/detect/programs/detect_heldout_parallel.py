@@ -38,6 +38,7 @@ def rank_main(rank, args, barrier):
                                          worker_init_fn=lambda _: truth.name(worker),
                                          persistent_workers=args.persistent)
     barrier.wait()
+    label.pause(1)
     for number in range(args.epochs):
         sampler.set_epoch(number)
         epoch = label.epoch(number)
