@@ -54,7 +54,9 @@ func heldOutLoads() []entry {
 			c.network()
 			c.p.Ahead = int64(one(c, 16, 32, 64)) << 10
 			if c.IntN(2) == 0 {
-				weights(c, "touch", shards(c, "{disk}/model", 0.2, 0.4, c.between(1, 2)))
+				// As one touch after another fetches in 1.5 to 3 s of a full rate.
+				share := float64(c.p.Ahead) / (float64(c.p.Ahead) + float64(c.p.Rate)*c.p.Delay.Seconds())
+				weights(c, "touch", shards(c, "{disk}/model", 1.5*share, 3*share, c.between(1, 2)))
 				return
 			}
 			weights(c, "pread", shards(c, "{disk}/model", 1, 2, c.between(1, 2))) // reads of 4 MiB are faster
