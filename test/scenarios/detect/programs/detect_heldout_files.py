@@ -33,7 +33,7 @@ def beside(work, gpu):
         truth.name("other")
         try:
             work()
-        except OSError as problem:
+        except Exception as problem:
             failed.append(problem)
 
     thread = threading.Thread(target=other)
@@ -46,6 +46,7 @@ def beside(work, gpu):
 
 def copy(args, gpu):
     def work():
+        os.makedirs(args.into, exist_ok=True)
         into = os.path.join(args.into, os.path.basename(args.path))
         if args.tool:
             with truth.span("other", "child"):
