@@ -39,10 +39,14 @@ interface Jobs {
 const lost = (j: Job): number => j.storage + j.cpu + j.other;
 const total = (j: Job): number => j.busy + lost(j);
 
+/** shown is the name of a job for people, as window.ShownName: the hash of code on a command line says nothing. */
+const shown = (name: string): string => name.replace(/^([A-Za-z]+ -[A-Za-z]*[ce]) [0-9a-f]{8}$/, "$1");
+
 /** title is a job's name, with its process number where another job has the same name, and whether it has ended. */
 const title = (j: Job, all: Job[]): string => {
-  const shared = j.pid && all.some((other) => other.id !== j.id && other.name === j.name);
-  return `${shared ? `${j.name} ${j.pid}` : j.name}${j.running ? "" : ", ended"}`;
+  const name = shown(j.name);
+  const shared = j.pid && all.some((other) => other.id !== j.id && shown(other.name) === name);
+  return `${shared ? `${name} ${j.pid}` : name}${j.running ? "" : ", ended"}`;
 };
 const owner = (j: Job): string => j.attributes?.["k8s.pod.name"] ?? j.user ?? "";
 
