@@ -4,6 +4,10 @@
 //
 //	go run ./hack/kernels -kernel linux-image-6.1.0-56-amd64 ./internal/source/opens -test.v
 //
+// The package may be of another module, as ./test/scenarios/netmount. In place of a package, a file is run as it is:
+//
+//	go run ./hack/kernels -kernel linux-image-6.1.0-56-amd64 build/detect-run -only '^torch$'
+//
 // It needs qemu-system-x86, xz-utils and the kernel's package from Debian's mirror, and 4 GiB of memory. The machine's
 // files are seen below "/", and what is written to them is lost at the end. An emulated processor is about twenty times
 // slower than this one: times mean little. The program is its own first process in the emulator.
@@ -34,18 +38,19 @@ func main() {
 	limit := flag.Duration("limit", 15*time.Minute, "the longest time")
 	count := flag.Bool("count", false, "a nanosecond is an instruction: for costs that do not depend on this machine")
 	dir := flag.String("dir", "build/kernels", "`folder` for what is made")
+	more := flag.String("modules", "", "`names` of more modules to load, with commas: nfs,nfsv3")
 	flag.Parse()
 	if *kernel == "" || flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*kernel, *dir, flag.Args(), *limit, *count); err != nil {
+	if err := run(*kernel, *dir, *more, flag.Args(), *limit, *count); err != nil {
 		fmt.Fprintln(os.Stderr, "kernels:", err)
 		os.Exit(1)
 	}
 }
 
-func run(kernel, dir string, args []string, limit time.Duration, count bool) error {
+func run(kernel, dir, more string, args []string, limit time.Duration, count bool) error {
 	dir, err := filepath.Abs(filepath.Join(dir, kernel))
 	if err != nil {
 		return err
@@ -54,24 +59,41 @@ func run(kernel, dir string, args []string, limit time.Duration, count bool) err
 	if err != nil {
 		return err
 	}
-	test, init := filepath.Join(dir, "test"), filepath.Join(dir, "init")
-	for _, build := range [][]string{{"test", "-c", "-o", test, args[0]}, {"build", "-o", init, "./hack/kernels"}} {
-		cmd := exec.Command("go", build...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build: %w: %s", err, out)
-		}
-	}
-	folder, err := filepath.Abs(args[0])
+	what, err := filepath.Abs(args[0])
 	if err != nil {
+		return err
+	}
+	init := filepath.Join(dir, "init")
+	if err := build("", "build", "-o", init, "./hack/kernels"); err != nil {
+		return err
+	}
+	folder, test := what, filepath.Join(dir, "test")
+	if info, err := os.Stat(what); err != nil {
+		return err
+	} else if !info.IsDir() {
+		if folder, err = os.Getwd(); err != nil {
+			return err
+		}
+		test = what
+	} else if err := build(folder, "test", "-c", "-o", test, "."); err != nil {
 		return err
 	}
 	text := strings.Join(append([]string{folder, test}, args[1:]...), "\n")
 	initrd := filepath.Join(dir, "initrd")
-	if err := writeInitrd(initrd, init, modules, text); err != nil {
+	if err := writeInitrd(initrd, init, modules, more, text); err != nil {
 		return err
 	}
 	return emulate(image, initrd, limit, count)
+}
+
+// build runs the go command in a folder, for a program without cgo.
+func build(folder string, args ...string) error {
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w: %s", err, out)
+	}
+	return nil
 }
 
 // unpack fetches the package of a kernel, and returns its image and its modules.
@@ -135,7 +157,7 @@ var wanted = []string{"virtio_pci", "9pnet_virtio", "9p", "overlay", "loop", "fu
 var needs = regexp.MustCompile(`\x00depends=([^\x00]*)\x00`)
 
 // readModules returns modules in the order in which they can be loaded.
-func readModules(dir string) (names []string, contents [][]byte, err error) {
+func readModules(dir string, wanted []string) (names []string, contents [][]byte, err error) {
 	paths := map[string]string{}
 	err = filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
 		name := strings.TrimSuffix(filepath.Base(path), ".xz")
@@ -179,12 +201,12 @@ func readModules(dir string) (names []string, contents [][]byte, err error) {
 }
 
 // writeInitrd writes an archive of cpio with the first process, modules, and what to run.
-func writeInitrd(to, init, modules, text string) error {
+func writeInitrd(to, init, modules, more, text string) error {
 	program, err := os.ReadFile(init)
 	if err != nil {
 		return err
 	}
-	names, contents, err := readModules(modules)
+	names, contents, err := readModules(modules, append(slices.Clone(wanted), strings.Split(more, ",")...))
 	if err != nil {
 		return err
 	}
