@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/source/pagecache"
+	"github.com/stallspan/stallspan/test/mounts/ways"
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
@@ -23,6 +24,15 @@ var (
 	heldOut  = flag.Bool("held-out", false, "use the file systems that nothing was tuned with")
 	rounds   = flag.Int("rounds", 1, "how often each is measured; the medians are not printed, but every round")
 )
+
+const mib = 1 << 20
+
+func TestMain(m *testing.M) {
+	if slowdisk.Serve() || ways.Serve() {
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // storage is a file system that answers each request late.
 type storage struct {
@@ -133,7 +143,7 @@ func follow(t *testing.T, tool string, s storage) {
 	}
 	predicted := loads(ctx, t, tool, path)
 	reports := map[string]*report{}
-	for _, how := range []string{mapped, one, several, small, large} {
+	for _, how := range []string{ways.Mapped, ways.One, ways.Several, ways.Small, ways.Large} {
 		for range attempts {
 			if reports[how] = window(ctx, t, tool, how, path); reports[how].Load.Hit != nil {
 				break
@@ -143,7 +153,8 @@ func follow(t *testing.T, tool string, s storage) {
 		r := reports[how]
 		t.Logf("%s: %.2f s, %s (%s), %.2f s storage, at most %.1fx: %s | %s", how, r.Duration, r.Verdict, r.Evidence,
 			r.Stall.Storage, r.Bound, r.Finding, r.Remedy)
-		if how != several && how != large && r.Verdict != "storage_bound" && r.Verdict != "mixed" { // CPUs may be scarce
+		fast := how == ways.Several || how == ways.Large
+		if !fast && r.Verdict != "storage_bound" && r.Verdict != "mixed" { // CPUs may be scarce
 			t.Errorf("%s: got %s, want storage_bound", how, r.Verdict)
 		}
 	}
@@ -152,11 +163,11 @@ func follow(t *testing.T, tool string, s storage) {
 		slow, fast string
 		predicted  float64
 	}{
-		{"Read the files with large read calls and several readers", mapped, several,
+		{"Read the files with large read calls and several readers", ways.Mapped, ways.Several,
 			predicted.rate("read", true) / predicted.rate("mmap", false)},
-		{"Read the model ahead, or in several pieces at once", one, several,
+		{"Read the model ahead, or in several pieces at once", ways.One, ways.Several,
 			predicted.rate("read", true) / predicted.rate("read", false)},
-		{"", small, large, float64(largeRead) / smallRead}, // one request each
+		{"", ways.Small, ways.Large, float64(ways.LargeRead) / ways.SmallRead}, // one request each
 	} {
 		before, after := reports[x.slow], reports[x.fast]
 		gain := before.Duration / after.Duration
@@ -169,7 +180,7 @@ func follow(t *testing.T, tool string, s storage) {
 			t.Errorf("%s to %s: measured %.1fx, predicted %.1fx", x.slow, x.fast, gain, x.predicted)
 		}
 	}
-	for _, how := range []string{one, several, small, large} {
+	for _, how := range []string{ways.One, ways.Several, ways.Small, ways.Large} {
 		if strings.HasPrefix(reports[how].Remedy, "Read the files with large") {
 			t.Errorf("%s, by calls: got %q", how, reports[how].Remedy)
 		}
@@ -206,8 +217,7 @@ func window(ctx context.Context, t *testing.T, tool, how, path string) *report {
 	// With the counters of FUSE, as systemd mounts them on other machines.
 	script := `mountpoint -q /sys/fs/fuse/connections || mount -t fusectl fusectl /sys/fs/fuse/connections; exec "$@"`
 	run := exec.CommandContext(ctx, "unshare", "-m", "sh", "-c", script, "sh", tool, "run", "--quiet", "--", os.Args[0])
-	run.Env = append(os.Environ(), howVariable+"="+how, fileVariable+"="+path, outVariable+"="+out,
-		"XDG_STATE_HOME="+t.TempDir())
+	run.Env = append(ways.Environ(how, path, out), "XDG_STATE_HOME="+t.TempDir())
 	if text, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%s: got %v, want no error: %s", how, err, text)
 	}
