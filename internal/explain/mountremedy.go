@@ -14,6 +14,7 @@ const (
 	usefulRead     = 1 << 17 // bytes: the kernel's read-ahead, beyond which larger reads gain less
 	mountExplains  = 0.5     // share of the storage stall that the operations of a mount must have taken
 	queueShare     = 0.3     // share of their time that operations wait to be sent, from which one connection is too few
+	sentAgain      = 60.0    // seconds until a request is sent again, by default: more waiting has other causes
 )
 
 // busiestMount returns the mount on which operations took longest, if these explain the wait for storage; else nil.
@@ -89,14 +90,50 @@ func (x *situation) readLarger() string {
 		x.without("without any waiting"))
 }
 
-// oneConnection reports whether requests wait for the only connection of a mount.
-func (x *situation) oneConnection() bool {
-	u := x.busiestMount()
-	if u == nil || u.Connections != 1 || u.Has&sample.HasMountTransport == 0 {
+// queued reports whether requests of a mount wait long to be sent, or to be sent for the last time.
+func queued(u *window.MountUse) bool {
+	if u == nil || u.Has&sample.HasMountTransport == 0 {
 		return false
 	}
 	all := u.All()
-	return all.Operations >= manyOperations && all.Queue.Seconds() >= queueShare*all.Time.Seconds()
+	return all.Queue > 0 && all.Queue.Seconds() >= queueShare*all.Time.Seconds()
+}
+
+// unanswered reports whether a mount's time goes to requests that were sent again. The kernel counts the time before
+// that as waiting to be sent.
+func (x *situation) unanswered() bool {
+	u := x.busiestMount()
+	return queued(u) && float64(u.Retransmissions)*sentAgain >= u.All().Queue.Seconds()/2
+}
+
+func (x *situation) findUnanswered() string {
+	u := x.busiestMount()
+	all := u.All()
+	return fmt.Sprintf("Find out why %s did not answer, such as a lost connection or a server that hung: %s, and %s of "+
+		"the requests' time passed before they were sent for the last time; %s.", named(u),
+		count(u.Retransmissions, "retransmission"), percent(all.Queue.Seconds()/all.Time.Seconds()),
+		x.without("without any waiting"))
+}
+
+// oneConnection reports whether requests wait for the only connection of a mount.
+func (x *situation) oneConnection() bool {
+	u := x.busiestMount()
+	return queued(u) && u.Connections == 1 && u.All().Operations >= manyOperations
+}
+
+// fewSlots reports whether requests wait for a slot of a mount's session. What is sent with a request to read is
+// short, so that a connection does not hold it up; and connections share the slots.
+func (x *situation) fewSlots() bool {
+	u := x.busiestMount()
+	return queued(u) && u.Session && u.All().Operations >= manyOperations && u.Read.Queue >= u.Write.Queue
+}
+
+func (x *situation) allowMore() string {
+	u := x.busiestMount()
+	all := u.All()
+	return fmt.Sprintf("Allow more requests to %s at once: they waited %s of their time for one of its session's slots, "+
+		"which more connections would share; raise max_session_slots of the module nfs here, and the server's limit; %s.",
+		named(u), percent(all.Queue.Seconds()/all.Time.Seconds()), x.without("without any waiting"))
 }
 
 func (x *situation) connectMore() string {

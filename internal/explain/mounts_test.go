@@ -88,6 +88,28 @@ func TestMountRemediesNeedEvidence(t *testing.T) {
 			t.Errorf("%s: got %s, want another remedy", name, got)
 		}
 	}
+	for name, test := range map[string]struct {
+		change func(*window.MountUse)
+		want   string
+	}{
+		"one connection":                {func(*window.MountUse) {}, "more connections"},
+		"several":                       {func(u *window.MountUse) { u.Connections = 4 }, ""},
+		"a session":                     {func(u *window.MountUse) { u.Session = true }, "more slots"},
+		"several of a session":          {func(u *window.MountUse) { u.Session, u.Connections = true, 4 }, "more slots"},
+		"writes in a session":           {func(u *window.MountUse) { u.Session, u.Write = true, u.Read; u.Write.Queue *= 2 }, "more connections"},
+		"lost answers":                  {func(u *window.MountUse) { u.Retransmissions = 5 }, "find why nothing answers"},
+		"few lost answers":              {func(u *window.MountUse) { u.Retransmissions = 1; u.Read.Queue *= 100; u.Read.Time *= 100 }, "more connections"},
+		"lost answers that cost little": {func(u *window.MountUse) { u.Retransmissions, u.Read.Queue = 5, 0 }, ""},
+	} {
+		u := window.MountUse{Read: done(200, 128<<10, 50*time.Millisecond), Connections: 1}
+		u.Read.Queue = u.Read.Time / 2
+		test.change(&u)
+		got := newSituation(onServer(u)).advice().Name
+		queue := got == "more connections" || got == "more slots" || got == "find why nothing answers"
+		if test.want != "" && got != test.want || test.want == "" && queue {
+			t.Errorf("%s: got %s, want %q", name, got, test.want)
+		}
+	}
 	mapped := func(f window.Fetch) string {
 		r := onServer(window.MountUse{})
 		r.Fetch = &f

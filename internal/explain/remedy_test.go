@@ -68,11 +68,21 @@ func situations() []func(*window.Report) {
 			r.SlowDevice = &window.SlowDevice{DiskUse: r.Disks[0], Limit: reached}
 		}),
 		bound(window.StorageBound, func(r *window.Report) {
+			u := window.MountUse{Read: done(2, 1<<20, 9*time.Second), Retransmissions: 3, Connections: 1}
+			u.Read.Queue = u.Read.Time * 9 / 10
+			onMount(r, u)
+		}),
+		bound(window.StorageBound, func(r *window.Report) {
 			onMount(r, window.MountUse{})
 			r.MountUses, r.Fetch = nil, &window.Fetch{Bytes: 512 << 20, Called: 12 << 10}
 		}),
 		bound(window.StorageBound, func(r *window.Report) {
 			onMount(r, window.MountUse{Other: done(5000, 0, 900*time.Microsecond), Read: done(200, 4<<10, time.Millisecond)})
+		}),
+		bound(window.StorageBound, func(r *window.Report) {
+			u := window.MountUse{Read: done(200, 128<<10, 50*time.Millisecond), Connections: 1, Session: true}
+			u.Read.Queue = u.Read.Time / 2
+			onMount(r, u)
 		}),
 		bound(window.StorageBound, func(r *window.Report) {
 			u := window.MountUse{Read: done(200, 128<<10, 50*time.Millisecond), Connections: 1}

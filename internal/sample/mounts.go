@@ -25,6 +25,7 @@ type MountCounters struct {
 	Called      uint64 `json:"called,omitempty"`      // bytes that read calls returned, from the page cache too
 	Connections int    `json:"connections,omitempty"` // transports to the server
 	ReadSize    uint64 `json:"read_size,omitempty"`   // bytes of the largest read request
+	Session     bool   `json:"session,omitempty"`     // requests need slots of a session, which all connections share
 
 	Waiting uint64 `json:"waiting,omitempty"` // requests without an answer at this reading
 	// WaitingTime is Waiting x time, since Began. It is summed from samples, one with each tick.

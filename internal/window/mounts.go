@@ -21,6 +21,7 @@ type MountUse struct {
 
 	Connections int    // to the server; 0 if unknown
 	ReadSize    uint64 // bytes of the largest read request; 0 if unknown
+	Session     bool   // requests need slots of a session, which all connections share
 
 	Has     sample.MountFields
 	Partial bool // the file system was mounted in the window, or its counters restarted
@@ -78,7 +79,7 @@ func countersOf(all []sample.MountCounters, m *sample.Mount) *sample.MountCounte
 }
 
 func (b *builder) mountUse(m sample.Mount, c *sample.MountCounters) MountUse {
-	u := MountUse{Mount: m, Has: c.Has, Connections: c.Connections, ReadSize: c.ReadSize}
+	u := MountUse{Mount: m, Has: c.Has, Connections: c.Connections, ReadSize: c.ReadSize, Session: c.Session}
 	grown := func(first history.Series, all []history.Delta) {
 		if !b.history.BetweenAll(first, c.ID, b.from(), b.to(), all) {
 			clear(all)

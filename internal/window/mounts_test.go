@@ -18,7 +18,7 @@ func nfsAt(at time.Duration, reads uint64) *sample.Sample {
 			RoundTrip: each(8 * time.Millisecond), Time: each(10 * time.Millisecond)},
 		Other:           sample.MountOperations{Operations: reads / 10, Time: each(100 * time.Microsecond)},
 		Retransmissions: reads / 100,
-		Called:          reads << 11, Connections: 1, ReadSize: 1 << 20, WaitingTime: at, Waiting: 1,
+		Called:          reads << 11, Connections: 1, ReadSize: 1 << 20, Session: true, WaitingTime: at, Waiting: 1,
 		Has: sample.HasMountOperations | sample.HasMountRequests | sample.HasMountTime | sample.HasMountTransport |
 			sample.HasMountWaiting,
 	}}}
@@ -81,7 +81,7 @@ func TestMountUses(t *testing.T) {
 	u := &r.MountUses[0]
 	want := MountDone{10000, 10000 << 12, 10 * time.Second, 80 * time.Second, 100 * time.Second}
 	if u.Read != want || u.Other.Operations != 1000 || u.Retransmissions != 100 || u.Waiting != 10*time.Second ||
-		u.Partial ||
+		u.Partial || !u.Session ||
 		u.Point != "/in/container" || u.Connections != 1 {
 		t.Errorf("got %+v, want reads %+v", u, want)
 	}

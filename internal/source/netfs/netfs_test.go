@@ -157,7 +157,8 @@ func TestRead(t *testing.T) {
 	}
 	const ms = time.Millisecond
 	nfs := by["/data"]
-	if nfs.Source != "server:/export" || nfs.Minor != 50 || nfs.Connections != 4 || nfs.ReadSize != 1<<20 ||
+	if nfs.Source != "server:/export" || nfs.Minor != 50 || nfs.Connections != 4 || !nfs.Session ||
+		nfs.ReadSize != 1<<20 ||
 		nfs.Read != (sample.MountOperations{Operations: 10010, Bytes: 10485760000, Queue: 12001 * ms, RoundTrip: 150020 * ms,
 			Time: 163022 * ms}) || nfs.Other.Operations != 1700 || nfs.Retransmissions != 12 || nfs.Called != 52428800 {
 		t.Errorf("NFS: got %+v", nfs)

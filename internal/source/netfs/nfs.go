@@ -76,6 +76,8 @@ func eachNFS(text []byte, yield func(point []byte, c *sample.MountCounters, age 
 			age = sum(0, n, time.Second)
 		case "opts":
 			c.ReadSize = option(rest, "rsize=")
+		case "nfsv4":
+			c.Session = bytes.Contains(rest, []byte(",sessions,"))
 		case "bytes":
 			addBytes(&c, rest)
 		case "xprt":
