@@ -83,9 +83,15 @@ func test() error {
 	if err := os.Chdir(lines[0]); err != nil {
 		return err
 	}
+	path := "PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	up := exec.Command("/bin/sh", "-c", "ip link set lo up")
+	up.Env = []string{path}
+	if out, err := up.CombinedOutput(); err != nil {
+		return fmt.Errorf("ip: %w: %s", err, out)
+	}
 	fmt.Println("\n" + began)
 	cmd := exec.Command(lines[1], lines[2:]...)
-	cmd.Env = []string{"PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+	cmd.Env = []string{path, "HOME=/root"}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd.Run()
 }

@@ -135,7 +135,8 @@ func emulate(image, initrd string, limit time.Duration, count bool) error {
 		"-cpu", "max", "-m", "4G", "-nographic", "-no-reboot",
 		"-kernel", image, "-initrd", initrd, "-append", "console=ttyS0 quiet panic=-1",
 		"-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
-		"-device", "virtio-9p-pci,fsdev=host,mount_tag=host", "-device", "virtio-rng-pci"}, clock...)...)
+		"-device", "virtio-9p-pci,fsdev=host,mount_tag=host", "-device", "virtio-9p-pci,fsdev=host,mount_tag=again",
+		"-device", "virtio-rng-pci"}, clock...)...)
 	out, err := cmd.CombinedOutput()
 	if _, after, found := bytes.Cut(out, []byte(began)); found {
 		out = after

@@ -46,6 +46,7 @@ type options struct {
 	remedies  bool
 	again     bool
 	alone     bool
+	nfs       string
 }
 
 // Seeds up to lastTuned are for development, and those from firstHeldout on for the cases that are held out.
@@ -69,6 +70,7 @@ func main() {
 	flag.BoolVar(&o.remedies, "remedies", false, "follow the remedies of loads, and measure what they gain")
 	flag.BoolVar(&o.again, "again", false, "run nothing: compare the logs and windows of the last run")
 	flag.BoolVar(&o.alone, "alone", false, "run no agent: print what the programs log, to see whether they are right")
+	flag.StringVar(&o.nfs, "nfs", "", "have all files on a mount of this `version` of NFS, as 3 or 4.2")
 	flag.StringVar(&o.only, "only", "", "only cases whose name matches this `regexp`")
 	flag.StringVar(&o.stallspan, "stallspan", "build/stallspan", "the `program`")
 	flag.StringVar(&o.library, "library", "build/fakenvml", "`folder` of the driver's stand-in")
