@@ -122,6 +122,9 @@ func (o *options) judge(cases []entry, failed map[string]string) (results []*res
 	for i, e := range cases {
 		p := e.plan(o.seed)
 		r := &result{Case: p.Name, Seed: p.Seed, Disk: string(p.Disk), Failed: failed[e.name]}
+		if o.nfs != "" {
+			r.Disk = "NFS " + o.nfs
+		}
 		results = append(results, r)
 		if r.Failed != "" {
 			continue
