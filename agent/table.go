@@ -126,6 +126,9 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 			w.text("  ", explain.Finding(r))
 		}
 		w.further(r, previous)
+		if !alike || !sameSteps(r, previous) {
+			w.text("  ", explain.Steps(r))
+		}
 		previous = r
 	}
 	if len(reports) == 0 {
@@ -135,6 +138,14 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 	for _, p := range problems {
 		w.text("Warning: ", p.Error())
 	}
+}
+
+// sameSteps reports whether the steps of two windows take the same time within a tenth.
+func sameSteps(a, b *window.Report) bool {
+	if a.Steps == nil || b.Steps == nil {
+		return a.Steps == nil
+	}
+	return max(a.Steps.Period, b.Steps.Period)-min(a.Steps.Period, b.Steps.Period) <= b.Steps.Period/10
 }
 
 // advisedFor lists the labels of windows by their advice.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -70,6 +71,16 @@ func tables() map[string]struct {
 		r.Slow, r.Disks = n%30 == 0, disks("dm-0")
 		hundred = append(hundred, r)
 	}
+
+	var stepped []*window.Report
+	for n, period := range []time.Duration{318 * time.Millisecond, 320 * time.Millisecond, 2400 * time.Millisecond, 0} {
+		r := row(epoch(n), time.Minute, one, 50, 40, 5, window.StorageBound)
+		if period > 0 {
+			r.Steps = &ledger.Steps{Period: period, Count: int(time.Minute / period), Confidence: 0.97}
+		}
+		stepped = append(stepped, r)
+	}
+	stepped[2].Steps.Count = 0
 
 	path := row(load("/models/meta-llama/Llama-3-8B-Instruct-q8_0.gguf"), 604_800*time.Second, nil, 0, 99, 0,
 		window.StorageBound)
@@ -148,6 +159,7 @@ func tables() map[string]struct {
 		"measured":  {reports: []*window.Report{measured, network}},
 		"estimated": {reports: []*window.Report{measured, estimated}},
 		"trained":   {reports: trained},
+		"steps":     {reports: stepped},
 		"names":     {reports: []*window.Report{path, wide, hostile, many}},
 		"nothing":   {},
 		"instant":   {reports: []*window.Report{row(epoch(1), 0, nil, 0, 0, 0, window.Unknown)}},

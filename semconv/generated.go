@@ -207,6 +207,12 @@ const (
 	TrainingRankKey = attribute.Key("stallspan.training.rank")
 	// Name of the run, given by the caller or taken from the command. (string)
 	TrainingRunNameKey = attribute.Key("stallspan.training.run.name")
+	// How certain it is that the period is that of the steps, 0 to 1. (double)
+	TrainingStepConfidenceKey = attribute.Key("stallspan.training.step.confidence")
+	// How many steps were found in the epoch. (int)
+	TrainingStepCountKey = attribute.Key("stallspan.training.step.count")
+	// Median time of a step in seconds, from one batch of data to the next. (double)
+	TrainingStepPeriodKey = attribute.Key("stallspan.training.step.period")
 	// Half the width of the ledger's least certain part, as a share of the window. (double)
 	UncertaintyRatioKey = attribute.Key("stallspan.uncertainty.ratio")
 	// The page of the machine at the time of the window. (string)
@@ -1302,11 +1308,13 @@ var EpochSpan = Span{
 		{StallNetworkTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
 		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
 		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
+		{TrainingStepConfidenceKey, attribute.FLOAT64, false}, {TrainingStepCountKey, attribute.INT64, false},
+		{TrainingStepPeriodKey, attribute.FLOAT64, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
+		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
+		{WindowConfidenceKey, attribute.FLOAT64, false}, {WindowEvidenceKey, attribute.STRING, false},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
+		{WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 

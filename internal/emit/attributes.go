@@ -57,6 +57,7 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 	if r.Kind == window.ModelLoad {
 		l.load(r)
 	}
+	l.steps(r)
 	l.texts(semconv.GPUIDsKey, r.GPUIDs)
 	l.verdict(r)
 	l.ledger(r)
@@ -104,6 +105,18 @@ func (l *list) load(r *window.Report) {
 	if r.Load.HasHit {
 		l.add(semconv.PageCacheHitRatioKey.Float64(r.Load.Hit))
 	}
+}
+
+// steps adds the steps of an epoch.
+func (l *list) steps(r *window.Report) {
+	if r.Steps == nil {
+		return
+	}
+	l.add(semconv.TrainingStepPeriodKey.Float64(r.Steps.Period.Seconds()))
+	if r.Steps.Count > 0 {
+		l.add(semconv.TrainingStepCountKey.Int(r.Steps.Count))
+	}
+	l.add(semconv.TrainingStepConfidenceKey.Float64(r.Steps.Confidence))
 }
 
 func (l *list) verdict(r *window.Report) {

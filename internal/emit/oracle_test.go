@@ -15,6 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -180,6 +181,9 @@ func rare() (reports []*window.Report) {
 		}
 		if kind != window.Checkpoint {
 			r.Baseline = &window.Baseline{Median: 11 * time.Second, P95: 12 * time.Second, Count: 23}
+		}
+		if kind == window.Epoch {
+			r.Steps = &ledger.Steps{Period: 300 * time.Millisecond, Count: 190, Confidence: 0.97}
 		}
 		reports = append(reports, r, detected(r))
 	}

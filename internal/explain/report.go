@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -51,6 +52,7 @@ type Report struct {
 	UncertaintyRatio *float64         `json:"uncertainty_ratio,omitempty"`
 	Interrupted      bool             `json:"interrupted,omitempty"`
 	Confidence       float64          `json:"confidence,omitempty"` // of a detected window
+	Steps            *steps           `json:"steps,omitempty"`
 	Phases           []phase          `json:"phases,omitempty"`
 	Reporter         string           `json:"reporter,omitempty"` // who measured it, if that was not this program
 }
@@ -120,6 +122,25 @@ type stall struct {
 	Other   float64  `json:"other_s"`
 	Network float64  `json:"network_s,omitempty"` // part of Other
 	Reasons []reason `json:"other_reasons,omitempty"`
+}
+
+// Steps says how long the steps of an epoch took; "" if that is not known.
+func Steps(r *window.Report) string {
+	switch s := r.Steps; {
+	case s == nil:
+		return ""
+	case s.Count == 0:
+		return "A step takes " + Duration(s.Period.Seconds()) + " (median)."
+	default:
+		return fmt.Sprintf("A step takes %s (median of %d).", Duration(s.Period.Seconds()), s.Count)
+	}
+}
+
+// steps are of an epoch.
+type steps struct {
+	Period     float64 `json:"period_s"`
+	Count      int     `json:"count,omitempty"`
+	Confidence float64 `json:"confidence"`
 }
 
 type reason struct {
@@ -334,6 +355,9 @@ func NewReport(r *window.Report) *Report {
 	out.Peers = newPeers(r.Peers)
 	out.Mounts = newMounts(r)
 	out.Confidence = r.Confidence
+	if s := r.Steps; s != nil {
+		out.Steps = &steps{s.Period.Seconds(), s.Count, s.Confidence}
+	}
 	for i := range r.PhaseReports {
 		out.Phases = append(out.Phases, newPhase(&r.Phases[i], r.PhaseReports[i]))
 	}

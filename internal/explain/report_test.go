@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/test/windowtest"
 )
@@ -76,5 +77,26 @@ func TestClockStep(t *testing.T) {
 	}
 	if out.Duration != 1 || out.End.Sub(out.Start) != time.Second {
 		t.Fatalf("JSON: got %s, want a duration of 1 s between start and end", text)
+	}
+}
+
+// TestSteps: an epoch's steps are in the JSON and in words. A part of them has no number.
+func TestSteps(t *testing.T) {
+	r := idleFor(1, window.Unknown, window.Shares{Busy: 1})
+	if Steps(r) != "" || NewReport(r).Steps != nil {
+		t.Error("a report without steps has some")
+	}
+	r.Steps = &ledger.Steps{Period: 318 * time.Millisecond, Count: 37, Confidence: 0.97}
+	text, err := json.Marshal(NewReport(r).Steps)
+	if err != nil || string(text) != `{"period_s":0.318,"count":37,"confidence":0.97}` {
+		t.Errorf("got %s, %v", text, err)
+	}
+	if got := Steps(r); got != "A step takes 318 ms (median of 37)." {
+		t.Errorf("got %q", got)
+	}
+	r.Steps.Count = 0
+	text, _ = json.Marshal(NewReport(r).Steps) // it was possible before
+	if got := Steps(r); got != "A step takes 318 ms (median)." || strings.Contains(string(text), "count") {
+		t.Errorf("got %q and %s of a part", got, text)
 	}
 }

@@ -32,6 +32,9 @@ type Estimator interface {
 	// Waits lists what it waited for in such calls, in no order.
 	Waits(id string, kind chain.ReasonKind, from, to time.Duration) []Wait
 
+	// Steps returns the steps of the leading thread's loop, from one moment to another, if they are known well enough.
+	Steps(id string, from, to time.Duration) (Steps, bool)
+
 	// Estimate adds the present estimate of the totals at an edge to the edge, and keeps no other trace of it.
 	Estimate(edge history.Point)
 }

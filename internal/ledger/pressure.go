@@ -86,6 +86,17 @@ func (e *Pressure) Waits(id string, kind chain.ReasonKind, from, to time.Duratio
 	return nil
 }
 
+// Steps returns the steps of a target's leading thread, from one moment to another.
+func (e *Pressure) Steps(id string, from, to time.Duration) (Steps, bool) {
+	for _, a := range e.accounts {
+		if a.totals.ID == id {
+			handovers, since := a.schedule.steps.Between(from, to)
+			return stepsOf(handovers, since <= from)
+		}
+	}
+	return Steps{}, false
+}
+
 // keepSchedule is how long the states of threads are kept: until every GPU's driver has reported its samples.
 const keepSchedule = history.Lag + 2*time.Second + collects
 

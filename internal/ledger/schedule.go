@@ -28,6 +28,8 @@ type schedule struct {
 	names  *names        // nil for a copy that looks ahead
 	memory *blocks       // that accounts share, one after another; nil for none
 
+	steps *chain.Handovers // of the leader; nil while it is not known
+
 	horizon history.Point // what is divided in cells now ends here; zero if there is one cell
 	last    *lastBlock    // the newest one up to the horizon
 }
@@ -108,6 +110,7 @@ func (s *schedule) checkpoint() {
 	if s.leader == 0 || s.timeline == nil || !s.timeline.Knows(s.leader) {
 		return
 	}
+	s.steps = s.timeline.Handovers(s.leader)
 	at := s.timeline.Until()
 	if n := len(s.clock); n > 0 && s.clock[n-1].at >= at {
 		return

@@ -31,6 +31,9 @@ type Machine struct {
 	// Waits lists what that thread waited for from the network, by GPU; nil without such evidence.
 	Waits func(gpu string) []Wait
 
+	// Steps returns the steps of the loop of that thread, by GPU; nil without such evidence, or of no epoch.
+	Steps func(gpu string) (ledger.Steps, bool)
+
 	Peers []sample.Peer // of the job, as they were read last
 
 	Guessed    bool   // the scheduler's evidence is of switches alone
@@ -90,6 +93,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	b.network()
 	b.judge()
 	b.uses()
+	b.steps()
 	b.findings()
 	b.failing(m.Drives)
 	b.stalls()
@@ -244,5 +248,19 @@ func (b *builder) cores() {
 	worked, ok := b.between(history.HostCPUTime, "")
 	if total := b.Duration().Seconds() * float64(b.machine.Cores); ok && total > 0 {
 		b.CPUUsed = min(1, worked.Value/total)
+	}
+}
+
+// steps finds the steps of an epoch. All of its GPUs have the same leading thread.
+func (b *builder) steps() {
+	if b.machine.Steps == nil || b.Kind != Epoch {
+		return
+	}
+	gpu := ""
+	if len(b.GPUIDs) > 0 {
+		gpu = b.GPUIDs[0]
+	}
+	if steps, known := b.machine.Steps(gpu); known {
+		b.Steps = &steps
 	}
 }

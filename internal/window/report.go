@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -31,6 +32,7 @@ type Report struct {
 	OtherReasons []OtherReason // the largest first, at most three; only if the Evidence is Followed
 	Network      time.Duration // part of Other: waiting for peers that serve data; only if the Evidence is Followed
 	WhatIf       *WhatIf       // nil unless the Evidence is Followed
+	Steps        *ledger.Steps // of an epoch; nil if they are not known
 
 	Ledgers []GPULedger // of each GPU, if there are several
 

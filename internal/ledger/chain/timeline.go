@@ -66,6 +66,7 @@ type thread struct {
 	cut      cut
 	clocks   clocks
 	cold     coldness
+	hands    hands
 	summing  bool // its events are sums
 }
 
@@ -194,6 +195,7 @@ func (t *Timeline) begin(e *sample.ThreadEvent) {
 		th.state, th.pause = stateOff, pause{kind: ready}
 	}
 	th.clocks = t.clocksAt(e.Creator, j, e.At)
+	t.threads[e.Creator].starts(th, e.At)
 	th.place = len(j.threads)
 	j.threads = append(j.threads, th)
 	if old := t.threads[e.TID]; old != nil {
@@ -224,6 +226,7 @@ func (th *thread) out(t *Timeline, e *sample.ThreadEvent) {
 		th.close(t, e.At, segment{kind: unknown})
 	}
 	th.reads = th.reads || e.Fetched > 0 || e.Chars > 0
+	th.hands.read(e)
 	if th.state == stateUnknown && e.At-th.since > maxRunning {
 		th.close(t, e.At, segment{kind: unknown})
 	}
@@ -268,6 +271,7 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	if by := t.causeOf(&p, e); by != 0 {
 		s.kind, s.waker = asleep, int32(by)
 		t.threads[by].proved()
+		t.wakes(t.threads[by], th, th.since, e)
 	} else if p.kind == asleep && p.call == noCall && e.WakerKind != sample.UserThread {
 		s.kind = storage // a page fault that something in the kernel ended, such as the answer of a server or of an NVMe
 	} else if p.kind == asleep && (e.WakerKind == sample.UserThread || e.WakerKind == sample.SoftIRQ) &&
@@ -306,6 +310,7 @@ func (th *thread) sum(t *Timeline, e *sample.ThreadEvent) {
 	}
 	th.close(t, max(th.since, e.From), segment{kind: unknown})
 	th.reads = th.reads || e.Fetched > 0 || e.Chars > 0
+	th.hands.read(e)
 	if e.Fetched > 0 || e.Blocked > 0 {
 		th.job.requested = e.At
 	}
@@ -332,6 +337,9 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	th.pass(t, at, &s)
 	s.from, s.to = th.since, at
 	s.receives = s.kind == asleep && s.waker == 0 && t.reasons.get(s.reason).From != ""
+	if s.kind == running {
+		th.hands.busy += at - th.since
+	}
 	th.warm(&s)
 	was := th.clocks.at
 	th.look(t, &s)

@@ -142,6 +142,13 @@ func (r *Readings) shared(m window.Machine) window.Machine {
 			return waits(gpu)
 		}
 	}
+	if steps := m.Steps; steps != nil {
+		m.Steps = func(gpu string) (ledger.Steps, bool) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return steps(gpu)
+		}
+	}
 	return m
 }
 
@@ -210,6 +217,11 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind), w.Start.Mono, w.End.Mono)
 		}
 		machine.Waits = func(gpu string) []window.Wait { return s.waits(w, gpu) }
+		if w.Kind == window.Epoch && !machine.Guessed {
+			machine.Steps = func(gpu string) (ledger.Steps, bool) {
+				return s.accounts.ledger.Steps(ledger.ID(j.ID, gpu), w.Start.Mono, w.End.Mono)
+			}
+		}
 		machine.Peers = s.peersOf(j.ID)
 		machine.Mounts = slices.Clone(j.mounts)
 		if len(j.mounts) > 0 {

@@ -1,0 +1,187 @@
+package ledger
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/ledger/chain"
+)
+
+// Steps are the rounds of a training's loop: each takes a batch of data.
+type Steps struct {
+	Period     time.Duration // median
+	Count      int           // 0 if not all of the interval is known
+	Confidence float64       // 0 to 1
+}
+
+const (
+	// minSteps is the fewest steps whose period is known.
+	minSteps = 6
+	// minStep is the shortest period. Below it, the parts of a handover look like steps.
+	minStep = 5 * chain.MinPause
+	// sureOfSteps is the confidence from which steps are reported.
+	sureOfSteps = 0.8
+	// agree is by how much of the period the two kinds of handovers may differ. A missing or a further one makes it more.
+	agree = 0.2
+	// longestPattern is the largest number of unlike rounds that may be one step.
+	longestPattern = 8
+	// maxCompared bounds how many rounds are compared with earlier ones.
+	maxCompared = 512
+)
+
+// stepsOf finds the steps between handovers of the leading thread with those that bring its data.
+func stepsOf(handovers []chain.Handover, complete bool) (Steps, bool) {
+	times, requests := make([]time.Duration, 0, len(handovers)), []time.Duration(nil)
+	for _, h := range handovers {
+		times = append(times, h.At)
+		if h.Asks {
+			requests = append(requests, h.At)
+		}
+	}
+	all := roundsOf(times)
+	s := Steps{Period: all.period, Confidence: all.confidence()}
+	if complete {
+		s.Count = len(all.alike)
+	}
+	return s, s.Confidence >= sureOfSteps && s.Period >= minStep && confirms(requests, times)
+}
+
+// confirms reports whether the handovers in which the thread asks for a batch have the period of all between the first
+// and the last of them. Where it waits for batches that several workers make, others come meanwhile.
+func confirms(requests, times []time.Duration) bool {
+	asks := roundsOf(requests)
+	if len(asks.alike) < minSteps {
+		return true // it asks none whose threads are known
+	}
+	first, _ := slices.BinarySearch(times, requests[0])
+	last, _ := slices.BinarySearch(times, requests[len(requests)-1])
+	all := roundsOf(times[first : last+1])
+	return max(all.period-asks.period, asks.period-all.period).Seconds() <= agree*all.period.Seconds()
+}
+
+// rounds are the times between handovers.
+type rounds struct {
+	all    []time.Duration
+	period time.Duration   // the median of those that are alike
+	alike  []time.Duration // of half to twice the period, in the order of length
+	first  int             // of all, the first and the last one that is alike
+	last   int
+}
+
+// roundsOf finds the rounds between moments. What is much closer together than most time is divided belongs to one
+// batch.
+func roundsOf(times []time.Duration) (r rounds) {
+	if len(times) < minSteps {
+		return r
+	}
+	gaps := make([]time.Duration, len(times)-1)
+	for i := range gaps {
+		gaps[i] = times[i+1] - times[i]
+	}
+	least, begin := halfTime(gaps)/5, times[0]
+	for _, at := range times[1:] {
+		if at-begin >= least {
+			r.all = append(r.all, at-begin)
+			begin = at
+		}
+	}
+	r.period = quantile(slices.Sorted(slices.Values(r.all)), 0.5)
+	for range 2 { // the first time, rounds of something else may be among them
+		r.alike, r.first = r.alike[:0], -1
+		for i, round := range r.all {
+			if round > r.period/2 && round < 2*r.period {
+				if r.first < 0 {
+					r.first = i
+				}
+				r.alike, r.last = append(r.alike, round), i
+			}
+		}
+		slices.Sort(r.alike)
+		r.period = quantile(r.alike, 0.5)
+	}
+	return r
+}
+
+// confidence is how certain it is that rounds are steps, 0 to 1: most of the time between the first and the last one is
+// in steps, they have much the same length, and there are some.
+func (r *rounds) confidence() float64 {
+	if len(r.alike) < minSteps || r.alternate() {
+		return 0
+	}
+	return r.covered() * (1 - (0.15+r.spread())/math.Sqrt(float64(len(r.alike))))
+}
+
+// covered is the share of the time from the first to the last step that is in steps.
+func (r *rounds) covered() float64 {
+	var in, all time.Duration
+	for i := max(0, r.first); i < len(r.all) && i <= r.last; i++ {
+		all += r.all[i]
+	}
+	for _, round := range r.alike {
+		in += round
+	}
+	if all == 0 {
+		return 0
+	}
+	return in.Seconds() / all.Seconds()
+}
+
+// spread is the distance of the quartiles, as a share of the period.
+func (r *rounds) spread() float64 {
+	return (quantile(r.alike, 0.75) - quantile(r.alike, 0.25)).Seconds() / r.period.Seconds()
+}
+
+// alternate reports whether rounds are more like the second, third or so one before them than like the last: two or
+// more are one step, or two kinds of steps take turns.
+func (r *rounds) alternate() bool {
+	next := r.unlike(1)
+	if next <= 0.1 {
+		return false
+	}
+	for every := 2; every <= longestPattern && 3*every <= len(r.all); every++ {
+		if r.unlike(every) < next/2 {
+			return true
+		}
+	}
+	return false
+}
+
+// unlike is how much rounds differ from those so many before them, as a share of the period; the median.
+func (r *rounds) unlike(every int) float64 {
+	newest := r.all[max(0, len(r.all)-maxCompared):]
+	if every >= len(newest) {
+		return math.Inf(1)
+	}
+	off := make([]time.Duration, 0, len(newest))
+	for i, round := range newest[every:] {
+		off = append(off, max(round-newest[i], newest[i]-round))
+	}
+	slices.Sort(off)
+	return quantile(off, 0.5).Seconds() / r.period.Seconds()
+}
+
+// halfTime returns the length such that half of the time is in gaps of at most that. A twentieth of the gaps, the
+// longest, does not count: a pause may be longer than all steps.
+func halfTime(gaps []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(gaps))
+	sorted = sorted[:len(sorted)-len(sorted)/20]
+	all, sum := time.Duration(0), time.Duration(0)
+	for _, g := range sorted {
+		all += g
+	}
+	for _, g := range sorted {
+		if sum += g; sum >= all/2 {
+			return g
+		}
+	}
+	return 0
+}
+
+// quantile of sorted lengths; 0 of none.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[int(q*float64(len(sorted)-1)+0.5)]
+}

@@ -1,0 +1,146 @@
+package ledger
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger/chain"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// loops writes handovers, with a generator that is the same in each run.
+type loops struct {
+	all []chain.Handover
+	at  time.Duration
+	*rand.Rand
+}
+
+// steps adds n rounds of about a length. Each has a few handovers within 20 ms.
+func (l *loops) steps(n int, length time.Duration, jitter float64) {
+	for range n {
+		l.all = append(l.all, chain.Handover{At: l.at}, chain.Handover{At: l.at + 10*ms, Asks: true},
+			chain.Handover{At: l.at + 20*ms})
+		l.at += time.Duration(float64(length) * (1 + jitter*l.NormFloat64()))
+	}
+}
+
+func TestStepsOf(t *testing.T) {
+	random := func(l *loops) {
+		for range 60 {
+			l.all = append(l.all, chain.Handover{At: l.at})
+			l.at += time.Duration(l.ExpFloat64() * float64(400*ms))
+		}
+	}
+	tests := map[string]struct {
+		write  func(l *loops)
+		period time.Duration // 0: nothing is known
+		count  int
+	}{
+		"a training":           {func(l *loops) { l.steps(50, 300*ms, 0.03) }, 300 * ms, 49},
+		"whose steps differ":   {func(l *loops) { l.steps(200, 300*ms, 0.2) }, 300 * ms, 199},
+		"long ones":            {func(l *loops) { l.steps(8, 10*time.Second, 0.03) }, 10 * time.Second, 7},
+		"too few":              {func(l *loops) { l.steps(5, 10*time.Second, 0.03) }, 0, 0},
+		"too short":            {func(l *loops) { l.steps(500, 35*ms, 0.03) }, 0, 0},
+		"nothing":              {func(*loops) {}, 0, 0},
+		"a checkpoint":         {func(l *loops) { l.steps(30, 300*ms, 0.03); l.at += 2 * time.Second; l.steps(30, 300*ms, 0.03) }, 300 * ms, 58},
+		"random":               {random, 0, 0},
+		"what happened before": {func(l *loops) { l.steps(1, 20*time.Second, 0); l.steps(50, 300*ms, 0.03) }, 300 * ms, 49},
+		"validation at the end, which is faster": {func(l *loops) {
+			l.steps(40, 300*ms, 0.03)
+			l.steps(30, 100*ms, 0.03)
+		}, 300 * ms, 40},
+		"validation now and then": {func(l *loops) {
+			for range 4 {
+				l.steps(20, 300*ms, 0.03)
+				l.steps(8, 100*ms, 0.03)
+			}
+		}, 300 * ms, 80},
+		"rounds that take turns: one or two steps": {func(l *loops) {
+			for range 30 {
+				l.steps(1, 400*ms, 0.03)
+				l.steps(1, 250*ms, 0.03)
+			}
+		}, 0, 0},
+		"three unlike rounds": {func(l *loops) {
+			for range 30 {
+				l.steps(1, 400*ms, 0.03)
+				l.steps(1, 250*ms, 0.03)
+				l.steps(1, 320*ms, 0.03)
+			}
+		}, 0, 0},
+		"requests at half of the rate of batches": {func(l *loops) {
+			l.steps(60, 300*ms, 0.03)
+			for i := range l.all {
+				l.all[i].Asks = l.all[i].Asks && i%2 == 0
+			}
+		}, 0, 0},
+	}
+	for name, test := range tests {
+		for seed := range uint64(20) {
+			l := &loops{at: time.Minute, Rand: rand.New(rand.NewPCG(seed, 0))}
+			test.write(l)
+			got, known := stepsOf(l.all, true)
+			if !known {
+				got = Steps{}
+			}
+			off := max(got.Period-test.period, test.period-got.Period)
+			if off > test.period/20 || got.Count > test.count || got.Count < test.count*9/10 {
+				t.Errorf("%s, seed %d: got %d of %v (%.2f), want %d of %v", name, seed, got.Count, got.Period, got.Confidence,
+					test.count, test.period)
+			}
+			if part, _ := stepsOf(l.all, false); part.Count != 0 {
+				t.Errorf("%s: %d steps in an interval that is known in part", name, part.Count)
+			}
+		}
+	}
+}
+
+// BenchmarkSteps finds the steps among as many handovers as are kept.
+func BenchmarkSteps(b *testing.B) {
+	l := &loops{Rand: rand.New(rand.NewPCG(1, 0))}
+	l.steps(4096/3, 300*ms, 0.1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, known := stepsOf(l.all, true); !known {
+			b.Fatal("no steps")
+		}
+	}
+}
+
+// TestStepsOfATarget: the scheduler reports a training whose batches come from a worker process.
+func TestStepsOfATarget(t *testing.T) {
+	h, err := history.New(history.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := NewPressure(h)
+	e.SetTargets([]Target{{Job: "job", Leader: 1}})
+	began := func(tid, creator int) sample.ThreadEvent {
+		return sample.ThreadEvent{Kind: sample.ThreadBegan, TID: tid, PID: tid, Job: "job", Creator: creator, Name: "python"}
+	}
+	e.Learn(&sample.Schedule{Until: 50 * ms, Events: []sample.ThreadEvent{began(1, 0), began(10, 1)}})
+	const step, steps = 400 * ms, 50
+	for n := range time.Duration(steps) {
+		at := (n + 1) * step
+		e.Learn(&sample.Schedule{Until: at + ms, Events: []sample.ThreadEvent{
+			{At: at - 100*ms, Kind: sample.ThreadOut, TID: 1, PID: 1, State: sample.StateAsleep, Syscall: 7},
+			{At: at, Kind: sample.ThreadIn, TID: 1, PID: 1, Woken: at, Waker: 10, WakerPID: 10, WakerKind: sample.UserThread},
+		}})
+	}
+	end := (steps + 1) * step
+	got, known := e.Steps(ID("job", ""), 100*ms, end)
+	if !known || got.Period != step || got.Count != steps-1 || got.Confidence < 0.95 {
+		t.Errorf("got %+v, %v, want %d steps of %v", got, known, steps-1, step)
+	}
+	if got, known := e.Steps(ID("job", ""), 0, end); !known || got.Period != step || got.Count != 0 {
+		t.Errorf("got %+v, %v of an interval that began before its job was followed, want no number", got, known)
+	}
+	if got, known := e.Steps(ID("job", ""), 100*ms, 3*step); known {
+		t.Errorf("got %+v of two steps", got)
+	}
+	if got, known := e.Steps(ID("other", ""), 100*ms, end); known {
+		t.Errorf("got %+v of a job that is not known", got)
+	}
+}
