@@ -22,9 +22,9 @@ type Handover struct {
 	Asks bool // the thread asks for a batch: it wakes a thread of its process that passes this on to workers
 }
 
-// hands is what a thread has to do with others, as far as handovers need it.
+// hands is what a thread has to do with others.
 type hands struct {
-	over     *Handovers    // of a thread that leads; nil if nobody asked for them
+	over     *Handovers    // of a thread that leads; nil before the first call for them
 	outward  bool          // it had to do with another process of the same program
 	given    int           // pauses of a thread that leads, which it ended
 	taken    int           // its own, which that one ended
@@ -111,7 +111,8 @@ func (t *Timeline) wakes(waker, woken *thread, began time.Duration, e *sample.Th
 	}
 }
 
-// passesOn reports whether a thread does nothing for one that leads but pass on to a worker process which batch to make.
+// passesOn reports whether all that a thread does for one that leads is to pass on to a worker process which batch to
+// make.
 func (t *Timeline) passesOn(th, leader *thread) bool {
 	h := &th.hands
 	if th.pid != leader.pid || 3*h.given >= h.taken || h.busy > time.Duration(h.taken)*passingTime {

@@ -117,7 +117,8 @@ func TestHandoversAreBounded(t *testing.T) {
 		h.add(i*step, false)
 	}
 	all, since := h.Between(0, 2*maxHandovers*step)
-	if len(all) > maxHandovers || len(all) < maxHandovers/2 || since != all[0].At || all[len(all)-1].At != (2*maxHandovers-1)*step {
+	n := len(all)
+	if n > maxHandovers || n < maxHandovers/2 || since != all[0].At || all[n-1].At != (2*maxHandovers-1)*step {
 		t.Errorf("%d handovers since %v, want the newest %d at most", len(all), since, maxHandovers)
 	}
 	some, _ := h.Between(all[3].At, all[7].At)
