@@ -74,7 +74,8 @@ func (h *Handovers) add(at time.Duration, asks bool) {
 	h.all = append(h.all, Handover{at, asks})
 }
 
-// Handovers returns those of a thread, from the first call for it on; nil if it is not known. They can be used after the thread has ended.
+// Handovers returns those of a thread, from the first call for it on; nil if it is not known. They stay when the
+// thread has ended.
 func (t *Timeline) Handovers(tid int) *Handovers {
 	th := t.threads[tid]
 	if th == nil {
