@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -18,6 +19,8 @@ type Steps struct {
 const (
 	// minSteps is the fewest steps whose period is known.
 	minSteps = 6
+	// leastStay is the fewest rounds from the first to the last handover of a worker process, in the mean.
+	leastStay = 2
 	// minStep is the shortest period. Below it, the parts of a handover look like steps.
 	minStep = 5 * chain.MinPause
 	// sureOfSteps is the confidence from which steps are reported.
@@ -26,8 +29,8 @@ const (
 	agree = 0.2
 	// longestPattern is the largest number of unlike rounds that may be one step.
 	longestPattern = 8
-	// maxCompared bounds how many rounds are compared with earlier ones.
-	maxCompared = 512
+	// maxCompared bounds how many handovers are looked at: the newest.
+	maxCompared = 1024
 )
 
 // stepsOf finds the steps between handovers of the leading thread with those that bring its data.
@@ -39,12 +42,35 @@ func stepsOf(handovers []chain.Handover, complete bool) (Steps, bool) {
 			requests = append(requests, h.At)
 		}
 	}
-	all := roundsOf(times)
+	newest := times[max(0, len(times)-maxCompared):]
+	all := roundsOf(newest)
 	s := Steps{Period: all.period, Confidence: all.confidence()}
 	if complete {
-		s.Count = len(all.alike)
+		s.Count = all.count(times)
 	}
-	return s, s.Confidence >= sureOfSteps && s.Period >= minStep && confirms(requests, times)
+	requests = requests[max(0, len(requests)-maxCompared):]
+	return s, s.Confidence >= sureOfSteps && s.Period >= minStep && confirms(requests, times) &&
+		stay(handovers[max(0, len(handovers)-maxCompared):], s.Period)
+}
+
+// stay reports whether the other processes take part in several rounds, as workers do. A program may start one again and
+// again, too.
+func stay(handovers []chain.Handover, period time.Duration) bool {
+	first, all := map[int32]time.Duration{}, time.Duration(0)
+	last := map[int32]time.Duration{}
+	for _, h := range handovers {
+		if h.By == 0 {
+			continue
+		}
+		if _, known := first[h.By]; !known {
+			first[h.By] = h.At
+		}
+		last[h.By] = h.At
+	}
+	for by, at := range last {
+		all += at - first[by]
+	}
+	return all >= time.Duration(len(first))*leastStay*period
 }
 
 // confirms reports whether the handovers in which the thread asks for a batch have the period of all between the first
@@ -67,6 +93,7 @@ type rounds struct {
 	alike  []time.Duration // of half to twice the period, in the order of length
 	first  int             // of all, the first and the last one that is alike
 	last   int
+	least  time.Duration // of a round
 }
 
 // roundsOf finds the rounds between moments. What is much closer together than most time is divided belongs to one
@@ -79,18 +106,15 @@ func roundsOf(times []time.Duration) (r rounds) {
 	for i := range gaps {
 		gaps[i] = times[i+1] - times[i]
 	}
-	least, begin := halfTime(gaps)/5, times[0]
-	for _, at := range times[1:] {
-		if at-begin >= least {
-			r.all = append(r.all, at-begin)
-			begin = at
-		}
+	r.least = halfTime(gaps) / 5
+	for round := range r.between(times) {
+		r.all = append(r.all, round)
 	}
 	r.period = quantile(slices.Sorted(slices.Values(r.all)), 0.5)
 	for range 2 { // the first time, rounds of something else may be among them
 		r.alike, r.first = r.alike[:0], -1
 		for i, round := range r.all {
-			if round > r.period/2 && round < 2*r.period {
+			if r.likes(round) {
 				if r.first < 0 {
 					r.first = i
 				}
@@ -101,6 +125,37 @@ func roundsOf(times []time.Duration) (r rounds) {
 		r.period = quantile(r.alike, 0.5)
 	}
 	return r
+}
+
+// between returns the rounds between moments.
+func (r *rounds) between(times []time.Duration) iter.Seq[time.Duration] {
+	return func(yield func(time.Duration) bool) {
+		begin := times[0]
+		for _, at := range times[1:] {
+			if at-begin >= r.least {
+				if !yield(at - begin) {
+					return
+				}
+				begin = at
+			}
+		}
+	}
+}
+
+// likes reports whether a round is much like the period.
+func (r *rounds) likes(round time.Duration) bool { return round > r.period/2 && round < 2*r.period }
+
+// count returns how many rounds between moments are alike.
+func (r *rounds) count(times []time.Duration) (n int) {
+	if r.period == 0 {
+		return 0
+	}
+	for round := range r.between(times) {
+		if r.likes(round) {
+			n++
+		}
+	}
+	return n
 }
 
 // confidence is how certain it is that rounds are steps, 0 to 1: most of the time between the first and the last one is
@@ -149,13 +204,12 @@ func (r *rounds) alternate() bool {
 
 // unlike is how much rounds differ from those so many before them, as a share of the period; the median.
 func (r *rounds) unlike(every int) float64 {
-	newest := r.all[max(0, len(r.all)-maxCompared):]
-	if every >= len(newest) {
+	if every >= len(r.all) {
 		return math.Inf(1)
 	}
-	off := make([]time.Duration, 0, len(newest))
-	for i, round := range newest[every:] {
-		off = append(off, max(round-newest[i], newest[i]-round))
+	off := make([]time.Duration, 0, len(r.all))
+	for i, round := range r.all[every:] {
+		off = append(off, max(round-r.all[i], r.all[i]-round))
 	}
 	slices.Sort(off)
 	return quantile(off, 0.5).Seconds() / r.period.Seconds()

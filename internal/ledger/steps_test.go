@@ -38,15 +38,16 @@ func TestStepsOf(t *testing.T) {
 		period time.Duration // 0: nothing is known
 		count  int
 	}{
-		"a training":           {func(l *loops) { l.steps(50, 300*ms, 0.03) }, 300 * ms, 49},
-		"whose steps differ":   {func(l *loops) { l.steps(200, 300*ms, 0.2) }, 300 * ms, 199},
-		"long ones":            {func(l *loops) { l.steps(8, 10*time.Second, 0.03) }, 10 * time.Second, 7},
-		"too few":              {func(l *loops) { l.steps(5, 10*time.Second, 0.03) }, 0, 0},
-		"too short":            {func(l *loops) { l.steps(500, 35*ms, 0.03) }, 0, 0},
-		"nothing":              {func(*loops) {}, 0, 0},
-		"a checkpoint":         {func(l *loops) { l.steps(30, 300*ms, 0.03); l.at += 2 * time.Second; l.steps(30, 300*ms, 0.03) }, 300 * ms, 58},
-		"random":               {random, 0, 0},
-		"what happened before": {func(l *loops) { l.steps(1, 20*time.Second, 0); l.steps(50, 300*ms, 0.03) }, 300 * ms, 49},
+		"a training":             {func(l *loops) { l.steps(50, 300*ms, 0.03) }, 300 * ms, 49},
+		"whose steps differ":     {func(l *loops) { l.steps(200, 300*ms, 0.2) }, 300 * ms, 199},
+		"more than are compared": {func(l *loops) { l.steps(1300, 300*ms, 0.1) }, 300 * ms, 1299},
+		"long ones":              {func(l *loops) { l.steps(8, 10*time.Second, 0.03) }, 10 * time.Second, 7},
+		"too few":                {func(l *loops) { l.steps(5, 10*time.Second, 0.03) }, 0, 0},
+		"too short":              {func(l *loops) { l.steps(500, 35*ms, 0.03) }, 0, 0},
+		"nothing":                {func(*loops) {}, 0, 0},
+		"a checkpoint":           {func(l *loops) { l.steps(30, 300*ms, 0.03); l.at += 2 * time.Second; l.steps(30, 300*ms, 0.03) }, 300 * ms, 58},
+		"random":                 {random, 0, 0},
+		"what happened before":   {func(l *loops) { l.steps(1, 20*time.Second, 0); l.steps(50, 300*ms, 0.03) }, 300 * ms, 49},
 		"validation at the end, which is faster": {func(l *loops) {
 			l.steps(40, 300*ms, 0.03)
 			l.steps(30, 100*ms, 0.03)
@@ -63,6 +64,18 @@ func TestStepsOf(t *testing.T) {
 				l.steps(1, 250*ms, 0.03)
 			}
 		}, 0, 0},
+		"a process for each round": {func(l *loops) {
+			l.steps(40, 300*ms, 0.03)
+			for i := range l.all {
+				l.all[i].By, l.all[i].Asks = int32(i/3)+1, false
+			}
+		}, 0, 0},
+		"four workers": {func(l *loops) {
+			l.steps(40, 300*ms, 0.03)
+			for i := range l.all {
+				l.all[i].By = int32(i/3%4) + 1
+			}
+		}, 300 * ms, 39},
 		"three unlike rounds": {func(l *loops) {
 			for range 30 {
 				l.steps(1, 400*ms, 0.03)

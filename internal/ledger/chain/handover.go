@@ -19,7 +19,8 @@ type Handovers struct {
 // Handover is one of them.
 type Handover struct {
 	At   time.Duration
-	Asks bool // the thread asks for a batch: it wakes a thread of its process that passes this on to workers
+	By   int32 // the process, if that is another one; else 0
+	Asks bool  // the thread asks for a batch: it wakes a thread of its process that passes this on to workers
 }
 
 // hands is what a thread has to do with others.
@@ -61,17 +62,18 @@ func (h *Handovers) Between(from, to time.Duration) (all []Handover, since time.
 
 func order(h Handover, at time.Duration) int { return cmp.Compare(h.At, at) }
 
-func (h *Handovers) add(at time.Duration, asks bool) {
+func (h *Handovers) add(one Handover) {
 	n := len(h.all)
-	if n > 0 && at-h.all[n-1].At < MinPause { // of the same batch
-		h.all[n-1].Asks = h.all[n-1].Asks || asks
+	if n > 0 && one.At-h.all[n-1].At < MinPause { // of the same batch
+		last := &h.all[n-1]
+		last.Asks, last.By = last.Asks || one.Asks, cmp.Or(last.By, one.By)
 		return
 	}
 	if n >= maxHandovers {
 		h.since = h.all[n/2].At
 		h.all = append(h.all[:0], h.all[n/2:]...)
 	}
-	h.all = append(h.all, Handover{at, asks})
+	h.all = append(h.all, one)
 }
 
 // Handovers returns those of a thread, from the first call for it on; nil if it is not known. They stay when the
@@ -101,15 +103,23 @@ func (t *Timeline) wakes(waker, woken *thread, began time.Duration, e *sample.Th
 	if h := woken.hands.over; h != nil {
 		waker.hands.given++
 		if t.brings(waker, woken, e.At) {
-			h.add(e.At, false)
+			h.add(Handover{e.At, otherProcess(waker, woken), false})
 		}
 	}
 	if h := waker.hands.over; h != nil {
 		woken.hands.taken++
 		if asks := t.passesOn(woken, waker); asks || t.brings(woken, waker, e.At) {
-			h.add(e.At, asks)
+			h.add(Handover{e.At, otherProcess(woken, waker), asks})
 		}
 	}
+}
+
+// otherProcess returns the process of a thread, if it is not that of the leading one.
+func otherProcess(th, leader *thread) int32 {
+	if th.pid == leader.pid {
+		return 0
+	}
+	return int32(th.pid)
 }
 
 // passesOn reports whether all that a thread does for one that leads is to pass on to a worker process which batch to

@@ -46,6 +46,9 @@ func (s *worked) handovers(until float64) (at []float64, asks []bool) {
 		return nil, nil
 	}
 	for _, one := range all {
+		if one.By != 0 && one.By != 10 {
+			return nil, nil
+		}
 		at, asks = append(at, float64(one.At)/float64(time.Millisecond)), append(asks, one.Asks)
 	}
 	return at, asks
@@ -114,7 +117,7 @@ func TestHandoversAreBounded(t *testing.T) {
 	h := &Handovers{}
 	const step = 100 * time.Millisecond
 	for i := range time.Duration(2 * maxHandovers) {
-		h.add(i*step, false)
+		h.add(Handover{At: i * step})
 	}
 	all, since := h.Between(0, 2*maxHandovers*step)
 	n := len(all)
@@ -127,5 +130,35 @@ func TestHandoversAreBounded(t *testing.T) {
 	}
 	if all, since := (*Handovers)(nil).Between(0, step); all != nil || since != step {
 		t.Error("a thread that is not known has handovers")
+	}
+}
+
+// BenchmarkHandovers takes over what is reported of a training: with the handovers of its leading thread, and without.
+func BenchmarkHandovers(b *testing.B) {
+	for name, kept := range map[string]bool{"kept": true, "not kept": false} {
+		b.Run(name, func(b *testing.B) {
+			s := training()
+			t := NewTimeline()
+			t.Learn(&sample.Schedule{Until: ms(2100), Events: s.events, Arch: "amd64"})
+			if kept {
+				t.Handovers(1)
+			}
+			events := 0
+			for at := 3000.0; b.Loop(); at += 100 {
+				s.events = s.events[:0]
+				s.wakes(at, 10, 1, 50, sample.UserThread)
+				s.on(at, 10)
+				s.wakes(at+1, 1, 2, 90, sample.UserThread)
+				for _, other := range []int{3, 20} {
+					s.wakes(at+2, 1, other, 10, sample.UserThread)
+				}
+				events += len(s.events)
+				t.Learn(&sample.Schedule{Until: ms(at + 10), Events: s.events, Arch: "amd64"})
+				if events%1000 < 10 {
+					t.Forget(ms(at - 1000))
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
+		})
 	}
 }
