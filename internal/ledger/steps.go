@@ -19,8 +19,8 @@ type Steps struct {
 const (
 	// minSteps is the fewest steps whose period is known.
 	minSteps = 6
-	// leastStay is the fewest rounds from the first to the last handover of a worker process, in the mean.
-	leastStay = 2
+	// minStay is how many rounds a worker process takes part in at least, in the mean.
+	minStay = 2
 	// minStep is the shortest period. Below it, the parts of a handover look like steps.
 	minStep = 5 * chain.MinPause
 	// sureOfSteps is the confidence from which steps are reported.
@@ -50,11 +50,18 @@ func stepsOf(handovers []chain.Handover, complete bool) (Steps, bool) {
 	}
 	requests = requests[max(0, len(requests)-maxCompared):]
 	return s, s.Confidence >= sureOfSteps && s.Period >= minStep && confirms(requests, times) &&
-		stay(handovers[max(0, len(handovers)-maxCompared):], s.Period)
+		takes(handovers, s.Period) && stay(handovers[max(0, len(handovers)-maxCompared):], s.Period)
 }
 
-// stay reports whether the other processes take part in several rounds, as workers do. A program may start one again and
-// again, too.
+// takes reports whether the thread gets something from the others before the last round. It gets the first batch at
+// least from workers. A process that logs gives nothing back until it ends.
+func takes(handovers []chain.Handover, period time.Duration) bool {
+	end := handovers[len(handovers)-1].At - period
+	return slices.ContainsFunc(handovers, func(h chain.Handover) bool { return h.Takes && h.At < end })
+}
+
+// stay reports whether the other processes take part in several rounds, as workers do. A program may also start one for
+// each round.
 func stay(handovers []chain.Handover, period time.Duration) bool {
 	first, all := map[int32]time.Duration{}, time.Duration(0)
 	last := map[int32]time.Duration{}
@@ -70,7 +77,7 @@ func stay(handovers []chain.Handover, period time.Duration) bool {
 	for by, at := range last {
 		all += at - first[by]
 	}
-	return all >= time.Duration(len(first))*leastStay*period
+	return all >= time.Duration(len(first))*minStay*period
 }
 
 // confirms reports whether the handovers in which the thread asks for a batch have the period of all between the first

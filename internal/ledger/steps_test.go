@@ -20,7 +20,7 @@ type loops struct {
 // steps adds n rounds of about a length. Each has a few handovers within 20 ms.
 func (l *loops) steps(n int, length time.Duration, jitter float64) {
 	for range n {
-		l.all = append(l.all, chain.Handover{At: l.at}, chain.Handover{At: l.at + 10*ms, Asks: true},
+		l.all = append(l.all, chain.Handover{At: l.at, Takes: true}, chain.Handover{At: l.at + 10*ms, Asks: true},
 			chain.Handover{At: l.at + 20*ms})
 		l.at += time.Duration(float64(length) * (1 + jitter*l.NormFloat64()))
 	}
@@ -68,6 +68,12 @@ func TestStepsOf(t *testing.T) {
 			l.steps(40, 300*ms, 0.03)
 			for i := range l.all {
 				l.all[i].By, l.all[i].Asks = int32(i/3)+1, false
+			}
+		}, 0, 0},
+		"a process that logs": {func(l *loops) {
+			l.steps(40, 300*ms, 0.03)
+			for i := range l.all[:3*39] {
+				l.all[i].Takes = false
 			}
 		}, 0, 0},
 		"four workers": {func(l *loops) {

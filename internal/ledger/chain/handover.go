@@ -18,9 +18,10 @@ type Handovers struct {
 
 // Handover is one of them.
 type Handover struct {
-	At   time.Duration
-	By   int32 // the process, if that is another one; else 0
-	Asks bool  // the thread asks for a batch: it wakes a thread of its process that passes this on to workers
+	At    time.Duration
+	By    int32 // the process, if that is another one; else 0
+	Takes bool  // the thread waited, and the other one ended that
+	Asks  bool  // the thread asks for a batch: it wakes a thread of its process that passes this on to workers
 }
 
 // hands is what a thread has to do with others.
@@ -66,7 +67,8 @@ func (h *Handovers) add(one Handover) {
 	n := len(h.all)
 	if n > 0 && one.At-h.all[n-1].At < MinPause { // of the same batch
 		last := &h.all[n-1]
-		last.Asks, last.By = last.Asks || one.Asks, cmp.Or(last.By, one.By)
+		last.Asks, last.Takes = last.Asks || one.Asks, last.Takes || one.Takes
+		last.By = cmp.Or(last.By, one.By)
 		return
 	}
 	if n >= maxHandovers {
@@ -74,6 +76,13 @@ func (h *Handovers) add(one Handover) {
 		h.all = append(h.all[:0], h.all[n/2:]...)
 	}
 	h.all = append(h.all, one)
+}
+
+// takes notes a short wait for one that brings data. Alone it is no handover.
+func (h *Handovers) takes(at time.Duration) {
+	if n := len(h.all); n > 0 && at-h.all[n-1].At < MinPause {
+		h.all[n-1].Takes = true
+	}
 }
 
 // Handovers returns those of a thread, from the first call for it on; nil if it is not known. They stay when the
@@ -98,18 +107,21 @@ func (t *Timeline) wakes(waker, woken *thread, began time.Duration, e *sample.Th
 		waker.hands.outward, woken.hands.outward = true, true
 	}
 	if e.At-began < MinPause {
+		if h := woken.hands.over; h != nil && waker.pid != woken.pid && t.brings(waker, woken, e.At) {
+			h.takes(e.At)
+		}
 		return
 	}
 	if h := woken.hands.over; h != nil {
 		waker.hands.given++
 		if t.brings(waker, woken, e.At) {
-			h.add(Handover{e.At, otherProcess(waker, woken), false})
+			h.add(Handover{At: e.At, By: otherProcess(waker, woken), Takes: true})
 		}
 	}
 	if h := waker.hands.over; h != nil {
 		woken.hands.taken++
 		if asks := t.passesOn(woken, waker); asks || t.brings(woken, waker, e.At) {
-			h.add(Handover{e.At, otherProcess(woken, waker), asks})
+			h.add(Handover{At: e.At, By: otherProcess(woken, waker), Asks: asks})
 		}
 	}
 }

@@ -113,6 +113,31 @@ func TestHandovers(t *testing.T) {
 	}
 }
 
+// TestTakes: the leading thread waits for a worker, even for a moment. A wait for a thread of its own process must be
+// longer, as one for the global lock is short.
+func TestTakes(t *testing.T) {
+	const thread, worker = 2, 10
+	s := training()
+	s.wakes(3000, 1, worker, 50, sample.UserThread) // asks
+	s.wakes(3300, 1, worker, 50, sample.UserThread)
+	s.wakes(3301, worker, 1, 0.5, sample.UserThread) // and gets something at once
+	s.wakes(3600, 1, thread, 50, sample.UserThread)
+	s.wakes(3601, thread, 1, 0.5, sample.UserThread)
+	s.wakes(3900, worker, 1, 50, sample.UserThread)
+	slices.SortStableFunc(s.events, func(a, b sample.ThreadEvent) int { return int(a.At - b.At) })
+	first := slices.IndexFunc(s.events, func(e sample.ThreadEvent) bool { return e.At >= ms(100) })
+	tl := NewTimeline()
+	tl.Learn(&sample.Schedule{Until: ms(100), Events: s.events[:first], Arch: "amd64"})
+	h := tl.Handovers(1)
+	tl.Learn(&sample.Schedule{Until: ms(5000), Events: s.events[first:], Arch: "amd64"})
+	all, _ := h.Between(0, ms(5000))
+	want := []Handover{{ms(3000), worker, false, false}, {ms(3300), worker, true, false}, {ms(3600), 0, false, true},
+		{ms(3900), worker, true, false}}
+	if !slices.Equal(all, want) {
+		t.Errorf("got %v, want %v", all, want)
+	}
+}
+
 func TestHandoversAreBounded(t *testing.T) {
 	h := &Handovers{}
 	const step = 100 * time.Millisecond

@@ -149,6 +149,11 @@ func entries() []entry {
 		{"search", false, false, func(c chance) job { return other(false, "search", "--every", c.seconds(100, 500)) }},
 		{"pool", false, false, func(c chance) job { return other(false, "pool", "--every", c.seconds(100, 500)) }},
 		{"heartbeat", false, false, func(c chance) job { return other(false, "heartbeat", "--every", c.seconds(500, 1500)) }},
+		{"logger", false, false, func(c chance) job { return other(true, "logger", "--every", c.seconds(300, 1200)) }},
+		{"children", false, false, func(c chance) job { return other(false, "children", "--every", c.seconds(300, 1500)) }},
+		{"cron", false, false, func(c chance) job {
+			return held(false, "cron", "--cost", c.seconds(50, 300), "--step", c.seconds(100, 500))
+		}},
 
 		// Nothing was tuned with the following.
 		{"finetune", true, true, func(c chance) job {
@@ -182,8 +187,10 @@ func entries() []entry {
 			return held(true, "episodes", "--cost", c.seconds(30, 200), "--step", c.seconds(100, 400))
 		}},
 		{"crawl", true, false, func(c chance) job { return held(false, "crawl", "--step", c.seconds(200, 1000)) }},
-		{"cron", true, false, func(c chance) job {
-			return held(false, "cron", "--cost", c.seconds(50, 300), "--step", c.seconds(100, 500))
+		{"render", true, false, func(c chance) job { return held(false, "render", "--cost", c.seconds(40, 200)) }},
+		{"chat", true, false, func(c chance) job {
+			return held(false, "chat", "--cost", c.seconds(20, 100), "--step", c.seconds(100, 500))
 		}},
+		{"scripts", true, false, func(c chance) job { return held(false, "scripts", "--step", c.seconds(100, 400)) }},
 	}
 }

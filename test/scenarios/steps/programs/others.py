@@ -1,6 +1,7 @@
 """Programs that print epochs and have no steps, or none that can be known. They log none."""
 
 import argparse
+import multiprocessing
 import os
 import random
 import socket
@@ -92,9 +93,38 @@ def heartbeat(args, chance, over):
         told.set()
 
 
+def listen(queue):
+    while queue.get() is not None:
+        pass
+
+
+def logger(args, chance, over):
+    """Trains from memory. A process takes what it logs after some steps."""
+    gpu, queue = Accelerator(), multiprocessing.Queue()
+    process = multiprocessing.Process(target=listen, args=(queue,))
+    process.start()
+    number = 0
+    while not over():
+        gpu.run(args.every / 5)
+        number += 1
+        if number % 5 == 0:
+            queue.put({"loss": chance.random()})
+    queue.put(None)
+    process.join()
+
+
+def children(args, chance, over):
+    """Starts children that work for some time, one after another, and rests."""
+    while not over():
+        child = multiprocessing.Process(target=work, args=(args.every / 4 * chance.uniform(0.5, 3),))
+        child.start()
+        child.join()
+        time.sleep(args.every / 4 * chance.randint(1, 4))
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("kind", choices=["timer", "server", "search", "pool", "heartbeat"])
+    parser.add_argument("kind", choices=["timer", "server", "search", "pool", "heartbeat", "logger", "children"])
     parser.add_argument("--every", type=float, default=0.5)
     parser.add_argument("--regular", action="store_true")
     parser.add_argument("--seconds", type=float, default=25)

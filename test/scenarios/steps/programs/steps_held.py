@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import queue
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -193,6 +194,43 @@ def crawl(args, chance, device, epoch, state):
         busy(chance.uniform(0, 0.02))
     for one in crew:
         one.join()
+
+
+def render(args, chance, device, epoch, state):
+    """Two kinds of tasks in turn for a pool of processes that stays, each as many as there are, as long as they take."""
+    if not state:
+        state["pool"] = multiprocessing.Pool(2)
+    end = time.monotonic() + args.seconds
+    while time.monotonic() < end:
+        state["pool"].map(busy, [args.cost * chance.uniform(0.2, 1)] * chance.randint(1, 6), chunksize=1)
+        state["pool"].map(busy, [args.cost * chance.uniform(1, 4)] * chance.randint(1, 3), chunksize=1)
+
+
+def answers(connection):
+    while connection.poll(None):
+        busy(connection.recv())
+        connection.send(None)
+
+
+def chat(args, chance, device, epoch, state):
+    """Asks a process that stays, at random times, and waits for its answer."""
+    if not state:
+        state["own"], other = multiprocessing.Pipe()
+        multiprocessing.Process(target=answers, args=(other,), daemon=True).start()
+    end = time.monotonic() + args.seconds
+    while time.monotonic() < end:
+        time.sleep(chance.expovariate(1 / args.step))
+        state["own"].send(args.cost * chance.uniform(0.2, 2))
+        state["own"].recv()
+
+
+def scripts(args, chance, device, epoch, state):
+    """Runs a script of Python at a regular time, and reads what it prints."""
+    end = time.monotonic() + args.seconds
+    while time.monotonic() < end:
+        next_time = time.monotonic() + args.step * 4
+        subprocess.run([sys.executable, "-c", "print(sum(range(10**6)))"], stdout=subprocess.PIPE, check=True)
+        time.sleep(max(0, next_time - time.monotonic()))
 
 
 def cron(args, chance, device, epoch, state):
