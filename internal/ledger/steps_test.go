@@ -141,14 +141,14 @@ func TestStepsOfATarget(t *testing.T) {
 	}
 	e.Learn(&sample.Schedule{Until: 50 * ms, Events: []sample.ThreadEvent{began(1, 0), began(10, 1)}})
 	const step, steps = 400 * ms, 50
-	for n := range time.Duration(steps) {
-		at := (n + 1) * step
+	for n := range steps {
+		at := time.Duration(n+1) * step
 		e.Learn(&sample.Schedule{Until: at + ms, Events: []sample.ThreadEvent{
 			{At: at - 100*ms, Kind: sample.ThreadOut, TID: 1, PID: 1, State: sample.StateAsleep, Syscall: 7},
 			{At: at, Kind: sample.ThreadIn, TID: 1, PID: 1, Woken: at, Waker: 10, WakerPID: 10, WakerKind: sample.UserThread},
 		}})
 	}
-	end := (steps + 1) * step
+	end := time.Duration(steps+1) * step
 	got, known := e.Steps(ID("job", ""), 100*ms, end)
 	if !known || got.Period != step || got.Count != steps-1 || got.Confidence < 0.95 {
 		t.Errorf("got %+v, %v, want %d steps of %v", got, known, steps-1, step)

@@ -141,8 +141,8 @@ func TestTakes(t *testing.T) {
 func TestHandoversAreBounded(t *testing.T) {
 	h := &Handovers{}
 	const step = 100 * time.Millisecond
-	for i := range time.Duration(2 * maxHandovers) {
-		h.add(Handover{At: i * step})
+	for i := range 2 * maxHandovers {
+		h.add(Handover{At: time.Duration(i) * step})
 	}
 	all, since := h.Between(0, 2*maxHandovers*step)
 	n := len(all)
