@@ -42,8 +42,8 @@ type Phase struct {
 }
 
 // precise lists the kinds of windows that detectors find with a precision of 0.95, as measured on jobs with labels that
-// nothing was tuned with. Baselines learn from detected windows of these kinds, and judge them. It is empty so far.
-var precise = map[window.Kind]bool{}
+// nothing was tuned with. Baselines learn from detected windows of these kinds, and judge them.
+var precise = map[window.Kind]bool{window.ModelLoad: true}
 
 // Precise reports whether baselines may learn from detected windows of a kind.
 func Precise(k window.Kind) bool { return precise[k] }
@@ -114,6 +114,8 @@ type File struct {
 	Size   int64
 	Offset int64 // the file position, if FD >= 0
 	Write  bool  // it is open for writing
+
+	Modified int64 // when its content changed last, in ns; 0 if unknown
 
 	Mapped int64 // bytes of the mappings of the process
 }

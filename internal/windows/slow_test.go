@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/state/baseline"
@@ -38,5 +39,32 @@ func TestLearnedByTheUsualFactor(t *testing.T) {
 	j.Save()
 	if all, err := baseline.List(db); err != nil || len(all[0].Durations) != baseline.MinCount+1 || all[0].Slow != 1 {
 		t.Errorf("got %+v, %v, want %d durations and 1 slow", all, err, baseline.MinCount+1)
+	}
+}
+
+// Of detected windows, only those of a kind that is found precisely have a baseline.
+func TestBaselinesOfDetectedWindows(t *testing.T) {
+	j := NewSlowJudge(config.Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db")},
+		func(string) string { return "" },
+		func(source string, err error) { t.Errorf("got the error %s: %v, want none", source, err) })
+	defer j.Close()
+	start := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, kind := range []window.Kind{window.ModelLoad, window.Epoch} {
+		slow := false
+		for i := range baseline.MinCount + 1 {
+			took := time.Second
+			if i == baseline.MinCount {
+				took = time.Minute
+			}
+			w := window.Window{Kind: kind, Source: window.Detected, Run: "train", Model: "llama", Confidence: 1}
+			w.Start = sample.Stamp{Mono: time.Hour, Wall: start}
+			w.End = sample.Stamp{Mono: time.Hour + took, Wall: start.Add(took)}
+			r := &window.Report{Window: w}
+			j.final(r, window.Seen{})
+			slow = r.Slow
+		}
+		if want := detect.Precise(kind); slow != want {
+			t.Errorf("a detected %s that took sixty times as long as others: got slow %v, want %v", kind, slow, want)
+		}
 	}
 }

@@ -49,7 +49,7 @@ func (p *passes) scan(f *look, first bool) (list []opened) {
 			continue
 		}
 		d := descriptor{pid: file.PID, fd: file.FD, key: file.Key, offset: file.Offset, highest: file.Offset}
-		o := opened{pid: file.PID, key: file.Key, size: file.Size, path: file.Path}
+		o := opened{pid: file.PID, key: f.version(file), size: file.Size, path: file.Path}
 		if k, known := p.find(file.PID, file.FD); known && p.fds[k].key == file.Key {
 			old := &p.fds[k]
 			d.highest, d.rises = max(old.highest, d.offset), old.rises
@@ -124,6 +124,16 @@ func isData(name string) bool {
 		}
 	}
 	return name != "" && !strings.Contains(name, ".so.")
+}
+
+// version identifies a file with its present content: one that was written again is another one. Reports of opens do not
+// have the time of that.
+func (f *look) version(file *detect.File) detect.FileKey {
+	key := file.Key
+	if !f.Exact {
+		key.Inode ^= uint64(file.Modified) * 0xD6E8FEB86659FD93
+	}
+	return key
 }
 
 func hash(k detect.FileKey) uint64 {

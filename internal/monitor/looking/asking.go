@@ -198,7 +198,7 @@ func (p *program) mayMap(size int64, now time.Duration, busy bool) bool {
 func fact(pid int, x *process.File) detect.File {
 	f := detect.File{
 		PID: pid, FD: x.FD, Path: x.Path, Key: detect.FileKey{Device: x.Device, Inode: x.Inode}, Size: x.Size,
-		Offset: x.Offset, Write: x.Write, Mapped: x.Mapped,
+		Offset: x.Offset, Write: x.Write, Modified: x.Modified, Mapped: x.Mapped,
 	}
 	if x.FD >= 0 {
 		f.Mapped = 0 // the mapping is a fact of its own
