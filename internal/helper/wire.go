@@ -308,7 +308,9 @@ func appendModels(b []byte, all process.Files, err syscall.Errno) []byte {
 			continue // only files of models are answered
 		}
 		b = binary.LittleEndian.AppendUint32(b, uint32(f.FD+1))
-		for _, n := range [...]uint64{f.Device, f.Inode, uint64(f.Modified), uint64(f.Size), uint64(f.Offset), uint64(f.Mapped)} {
+		for _, n := range [...]uint64{
+			f.Device, f.Inode, uint64(f.Modified), uint64(f.Size), uint64(f.Offset), uint64(f.Mapped),
+		} {
 			b = binary.LittleEndian.AppendUint64(b, n)
 		}
 		b = append(b, bits(f.Write))

@@ -126,8 +126,8 @@ func isData(name string) bool {
 	return name != "" && !strings.Contains(name, ".so.")
 }
 
-// version identifies a file with its present content: one that was written again is another one. Reports of opens do not
-// have the time of that.
+// version identifies a file with its present content: one that was written again is another one. Reports of opens do
+// not have the time of that.
 func (f *look) version(file *detect.File) detect.FileKey {
 	key := file.Key
 	if !f.Exact {
