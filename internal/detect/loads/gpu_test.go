@@ -1,6 +1,7 @@
 package loads
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +127,33 @@ func TestUnnamed(t *testing.T) {
 			f.Processes[0].Drives = c.drives
 			for i := range f.Files {
 				f.Files[i].Path = c.path
+			}
+		})
+		if len(all) != c.want {
+			t.Errorf("%s: got %+v, want %d", name, all, c.want)
+		}
+	}
+}
+
+// The shards of a model may be links into a store of files that are named by their hash.
+func TestFilesOfAStore(t *testing.T) {
+	reading := newCard(5*time.Second, 9500*ms, 9500*ms, false)
+	for name, c := range map[string]struct {
+		first, second string
+		want          int
+	}{
+		"of one store": {"/store/0a/0a1b2c" + strings.Repeat("d", 58), "/store/ff/ff1b2c" + strings.Repeat("e", 58), 1},
+		"of git":       {"/o/0a/1b/0a1b2c" + strings.Repeat("d", 58), "/o/ff/1b/ff1b2c" + strings.Repeat("e", 58), 1},
+		"of two":       {"/a/0a/0a1b2c" + strings.Repeat("d", 58), "/b/ff/ff1b2c" + strings.Repeat("e", 58), 0},
+	} {
+		all := reading.load(func(f *detect.Facts) {
+			f.Processes[0].Drives = true
+			for i := range f.Files {
+				x := &f.Files[i]
+				x.Size, x.Path = modelSize/2, c.first
+				if x.Offset > modelSize/2 {
+					x.Offset, x.Path = x.Offset-modelSize/2, c.second
+				}
 			}
 		})
 		if len(all) != c.want {

@@ -30,6 +30,8 @@ var general = []string{
 var ambiguous = []string{".bin", ".npz", ".h5", ".pb", ".msgpack", ".mar"}
 
 var (
+	ofContent = regexp.MustCompile(`^[0-9a-f]{40,128}$`)
+
 	saysModel = regexp.MustCompile(`(?i)(model|weight|param|checkpoint|ckpt|consolidated|adapter|lora|ggml|unet|vae|encoder|decoder|llama|bert|gpt)`)
 	saysData  = regexp.MustCompile(`(?i)(^|[^a-z])(data|dataset|datasets|train|training_data|valid|validation|val|test|tokens?|tokeni[sz]er|vocab|corpus|samples?|features?|embeddings?|images?|videos?|batch(es)?|cache|logs?|index)([^a-z]|$)`)
 )
@@ -64,6 +66,9 @@ func keyOf(name string) (key string, parts int) {
 		folder, _, _ := strings.Cut(rest, "/")
 		return before + "/models--" + folder, 0
 	}
+	if store := storeOf(name); store != "" {
+		return store, 0
+	}
 	base, parts := stem(name)
 	dir := path.Dir(name)
 	for _, one := range general {
@@ -72,6 +77,21 @@ func keyOf(name string) (key string, parts int) {
 		}
 	}
 	return dir + "/" + base, parts
+}
+
+// storeOf returns the folder of a store that names files by the hash of their content, in folders by its first digits:
+// DIR/ab/cd/abcd... Links lead there, so that the files of one model have nothing else in common. It is "" elsewhere.
+func storeOf(name string) string {
+	hash := path.Base(name)
+	if !ofContent.MatchString(hash) {
+		return ""
+	}
+	for _, digits := range [...]string{hash[:2] + "/" + hash[2:4], hash[:2], hash[:3], hash[:4]} {
+		if store, found := strings.CutSuffix(path.Dir(name), "/"+digits); found {
+			return store
+		}
+	}
+	return ""
 }
 
 // modelOf returns the name of a model by the path of one of its files.
