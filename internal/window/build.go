@@ -120,7 +120,7 @@ func (b *builder) over(w Window, start, end time.Duration) *Report {
 	w.Start = sample.Stamp{Mono: start, Wall: b.Wall(start)}
 	w.End = sample.Stamp{Mono: end, Wall: b.Wall(end)}
 	m := *b.machine
-	m.Others, m.Readers, m.Drives = nil, nil, nil
+	m.Others, m.Readers, m.Drives, m.Steps = nil, nil, nil, nil
 	return Make(b.history, &w, m)
 }
 
