@@ -271,6 +271,7 @@ func (s *Source) Unfollow(name string) {
 	s.drain() // the processes that it has now
 	left := s.jobs[slot]
 	_ = s.tracing.SetJob(uint32(slot), 0) // an array accepts every value
+	s.drain()                             // what came meanwhile: no later event ends it
 	s.jobs[slot] = nil
 	s.active.forget(name)
 	for slot, j := range s.jobs {
