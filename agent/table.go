@@ -145,7 +145,7 @@ func sameSteps(a, b *window.Report) bool {
 	if a.Steps == nil || b.Steps == nil {
 		return a.Steps == nil
 	}
-	return max(a.Steps.Period, b.Steps.Period)-min(a.Steps.Period, b.Steps.Period) <= b.Steps.Period/10
+	return (a.Steps.Period - b.Steps.Period).Abs() <= b.Steps.Period/10
 }
 
 // advisedFor lists the labels of windows by their advice.

@@ -90,7 +90,7 @@ func confirms(requests, times []time.Duration) bool {
 	first, _ := slices.BinarySearch(times, requests[0])
 	last, _ := slices.BinarySearch(times, requests[len(requests)-1])
 	all := roundsOf(times[first : last+1])
-	return max(all.period-asks.period, asks.period-all.period).Seconds() <= agree*all.period.Seconds()
+	return (all.period - asks.period).Abs().Seconds() <= agree*all.period.Seconds()
 }
 
 // rounds are the times between handovers.
@@ -216,7 +216,7 @@ func (r *rounds) unlike(every int) float64 {
 	}
 	off := make([]time.Duration, 0, len(r.all))
 	for i, round := range r.all[every:] {
-		off = append(off, max(round-r.all[i], r.all[i]-round))
+		off = append(off, (round - r.all[i]).Abs())
 	}
 	slices.Sort(off)
 	return quantile(off, 0.5).Seconds() / r.period.Seconds()

@@ -104,7 +104,7 @@ func TestStepsOf(t *testing.T) {
 			if !known {
 				got = Steps{}
 			}
-			off := max(got.Period-test.period, test.period-got.Period)
+			off := (got.Period - test.period).Abs()
 			if off > test.period/20 || got.Count > test.count || got.Count < test.count*9/10 {
 				t.Errorf("%s, seed %d: got %d of %v (%.2f), want %d of %v", name, seed, got.Count, got.Period, got.Confidence,
 					test.count, test.period)
