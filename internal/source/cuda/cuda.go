@@ -71,7 +71,8 @@ type reader interface {
 type known struct {
 	start  uint64 // ticks since boot; 0 before the first look
 	due    time.Duration
-	listed uint64 // number of the last list with it
+	first  uint64 // number of the first list with it
+	listed uint64 // number of the last one
 	kernel bool   // it is a thread of the kernel, which opens nothing
 	uses   bool
 }
@@ -179,7 +180,7 @@ func (s *Search) look(opened bool, now time.Duration) error {
 				k.due = min(k.due, now)
 			}
 		case len(s.known) < maxKnown:
-			k = &known{due: now, listed: s.lists}
+			k = &known{due: now, first: s.lists, listed: s.lists}
 			if s.lists > 1 && !opened {
 				k.due += listEvery * 9 / 10 // most new processes have ended by the next list
 			}
@@ -193,13 +194,16 @@ func (s *Search) look(opened bool, now time.Duration) error {
 }
 
 // waiting returns the processes that are due, at most maxLooks: the newest ones, and as many that wait for longest.
+// Numbers grow with time, and begin again from low ones: the list that a process was first in comes before its number.
 func (s *Search) waiting(now time.Duration) (pids []int) {
 	for pid, k := range s.known {
 		if !k.kernel && k.due <= now {
 			pids = append(pids, pid)
 		}
 	}
-	slices.SortFunc(pids, func(a, b int) int { return cmp.Compare(b, a) }) // numbers grow with time, mostly
+	slices.SortFunc(pids, func(a, b int) int {
+		return cmp.Or(cmp.Compare(s.known[b].first, s.known[a].first), cmp.Compare(b, a))
+	})
 	if len(pids) <= maxLooks {
 		return pids
 	}

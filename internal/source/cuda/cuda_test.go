@@ -50,6 +50,17 @@ func users(t *testing.T, s *Search, now time.Duration) []int {
 	return pids
 }
 
+// settled takes as many looks, a second apart, as it takes to look at all processes of this machine.
+func settled(t *testing.T, s *Search, now *time.Duration) (pids []int) {
+	t.Helper()
+	users(t, s, *now)
+	for range len(s.known)/(maxLooks/2) + 1 {
+		*now += time.Second
+		pids = users(t, s, *now)
+	}
+	return pids
+}
+
 // A program that has the device open is found, by its age alone within two seconds, and at the next look where the
 // kernel reports an open of the device.
 func TestUsers(t *testing.T) {
@@ -57,8 +68,8 @@ func TestUsers(t *testing.T) {
 		s := New("", device, nil)
 		t.Cleanup(s.Close)
 		first, other := program(t, device), program(t, "/dev/null")
-		now := time.Duration(1000) * time.Hour
-		got := users(t, s, now)
+		now := 1000 * time.Hour
+		got := settled(t, s, &now)
 		if !slices.Contains(got, first) || slices.Contains(got, other) || slices.Contains(got, os.Getpid()) {
 			t.Fatalf("got %v, want %d and neither %d nor this process", got, first, other)
 		}
@@ -93,7 +104,8 @@ func TestAskingIsNoUse(t *testing.T) {
 	s := New("", device, nil)
 	t.Cleanup(s.Close)
 	uses, before, after := program(t, device), program(t, caps, device), program(t, device, caps)
-	got := users(t, s, 1000*time.Hour)
+	now := 1000 * time.Hour
+	got := settled(t, s, &now)
 	if !slices.Contains(got, uses) || slices.Contains(got, before) || slices.Contains(got, after) {
 		t.Errorf("got %v, want %d and neither %d nor %d", got, uses, before, after)
 	}
@@ -107,12 +119,13 @@ func TestUsersThatLeave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Duration(1000) * time.Hour
-	if got := users(t, s, now); !slices.Contains(got, os.Getpid()) {
+	now := 1000 * time.Hour
+	if got := settled(t, s, &now); !slices.Contains(got, os.Getpid()) {
 		t.Fatalf("got %v, want this process", got)
 	}
 	_ = f.Close()
-	if got := users(t, s, now+time.Minute); slices.Contains(got, os.Getpid()) {
+	now += time.Minute
+	if got := settled(t, s, &now); slices.Contains(got, os.Getpid()) {
 		t.Errorf("after it was closed: got %v, want it without this process", got)
 	}
 }
@@ -198,6 +211,25 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// A new process comes first, also where the kernel has begun again from low numbers.
+func TestNumbersThatBeginAgain(t *testing.T) {
+	var pids []int
+	for pid := 500; pid < 600; pid++ {
+		pids = append(pids, pid, 29500+pid)
+	}
+	own := &answers{}
+	s := fake(machine(t, 1, pids...), own, nil)
+	t.Cleanup(s.Close)
+	users(t, s, time.Second)
+	own.read = nil
+	s.proc = filepath.Join(machine(t, 1, append(pids, 700)...), "proc")
+	users(t, s, 2*time.Second)
+	users(t, s, 3*time.Second)
+	if !slices.Contains(own.read, 700) {
+		t.Errorf("got looks at %v, want one at process 700, which began last", own.read)
+	}
+}
+
 // Threads of the kernel are not read, and nothing is where there is no device.
 func TestWhatIsNotRead(t *testing.T) {
 	own := &answers{}
@@ -261,7 +293,7 @@ func TestHiddenProcesses(t *testing.T) {
 func BenchmarkList(b *testing.B) {
 	s := New("", device, nil)
 	defer s.Close()
-	now := time.Duration(1000) * time.Hour
+	now := 1000 * time.Hour
 	for range 100 { // until all are known
 		now += time.Second
 		_, _ = s.Users(now)
