@@ -73,10 +73,14 @@ func (s *Source) noteRan(now time.Duration) {
 	}
 }
 
-// isIdle reports whether a process need not be read in this round.
+// isIdle reports whether a process need not be read in this round. One that has ended runs no more, but leaves its
+// counters to its parent: it is read whenever its parent is, which is before it (readWanted).
 func (s *Source) isIdle(p *proc) bool {
 	i := &s.idle
-	return i.known && p.traced && !p.ran && (!i.inTurn || (uint64(p.pid)+i.turn)%i.every != 0)
+	if !i.known || !p.traced || p.ran || i.inTurn && (uint64(p.pid)+i.turn)%i.every == 0 {
+		return false
+	}
+	return !p.ended || s.leftOut(p.parent)
 }
 
 // lookEvery is the longest time, in scans of a job, until the children of a process are listed that began none by the

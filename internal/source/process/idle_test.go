@@ -78,8 +78,14 @@ func TestIdleProcessesAreLeftOut(t *testing.T) {
 		source.idle.turnedAt = -turnInterval // as after a while
 		sum += readIn(t, source, true)
 	}
-	if sum != all {
-		t.Errorf("none ran: got %d readings in %d turns, want each of %d once", sum, idleRounds, all)
+	ended := 0 // each of these is read again, with its parent
+	for _, p := range source.procs {
+		if p.ended {
+			ended++
+		}
+	}
+	if sum != all+ended {
+		t.Errorf("none ran: got %d readings in %d turns, want each of %d once, and %d twice", sum, idleRounds, all, ended)
 	}
 	for range 2 * idleRounds {
 		source.idle.turnedAt = sample.Now().Mono
@@ -98,6 +104,53 @@ func TestIdleProcessesAreLeftOut(t *testing.T) {
 	activity.lost = true
 	if got := readIn(t, source, false); got != all {
 		t.Errorf("after a loss of events: got %d read, want %d", got, all)
+	}
+}
+
+// A process that has ended runs no more, but its parent inherits its counters when it waits for it, perhaps much later.
+// The job counts them once.
+func TestEndedProcessThatWaitsForItsParent(t *testing.T) {
+	for _, later := range []int{0, 1, 7} { // readings until the parent waits
+		tree := tree{t, t.TempDir()}
+		own := counts{cpuTicks: 30, faults: 5, readBytes: 1000, readChars: 2000}
+		tree.put(100, 1, 5, 'S', counts{}, counts{})
+		tree.put(101, 100, 6, 'S', counts{}, counts{})
+		tree.children(100, 101)
+		tree.children(101)
+		source := New(tree.root)
+		activity := &scripted{}
+		source.Watch(activity)
+		if err := source.Add("job", 100, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		chars := func(ran ...int) uint64 {
+			activity.ran = ran
+			return ordinary(t, source).Jobs[0].ReadChars
+		}
+		chars(100, 101)
+		tree.put(101, 100, 6, 'Z', own, counts{})
+		for n := range later + 1 {
+			var ran []int
+			if n == 0 {
+				ran = []int{101}
+			}
+			if got := chars(ran...); got != own[readChars] {
+				t.Fatalf("ended, reading %d: got %d bytes, want %d", n, got, own[readChars])
+			}
+		}
+		tree.end(101)
+		tree.put(100, 1, 5, 'S', counts{}, own)
+		for n := range 3 * idleRounds {
+			source.idle.turnedAt = -turnInterval // as after a while
+			ran := []int{100}
+			if n > 0 {
+				ran = nil
+			}
+			if got := chars(ran...); got != own[readChars] {
+				t.Fatalf("%d readings later, waited for, reading %d: got %d bytes, want %d", later, n, got, own[readChars])
+			}
+		}
+		source.Close()
 	}
 }
 
