@@ -57,6 +57,8 @@ type Detector interface {
 	// Busy reports whether something may be going on that a look in a second would see too late: then there are ten looks
 	// a second, as long as there is room for that.
 	Busy() bool
+	// Counts reports whether the counters of the job should be read ten times a second, and not once.
+	Counts() bool
 }
 
 // New makes a detector for one job.

@@ -141,6 +141,9 @@ func (d *Detector) Close(f *detect.Facts) []detect.Found {
 	return d.out
 }
 
+// Counts implements detect.Detector.
+func (d *Detector) Counts() bool { return false }
+
 // Busy implements detect.Detector.
 func (d *Detector) Busy() bool {
 	now := time.Duration(0)

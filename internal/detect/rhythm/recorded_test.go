@@ -3,6 +3,7 @@ package rhythm
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 func TestRecordings(t *testing.T) {
 	for name, want := range map[string]int{
 		"images-6-sleep": 3, // six workers
-		"cpu-2":          1, // its epochs take 4.2, 1.7 and 2.2 s: the second is too short, and the third begins after that
+		"cpu-2":          2, // its epochs take 4.2, 1.7 and 2.2 s: the second is too short
 		"pool":           0, // each pass has a pool of processes, and then the program fits a classifier: no training
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,12 +33,12 @@ func TestRecordings(t *testing.T) {
 				t.Fatalf("%d epochs were found, want %d: %v; announced %v", len(found), want, found, announced)
 			}
 			for i, f := range found {
-				announced := announced[len(announced)-want:]
-				if d := (f.Start - announced[i].Start).Abs(); d > 500*time.Millisecond {
-					t.Errorf("epoch %d begins %v off, want half a second at most", i+1, d)
+				is := func(e looks.Epoch) bool {
+					return (f.Start-e.Start).Abs() <= 500*time.Millisecond && (f.End-e.End).Abs() <= time.Second
 				}
-				if d := (f.End - announced[i].End).Abs(); d > time.Second {
-					t.Errorf("epoch %d ends %v off, want a second at most", i+1, d)
+				if !slices.ContainsFunc(announced, is) {
+					t.Errorf("epoch %d: got %v to %v, want one of %v: half a second and a second off at most", i+1, f.Start,
+						f.End, announced)
 				}
 			}
 		})

@@ -20,6 +20,7 @@ type Detector struct {
 	looked  bool
 	before  []detect.Process // of the last look with any
 	number  int              // of looks
+	at      time.Duration    // the last look
 	read    time.Duration    // the newest reading at the last one
 	maps    maps
 	stores  stores
@@ -40,6 +41,15 @@ func New(job string) detect.Detector { return &Detector{job: job} }
 
 // Busy reports that ten looks a second are not needed: when processes started is known exactly.
 func (d *Detector) Busy() bool { return false }
+
+// fineFor is how long the counters are read often after the begin of what may be an epoch. A second at both ends of a
+// longer one is little of what it read.
+const fineFor = 30 * time.Second
+
+// Counts reports whether something goes on that may be a short epoch.
+func (d *Detector) Counts() bool {
+	return d.passes.begun && d.at-d.passes.pass.begin < fineFor || d.at-d.workers.newest() < fineFor
+}
 
 // Look takes the facts of a look. A job whose processes have all ended is over, also if it is listed for longer.
 func (d *Detector) Look(f *detect.Facts) []detect.Found {
@@ -69,10 +79,12 @@ func (d *Detector) end(f *detect.Facts) []detect.Found {
 
 func (d *Detector) learn(f *detect.Facts) *look {
 	d.number++
+	d.at = f.At
 	l := d.look(f)
 	d.maps.look(l)
 	d.stores.look(l, !d.looked)
 	d.keep(byWorkers, d.workers.look(l, !d.looked))
+	d.endBefore(l)
 	d.keep(byFiles, d.passes.look(l, !d.looked))
 	d.looked = true
 	if f.Past != nil {
@@ -82,6 +94,19 @@ func (d *Detector) learn(f *detect.Facts) *look {
 		d.before = append(d.before[:0], f.Processes...)
 	}
 	return l
+}
+
+// endBefore corrects the end of workers that ended before the next ones began: when these did is known exactly, and
+// that they did perhaps a look later.
+func (d *Detector) endBefore(l *look) {
+	born := d.workers.newest()
+	for i := range d.spans[byWorkers] {
+		s := &d.spans[byWorkers][i]
+		if born > s.begin+s.spread && born < s.end && born >= s.end-s.endOpen/2 {
+			s.end, s.to = born, l.levelsAt(born)
+			s.endOpen = 2 * startTick
+		}
+	}
 }
 
 func (d *Detector) look(f *detect.Facts) *look {

@@ -130,6 +130,14 @@ func (w *workers) same(now []detect.Process) bool {
 	})
 }
 
+// newest returns when the generation that began last did; 0 if none goes on.
+func (w *workers) newest() time.Duration {
+	if n := len(w.open); n > 0 {
+		return w.open[n-1].begin
+	}
+	return 0
+}
+
 // born adds a process to the generation that is being started, or begins one.
 func (w *workers) born(p *detect.Process, f *look, first bool) *generation {
 	if n := len(w.open); n > 0 {

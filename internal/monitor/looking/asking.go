@@ -28,6 +28,9 @@ func (l *Looker) look(j *job, now time.Duration) {
 	unknown := false
 	for i := range j.look.Processes {
 		p := j.processes[j.look.Processes[i].PID]
+		if p.ended { // it is listed until it is read again
+			continue
+		}
 		p.facts.CPUTime = j.look.Processes[i].CPUTime
 		p.facts.Drives = slices.Contains(j.look.Drivers, p.facts.PID)
 		f.Processes = append(f.Processes, p.facts)
@@ -49,10 +52,10 @@ func (l *Looker) look(j *job, now time.Duration) {
 	}
 	j.steady.learn(f, j.look.Moved, uint64((now-j.looked+every/2)/every))
 	j.looked, j.last, j.cpu, j.moved = now, now, j.look.CPUTime, j.look.Moved
-	j.busy = false
+	j.busy, j.counts = false, false
 	for _, d := range j.detectors {
 		l.report(j, d.Look(f))
-		j.busy = j.busy || d.Busy()
+		j.busy, j.counts = j.busy || d.Busy(), j.counts || d.Counts()
 	}
 	l.files, f.Files = f.Files, nil
 }
@@ -120,9 +123,9 @@ func facts(of *sample.Process, now time.Duration) detect.Process {
 // process asks a process for its files.
 func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Duration) {
 	memory := process.Memory(l.config.Root, of.PID)
-	if memory.Size == 0 {
+	if p.ended = memory.Ended; memory.Size == 0 {
 		p.facts, p.files, p.models, p.listening = facts(of, now), nil, false, -1
-		return // it has ended
+		return
 	}
 	j.steady.note(of.PID, memory)
 	want := process.FilesWanted{Sockets: j.busy, Others: true}

@@ -113,6 +113,7 @@ type job struct {
 	cpu       time.Duration // at the last look
 	moved     uint64
 	busy      bool
+	counts    bool          // its counters are read often
 	alert     time.Duration // up to when it is looked at often because it began to read much
 	watched   bool
 	hadGPU    bool
@@ -135,6 +136,7 @@ type program struct {
 	mapped    []process.File // files of models
 	seen      time.Duration
 	queried   bool // in this look
+	ended     bool // at the last look that asked it
 	models    bool // it has files of models open or mapped
 	facts     detect.Process
 	files     []detect.File
@@ -229,9 +231,9 @@ func (l *Looker) Look() time.Duration {
 	for id, j := range l.jobs {
 		busy = busy || j.busy || j.soon(now)
 		l.watchMemory(j, now)
-		if j.busy != j.watched {
-			j.watched = j.busy
-			l.config.Jobs.Watch(id, j.busy)
+		if reads := j.busy || j.counts; reads != j.watched {
+			j.watched = reads
+			l.config.Jobs.Watch(id, reads)
 		}
 	}
 	if busy {

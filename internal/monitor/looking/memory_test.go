@@ -38,6 +38,7 @@ func (h *holder) Look(f *detect.Facts) []detect.Found {
 }
 func (*holder) Close(*detect.Facts) []detect.Found { return nil }
 func (*holder) Busy() bool                         { return false }
+func (*holder) Counts() bool                       { return false }
 
 // The memory of the GPUs of a job is read often while a load may be going on, and taken from the newest reading.
 func TestMemoryOfGPUs(t *testing.T) {

@@ -52,6 +52,7 @@ func (b *bench) Look(f *detect.Facts) []detect.Found {
 }
 func (*bench) Close(*detect.Facts) []detect.Found { return nil }
 func (*bench) Busy() bool                         { return false }
+func (*bench) Counts() bool                       { return false }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()

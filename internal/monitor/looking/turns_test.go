@@ -32,6 +32,8 @@ type crowd struct {
 	stirred  []string
 	kept     map[string]bool
 	busy     bool
+	counts   bool
+	watched  map[string]bool
 	newest   map[string]detect.Facts
 	ends     []detect.Found // what a detector finds at the end of its job
 	found    []detect.Found
@@ -48,7 +50,12 @@ func (c *crowd) ModelFiles(of process.Key, want process.FilesWanted) (process.Fi
 	return process.Files{List: []process.File{{FD: 3, Path: "/models/a.safetensors", Size: 1 << 30}}}, nil
 }
 
-func (*crowd) Watch(string, bool) {}
+func (c *crowd) Watch(job string, on bool) {
+	if c.watched == nil {
+		c.watched = map[string]bool{}
+	}
+	c.watched[job] = on
+}
 
 func (c *crowd) EachStirred(mark func(string)) {
 	for _, id := range c.stirred {
@@ -79,7 +86,8 @@ func (m member) Close(f *detect.Facts) []detect.Found {
 	}
 	return m.ends
 }
-func (m member) Busy() bool { return m.busy }
+func (m member) Busy() bool   { return m.busy }
+func (m member) Counts() bool { return m.counts }
 
 func newCrowd(t *testing.T, jobs, processes int, busy bool) *crowd {
 	t.Helper()
@@ -237,6 +245,51 @@ func TestMapsLate(t *testing.T) {
 	}
 	if c.maps != 2 {
 		t.Errorf("got %d questions for mappings in 15 s, want 2", c.maps)
+	}
+}
+
+// A process that has ended is of no look, also while the newest reading still has it.
+func TestEndedProcesses(t *testing.T) {
+	c := newCrowd(t, 1, 2, true)
+	c.look()
+	for name, text := range map[string]string{"one that its parent waits for later": "0 0 0 0 0 0 0\n", "one that is gone": ""} {
+		t.Run(name, func(t *testing.T) {
+			statm := filepath.Join(c.looker.config.Root, "proc", "2", "statm")
+			if err := os.WriteFile(statm, []byte("1000 900 100 1 0 2 0\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c.look()
+			if got := len(c.newest["job 0"].Processes); got != 2 {
+				t.Fatalf("got %d processes, want 2", got)
+			}
+			var err error
+			if text == "" {
+				err = os.Remove(statm)
+			} else {
+				err = os.WriteFile(statm, []byte(text), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.look()
+			if got := c.newest["job 0"].Processes; len(got) != 1 || got[0].PID != 1 {
+				t.Errorf("got %+v, want process 1 alone", got)
+			}
+		})
+	}
+}
+
+// The counters of a job are read often if a detector wants that, without more looks.
+func TestCounts(t *testing.T) {
+	c := newCrowd(t, 1, 1, false)
+	for _, counts := range []bool{true, false} {
+		c.counts = counts
+		for range 11 {
+			c.look()
+		}
+		if c.watched["job 0"] != counts {
+			t.Errorf("counters are read often: got %v, want %v", !counts, counts)
+		}
 	}
 }
 

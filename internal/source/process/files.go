@@ -2,10 +2,12 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/modelfile"
@@ -69,13 +71,16 @@ type InMemory struct {
 	Size     int64 // of the address space
 	Resident int64 // what of it is in memory
 	Files    int64 // what of this is of files, or shared
+	Ended    bool  // the process has ended, and perhaps no process has waited for it
 }
 
-// Memory returns what a process has in memory. Everybody may read that. All is 0 for a process that has ended.
+// Memory returns what a process has in memory. Everybody may read that. Sizes are 0 for a process that has ended, and
+// if they cannot be read.
 func Memory(root string, pid int) (m InMemory) {
 	var buf [128]byte
 	text, err := kernfile.ReadPieceBrief(path.Join("/", root, "proc", strconv.Itoa(pid), "statm"), buf[:])
 	if err != nil {
+		m.Ended = errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH)
 		return m
 	}
 	first, rest, _ := bytes.Cut(text, []byte{' '})
@@ -88,5 +93,5 @@ func Memory(root string, pid int) (m InMemory) {
 		return m
 	}
 	page := int64(os.Getpagesize())
-	return InMemory{int64(total) * page, int64(resident) * page, int64(shared) * page}
+	return InMemory{int64(total) * page, int64(resident) * page, int64(shared) * page, total == 0}
 }
