@@ -86,7 +86,7 @@ func (p *passes) count(f *look) (ended span, ok bool) {
 	p.counted++
 	showed := 0
 	for k, u := range p.cur {
-		if _, common := p.full[k]; common && u.at < at {
+		if of, common := p.full[k]; common && !u.differs(of.modified) && u.at < at {
 			showed++
 		}
 	}

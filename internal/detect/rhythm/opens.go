@@ -30,6 +30,7 @@ type opened struct {
 	at, open time.Duration
 	pid      int
 	key      detect.FileKey
+	modified modified
 	size     int64
 	path     string
 	rewind   bool
@@ -49,7 +50,7 @@ func (p *passes) scan(f *look, first bool) (list []opened) {
 			continue
 		}
 		d := descriptor{pid: file.PID, fd: file.FD, key: file.Key, offset: file.Offset, highest: file.Offset}
-		o := opened{pid: file.PID, key: f.version(file), size: file.Size, path: file.Path}
+		o := opened{pid: file.PID, key: file.Key, modified: modified(file.Modified), size: file.Size, path: file.Path}
 		if k, known := p.find(file.PID, file.FD); known && p.fds[k].key == file.Key {
 			old := &p.fds[k]
 			d.highest, d.rises = max(old.highest, d.offset), old.rises
@@ -126,15 +127,11 @@ func isData(name string) bool {
 	return name != "" && !strings.Contains(name, ".so.")
 }
 
-// version identifies a file with its present content: one that was written again is another one. Reports of opens do
-// not have the time of that.
-func (f *look) version(file *detect.File) detect.FileKey {
-	key := file.Key
-	if !f.Exact {
-		key.Inode ^= uint64(file.Modified) * 0xD6E8FEB86659FD93
-	}
-	return key
-}
+// modified is when the content of a file changed last; 0 if that is not known, as with opens that the kernel reports.
+type modified int64
+
+// differs reports whether a file was written again: then it is another one, as in a ring of files.
+func (m modified) differs(other modified) bool { return m != 0 && other != 0 && m != other }
 
 func hash(k detect.FileKey) uint64 {
 	h := (k.Inode ^ k.Device<<32) * 0x9E3779B97F4A7C15

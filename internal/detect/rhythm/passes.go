@@ -64,7 +64,8 @@ const maxEarly = 64
 // lone is the file that was opened last, if it was so several times: it may be the whole data set, and the files before
 // it were read once.
 type lone struct {
-	key   detect.FileKey
+	key detect.FileKey
+	modified
 	last  time.Duration // when it was opened last
 	pass  span          // since then
 	spans []span        // between opens
@@ -75,6 +76,7 @@ type use struct {
 	at    time.Duration
 	size  int64         // bytes of the file
 	first time.Duration // its first open in this use of it
+	modified
 }
 
 // look takes the opens since the last look, and returns the passes that ended.
@@ -136,18 +138,19 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 	p.last = max(p.last, o.at)
 	if !p.begun {
 		p.start(o.at, o.open, f, o.pid, o.path)
-		p.cur = map[detect.FileKey]use{o.key: {o.at, o.size, o.at}}
+		p.cur = map[detect.FileKey]use{o.key: {o.at, o.size, o.at, o.modified}}
 		p.early = []earlyOpen{{*o, p.pass.from, p.pass.base}}
 		return span{}, false
 	}
 	if p.held == nil && p.early != nil && len(p.early) < maxEarly {
 		p.early = append(p.early, earlyOpen{*o, f.levelsAt(o.at), others(f, startedAfter(o.at))})
 	}
-	if _, again := p.wrap[o.key]; again {
-		p.wrap[o.key] = use{o.at, o.size, o.at}
+	if u, again := p.wrap[o.key]; again && !u.differs(o.modified) {
+		p.wrap[o.key] = use{o.at, o.size, o.at, o.modified}
 		return p.turned(f, o)
 	}
 	before, seen := p.cur[o.key]
+	seen = seen && !before.differs(o.modified)
 	at := before.at
 	same := p.newest[o.pid] == o.key
 	if len(p.newest) >= maxFDs || p.newest == nil {
@@ -168,14 +171,14 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 		p.add(o)
 		return span{}, false
 	case o.at-at < again && !o.fell, o.rewind && at > f.Last, same && len(p.cur) > 1 && !o.rewind:
-		p.cur[o.key] = use{o.at, o.size, before.first} // the same use of the file
+		p.cur[o.key] = use{o.at, o.size, before.first, cmp.Or(o.modified, before.modified)} // the same use of the file
 		return span{}, false
 	}
 	if p.wrap == nil {
 		p.wrap, p.missed, p.turn, p.open = map[detect.FileKey]use{}, 0, o.at, o.open
 		p.pass.path = o.path
 	}
-	p.wrap[o.key] = use{o.at, o.size, o.at}
+	p.wrap[o.key] = use{o.at, o.size, o.at, o.modified}
 	return p.turned(f, o)
 }
 
@@ -184,8 +187,8 @@ func (p *passes) note(o *opened, f *look) (ended span, ok bool) {
 func (p *passes) alone(o *opened, f *look) []span {
 	l := &p.lone
 	switch {
-	case l.key != o.key:
-		*l = lone{key: o.key, last: o.at, pass: newPass(o.at, o.open, f, o.pid, o.path)}
+	case l.key != o.key, l.differs(o.modified):
+		*l = lone{key: o.key, modified: o.modified, last: o.at, pass: newPass(o.at, o.open, f, o.pid, o.path)}
 		return nil
 	case o.at-l.last < again && !o.fell, o.rewind && l.last > f.Last:
 		l.last = o.at
@@ -202,7 +205,7 @@ func (p *passes) alone(o *opened, f *look) []span {
 	}
 	l.spans = nil
 	p.start(o.at, o.open, f, o.pid, o.path)
-	p.cur, p.wrap = map[detect.FileKey]use{o.key: {o.at, o.size, o.at}}, nil
+	p.cur, p.wrap = map[detect.FileKey]use{o.key: {o.at, o.size, o.at, o.modified}}, nil
 	return ended
 }
 
@@ -304,7 +307,7 @@ func (p *passes) correct() {
 	}
 	for i := range p.early {
 		e := &p.early[i]
-		if _, common := p.cur[e.key]; common && e.at < p.held.end {
+		if u, common := p.cur[e.key]; common && !u.differs(e.modified) && e.at < p.held.end {
 			p.held.begin, p.held.beginOpen, p.held.from = e.at, e.open, e.from
 			return
 		}
@@ -316,7 +319,7 @@ func startedAfter(at time.Duration) func(*detect.Process) bool {
 }
 
 func (p *passes) add(o *opened) {
-	p.cur[o.key] = use{o.at, o.size, o.at}
+	p.cur[o.key] = use{o.at, o.size, o.at, o.modified}
 	if len(p.cur) <= maxFiles {
 		return
 	}

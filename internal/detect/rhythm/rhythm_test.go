@@ -58,7 +58,8 @@ type story struct {
 	exact bool
 	start time.Duration // of the first look
 	end   time.Duration
-	gaps  map[int]bool // looks that are left out
+	gaps  map[int]bool                // looks that are left out
+	blind func(at time.Duration) bool // of looks without reports of opens, if exact
 }
 
 func overlap(from, to, at time.Duration) float64 { return max(0, min(at, to)-from).Seconds() }
@@ -89,7 +90,7 @@ func (s *story) Level(q detect.Quantity, at time.Duration) (sum float64, ok bool
 func (s *story) Reading(detect.Quantity) (time.Duration, bool) { return s.end, true }
 
 func (s *story) facts(last, at time.Duration) *detect.Facts {
-	f := &detect.Facts{Job: "job", At: at, Last: last, Past: s, Exact: s.exact}
+	f := &detect.Facts{Job: "job", At: at, Last: last, Past: s, Exact: s.exact && (s.blind == nil || !s.blind(at))}
 	for _, p := range s.procs {
 		if p.from <= at && at < p.to {
 			cpu := time.Duration(p.cpu * overlap(p.from, p.to, at) * float64(second))
@@ -116,7 +117,7 @@ func (s *story) facts(last, at time.Duration) *detect.Facts {
 			f.Files = append(f.Files, detect.File{PID: o.pid, FD: o.fd, Path: path, Key: key, Size: size, Write: o.write,
 				Offset: offset, Modified: o.modified})
 		}
-		if s.exact && last < o.from && o.from <= at {
+		if f.Exact && last < o.from && o.from <= at {
 			f.Events = append(f.Events, detect.Event{At: o.from, PID: o.pid, Path: path, Key: key})
 		}
 	}
@@ -429,6 +430,42 @@ func TestFilesThatAreWrittenAgainAreNoEpoch(t *testing.T) {
 		}
 		check(t, s.find(), begins, 500*time.Millisecond)
 	}
+}
+
+// Reports of opens may be missing for a while, and they do not have the time of the last write. The files are the same.
+func TestReportsOfOpensThatAreMissing(t *testing.T) {
+	for _, files := range []int{1, 2, 6} {
+		for _, modified := range []int64{0, 7} {
+			s, begins := shards(6, files, 24*second/time.Duration(files), false)
+			s.exact = true
+			for i := range s.opens {
+				s.opens[i].modified = modified
+			}
+			s.blind = func(at time.Duration) bool {
+				return slices.ContainsFunc(begins[1:], func(b time.Duration) bool { return at > b && at-b < 3*second })
+			}
+			t.Run(fmt.Sprintf("%d files, last write %d", files, modified), func(t *testing.T) {
+				check(t, s.find(), begins, 1500*time.Millisecond)
+			})
+		}
+	}
+}
+
+// Looks are a second apart, and workers read most right after their start: those of the next epoch may have begun before
+// a look that finds that the last ones have ended.
+func TestWorkersThatReadFirst(t *testing.T) {
+	s := &story{procs: []proc{{pid: 1, cpu: 0.4, to: math.MaxInt64, drives: true}}, end: 5 * second}
+	var begins []time.Duration
+	pid := 2
+	for e := range 6 {
+		from, length := s.end, 3*second+time.Duration(e*370%900)*time.Millisecond
+		begins = append(begins, from)
+		s.generation(&pid, 3, length, 40e6)
+		s.reads = append(s.reads, reading{from, from + 200*time.Millisecond, 100e6, 0})
+		s.end = from + length + 20*time.Millisecond
+	}
+	s.procs[0].to = s.end
+	check(t, s.find(), begins, startTick)
 }
 
 // Items that are drawn at random, with replacement, have no epochs.

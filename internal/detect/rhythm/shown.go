@@ -35,13 +35,14 @@ type showing struct {
 	at   time.Duration
 	key  detect.FileKey
 	size int64
+	modified
 }
 
 // add adds opens. Segments of memory that processes share are files of that folder, with a new name for each batch.
 func (s *shown) add(list []opened) {
 	for i := range list {
 		if o := &list[i]; !o.was && o.size > 0 && o.key != (detect.FileKey{}) && path.Dir(o.path) != "/dev/shm" {
-			s.all = append(s.all, showing{o.at, o.key, o.size})
+			s.all = append(s.all, showing{o.at, o.key, o.size, o.modified})
 		}
 	}
 	if over := len(s.all) - maxShown; over > 0 {
@@ -51,50 +52,58 @@ func (s *shown) add(list []opened) {
 
 // sketch is what is remembered of the files of a span.
 type sketch struct {
-	keys  []detect.FileKey // by hash, maxSketch at most
-	all   bool             // these are all
-	share float64          // of what was read, that was of files that showed; 0 if that is not known
+	files []shownFile // by the hash of their keys, maxSketch at most
+	all   bool        // these are all
+	share float64     // of what was read, that was of files that showed; 0 if that is not known
+}
+
+type shownFile struct {
+	key detect.FileKey
+	modified
 }
 
 // sketch returns what showed from one moment to another, in which so many bytes were read by calls. Of files that are
 // only read in part, it is not known what share showed.
 func (s *shown) sketch(from, to time.Duration, read float64) (k sketch) {
-	sizes := map[detect.FileKey]int64{}
-	for i := len(s.all) - 1; i >= 0; i-- {
-		if one := &s.all[i]; one.at >= from && one.at < to {
-			sizes[one.key] = max(sizes[one.key], one.size)
+	last := map[detect.FileKey]showing{}
+	for i := range s.all {
+		if one := s.all[i]; one.at >= from && one.at < to {
+			before := last[one.key]
+			one.size, one.modified = max(one.size, before.size), cmp.Or(one.modified, before.modified)
+			last[one.key] = one
 		}
 	}
 	sum := 0.0
-	for key, size := range sizes {
-		k.keys = append(k.keys, key)
-		sum += float64(size)
+	for key, one := range last {
+		k.files = append(k.files, shownFile{key, one.modified})
+		sum += float64(one.size)
 	}
-	slices.SortFunc(k.keys, byHash)
-	k.all = len(k.keys) <= maxSketch
-	k.keys = k.keys[:min(len(k.keys), maxSketch)]
+	slices.SortFunc(k.files, byHash)
+	k.all = len(k.files) <= maxSketch
+	k.files = k.files[:min(len(k.files), maxSketch)]
 	if read >= minRead && sum <= partly*read {
 		k.share = min(seenMost, sum/read)
 	}
 	return k
 }
 
-func byHash(a, b detect.FileKey) int { return cmp.Compare(hash(a), hash(b)) }
+func byHash(a, b shownFile) int { return cmp.Compare(hash(a.key), hash(b.key)) }
 
 // again compares the files of a span with those of the one before: how many of them should have showed there if all are
 // read again, the logarithm of the probability that none of them did, and how many did.
 func (k *sketch) again(before *sketch) (expected, none, got float64) {
-	if before.share == 0 || k.share == 0 || len(before.keys) == 0 {
+	if before.share == 0 || k.share == 0 || len(before.files) == 0 {
 		return 0, 0, 0
 	}
-	highest := hash(before.keys[len(before.keys)-1])
-	for _, key := range k.keys {
-		if !before.all && hash(key) > highest {
+	highest := hash(before.files[len(before.files)-1].key)
+	for _, one := range k.files {
+		if !before.all && hash(one.key) > highest {
 			break
 		}
 		expected += before.share
 		none += math.Log(1 - before.share)
-		if _, found := slices.BinarySearchFunc(before.keys, key, byHash); found {
+		i, found := slices.BinarySearchFunc(before.files, one, byHash)
+		if found && !one.differs(before.files[i].modified) {
 			got++
 		}
 	}

@@ -21,8 +21,8 @@ func TestShown(t *testing.T) {
 		{at: second, size: 4 << 20, path: "/data/without-key"},
 		{at: 9 * second, key: key(6), size: 4 << 20, path: "/data/later"},
 	})
-	if k := s.sketch(0, 5*second, 16<<20); len(k.keys) != 2 || k.share != 0.5 {
-		t.Errorf("got %d files that are %v of what was read, want two and half", len(k.keys), k.share)
+	if k := s.sketch(0, 5*second, 16<<20); len(k.files) != 2 || k.share != 0.5 {
+		t.Errorf("got %d files that are %v of what was read, want two and half", len(k.files), k.share)
 	}
 	if k := s.sketch(0, 5*second, 4<<20); k.share != 0 {
 		t.Errorf("got a share of %v of files that were read in part, want none", k.share)
@@ -30,7 +30,7 @@ func TestShown(t *testing.T) {
 	for i := range 3 * maxShown {
 		s.add([]opened{{at: 20 * second, key: key(uint64(100 + i)), size: 1 << 20, path: fmt.Sprint("/data/", i)}})
 	}
-	if k := s.sketch(0, 30*second, 1<<40); len(s.all) != maxShown || len(k.keys) != maxSketch || k.all {
-		t.Errorf("got %d opens and %d files, want %d and %d", len(s.all), len(k.keys), maxShown, maxSketch)
+	if k := s.sketch(0, 30*second, 1<<40); len(s.all) != maxShown || len(k.files) != maxSketch || k.all {
+		t.Errorf("got %d opens and %d files, want %d and %d", len(s.all), len(k.files), maxShown, maxSketch)
 	}
 }
