@@ -451,8 +451,8 @@ func TestReportsOfOpensThatAreMissing(t *testing.T) {
 	}
 }
 
-// Looks are a second apart, and workers read most right after their start: those of the next epoch may have begun before
-// a look that finds that the last ones have ended.
+// Looks are a second apart, and workers read most right after their start: those of the next epoch may have begun
+// before a look that finds that the last ones have ended.
 func TestWorkersThatReadFirst(t *testing.T) {
 	s := &story{procs: []proc{{pid: 1, cpu: 0.4, to: math.MaxInt64, drives: true}}, end: 5 * second}
 	var begins []time.Duration

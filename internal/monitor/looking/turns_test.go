@@ -252,7 +252,7 @@ func TestMapsLate(t *testing.T) {
 func TestEndedProcesses(t *testing.T) {
 	c := newCrowd(t, 1, 2, true)
 	c.look()
-	for name, text := range map[string]string{"one that its parent waits for later": "0 0 0 0 0 0 0\n", "one that is gone": ""} {
+	for name, text := range map[string]string{"not waited for": "0 0 0 0 0 0 0\n", "gone": ""} {
 		t.Run(name, func(t *testing.T) {
 			statm := filepath.Join(c.looker.config.Root, "proc", "2", "statm")
 			if err := os.WriteFile(statm, []byte("1000 900 100 1 0 2 0\n"), 0o600); err != nil {
