@@ -169,7 +169,7 @@ const (
 	PressureIOSomeTimeKey = attribute.Key("stallspan.pressure.io.some.time")
 	// How many tasks waited. full is part of some: do not add them. (string, one of the values below)
 	PressureStallTypeKey = attribute.Key("stallspan.pressure.stall_type")
-	// Seconds in which the process ran on a CPU. With storage stall and other it adds up to the window. (double)
+	// Seconds in which the process ran on a CPU, or was ready to and had none. With storage stall and other it adds up to the window. (double)
 	ProcessOnCPUTimeKey = attribute.Key("stallspan.process.on_cpu.time")
 	// What to try first, in one sentence. (string)
 	RemedyKey = attribute.Key("stallspan.remedy")
@@ -185,6 +185,8 @@ const (
 	SlurmStepIDKey = attribute.Key("stallspan.slurm.step.id")
 	// About how many times faster the window would be without waiting for storage, or for the network if it is network_bound. (double)
 	SpeedupBoundKey = attribute.Key("stallspan.speedup.bound")
+	// Part of CPU stall, or of the time on a CPU: seconds in which the work was ready to run and had no CPU. (double)
+	StallCPUReadyTimeKey = attribute.Key("stallspan.stall.cpu.ready.time")
 	// CPU stall: seconds of idle GPU time while the input pipeline used or waited for a CPU, summed over the GPUs. (double)
 	StallCPUTimeKey = attribute.Key("stallspan.stall.cpu.time")
 	// Part of other: seconds of idle GPU time while the job waited for data from peers that serve data. (double)
@@ -1304,17 +1306,17 @@ var EpochSpan = Span{
 		{PressureIOFullTimeKey, attribute.FLOAT64, false}, {PressureIOSomeTimeKey, attribute.FLOAT64, false},
 		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
 		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
-		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
-		{StallNetworkTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
-		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
-		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{TrainingStepConfidenceKey, attribute.FLOAT64, false}, {TrainingStepCountKey, attribute.INT64, false},
-		{TrainingStepPeriodKey, attribute.FLOAT64, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
-		{WindowConfidenceKey, attribute.FLOAT64, false}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
-		{WindowUnfinishedKey, attribute.BOOL, false},
+		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUReadyTimeKey, attribute.FLOAT64, false},
+		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallNetworkTimeKey, attribute.FLOAT64, false},
+		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
+		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingEpochIndexKey, attribute.INT64, false},
+		{TrainingRunNameKey, attribute.STRING, false}, {TrainingStepConfidenceKey, attribute.FLOAT64, false},
+		{TrainingStepCountKey, attribute.INT64, false}, {TrainingStepPeriodKey, attribute.FLOAT64, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1335,15 +1337,15 @@ var LoadSpan = Span{
 		{PressureIOFullTimeKey, attribute.FLOAT64, false}, {PressureIOSomeTimeKey, attribute.FLOAT64, false},
 		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
 		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
-		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
-		{StallNetworkTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
-		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
-		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
-		{WindowConfidenceKey, attribute.FLOAT64, false}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
-		{WindowUnfinishedKey, attribute.BOOL, false},
+		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUReadyTimeKey, attribute.FLOAT64, false},
+		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallNetworkTimeKey, attribute.FLOAT64, false},
+		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
+		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1374,15 +1376,15 @@ var RunSpan = Span{
 		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
 		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
 		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
-		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallNetworkTimeKey, attribute.FLOAT64, false},
-		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
-		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
-		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
-		{WindowUnfinishedKey, attribute.BOOL, false},
+		{StallCPUReadyTimeKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
+		{StallNetworkTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
+		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
+		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
+		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
+		{WindowConfidenceKey, attribute.FLOAT64, false}, {WindowEvidenceKey, attribute.STRING, false},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1411,15 +1413,15 @@ var WindowSpan = Span{
 		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
 		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
 		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
-		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallNetworkTimeKey, attribute.FLOAT64, false},
-		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
-		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
-		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
-		{WindowUnfinishedKey, attribute.BOOL, false},
+		{StallCPUReadyTimeKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
+		{StallNetworkTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
+		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
+		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
+		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
+		{WindowConfidenceKey, attribute.FLOAT64, false}, {WindowEvidenceKey, attribute.STRING, false},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 

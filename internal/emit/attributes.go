@@ -157,6 +157,9 @@ func (l *list) ledger(r *window.Report) {
 	} else if !r.Unattributed() {
 		l.add(semconv.ProcessOnCPUTimeKey.Float64(r.CPU.Seconds()))
 	}
+	if r.Ready > 0 {
+		l.add(semconv.StallCPUReadyTimeKey.Float64(r.Ready.Seconds()))
+	}
 	l.add(semconv.StallStorageTimeKey.Float64(r.Storage.Seconds()))
 	l.add(semconv.StallOtherTimeKey.Float64(r.Other.Seconds()))
 	if r.Network > 0 {

@@ -72,7 +72,19 @@ func subject(r *window.Report, s window.Shares) string {
 	case r.Unattributed():
 		return "The busiest CPU core of this machine was busy " + percent(s.CPU)
 	}
+	if s.Ready >= smallPart {
+		return "The program was ready to run and had no core " + percent(s.Ready) + ", and was on the CPU " +
+			percent(s.CPU-s.Ready)
+	}
 	return "The program was on the CPU " + percent(s.CPU)
+}
+
+// hadNoCore says how much of the CPU work of a GPU's job was ready to run and had no core; "" for little.
+func hadNoCore(s window.Shares) string {
+	if s.Ready < smallPart {
+		return ""
+	}
+	return "; this work had no core " + percent(s.Ready) + " of the time"
 }
 
 // uneven names the GPUs that were busy least and most, if they differ.
@@ -109,7 +121,7 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Verdict == window.Mixed && s.Network >= smallPart:
 		return who + " of the time and waited " + waitedForAll(r, s) + fetched(r)
 	case r.Verdict == window.CPUBound && hasGPU:
-		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU) + " of the time"
+		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU) + " of the time" + hadNoCore(s)
 	case r.Verdict == window.CPUBound:
 		return who + " of the time" + waited(" and waited for storage ", s, "")
 	case r.Verdict == window.Mixed && hasGPU:
@@ -118,7 +130,7 @@ func verdict(r *window.Report, s window.Shares) string {
 			gpus, were = fmt.Sprintf("The %d GPUs", n), "were"
 		}
 		return fmt.Sprintf("%s waited both for storage (%s of the time) and for the CPU work of the input pipeline (%s), "+
-			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU), were, percent(s.Busy)) + where(r)
+			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU), were, percent(s.Busy)) + hadNoCore(s) + where(r)
 	case r.Verdict == window.Mixed:
 		return who + " of the time and waited for storage " + percent(s.Storage) + where(r)
 	}

@@ -12,6 +12,7 @@ import (
 const (
 	deepQueue = 2.0  // queue depth from which a disk has more to do than one reader requests
 	coresFull = 0.9  // share of the time of all cores from which no core is free
+	someCores = 0.5  // cores that other programs use, from which on they are named
 	warmLoad  = 0.95 // share of a load from memory from which storage does not matter
 	coldLoad  = 0.5  // share of a load from memory below which it is cold
 	lateShare = 0.1  // share of the window that it would be shorter without storage, beyond its storage stall, that counts
@@ -113,6 +114,8 @@ var remedies = [...]advice{
 		gaining("Read ahead with more workers, or keep the data in memory: ")},
 	{"faster storage", func(x *situation) bool { return x.storage }, (*situation).faster},
 	{"storage behind the work", (*situation).lateForStorage, (*situation).fasterSource},
+	{"free the cores", func(x *situation) bool { return x.cpu && x.shares.Ready >= window.Thresholds.Stall },
+		(*situation).freeCores},
 	{"more cores", func(x *situation) bool { return x.cpu && len(x.GPUIDs) == 0 },
 		always("Storage is not the limit: spread the work over more cores, or do less of it.")},
 	{"convert less", func(x *situation) bool { return x.cpu && x.Kind == window.ModelLoad },
@@ -255,6 +258,24 @@ func (x *situation) preload() string {
 func (x *situation) full() bool {
 	starved := x.Starved.Seconds() >= window.Thresholds.Stall*x.Duration().Seconds() && x.Starved > 0
 	return x.CPUUsed >= coresFull || starved
+}
+
+// freeCores is for work that had no core.
+func (x *situation) freeCores() string {
+	others := ""
+	if x.CPUOthers >= someCores {
+		others = fmt.Sprintf("other programs used %.1f of the %d cores", x.CPUOthers, x.Cores)
+	}
+	text := "It had no core " + percent(x.shares.Ready) + " of the time"
+	switch {
+	case x.CPUUsed >= coresFull && others != "":
+		return text + " because " + others + ": stop them, or give this program cores of its own."
+	case x.CPUUsed >= coresFull:
+		return text + ": start fewer threads or processes, or use more cores."
+	case others != "":
+		others = "; " + others
+	}
+	return text + ": let it run on more cores, or raise its limit of CPU time" + others + "."
 }
 
 func (x *situation) stagger() string {

@@ -126,6 +126,7 @@ func situations() []func(*window.Report) {
 			r.Disks[0].ReadCeilingRatioNow, r.Disks[0].ReadCeiling = 0.83, 60<<20
 		}),
 		bound(window.CPUBound, func(r *window.Report) { r.Speedup, r.WhatIf = 1.7, &window.WhatIf{Workers: 1.5} }),
+		bound(window.CPUBound, func(r *window.Report) { r.Ready, r.CPUUsed, r.CPUOthers, r.Cores = r.CPU/2, 1, 1.5, 2 }),
 		bound(window.CPUBound, func(r *window.Report) { r.GPUIDs = nil }),
 		bound(window.CPUBound, func(r *window.Report) { r.Kind = window.ModelLoad }),
 		bound(window.CPUBound, func(r *window.Report) { r.CPUUsed = coresFull }),

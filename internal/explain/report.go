@@ -120,6 +120,7 @@ type stall struct {
 	Storage float64  `json:"storage_s"`
 	CPU     *float64 `json:"cpu_s,omitempty"`
 	Other   float64  `json:"other_s"`
+	Ready   float64  `json:"ready_s,omitempty"`   // part of the CPU time
 	Network float64  `json:"network_s,omitempty"` // part of Other
 	Reasons []reason `json:"other_reasons,omitempty"`
 }
@@ -369,7 +370,8 @@ func NewReport(r *window.Report) *Report {
 
 func (out *Report) addLedger(r *window.Report) {
 	out.Evidence, out.NoSchedule = r.Evidence, r.NoSchedule
-	out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds(), Network: r.Network.Seconds()}
+	out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds(), Ready: r.Ready.Seconds(),
+		Network: r.Network.Seconds()}
 	for _, x := range reasons(r) {
 		out.Stall.Reasons = append(out.Stall.Reasons, reason{x.Kind, x.Name, x.Time.Seconds()})
 	}

@@ -37,7 +37,7 @@ const DefaultMaxBytes = 12 << 20
 
 // DefaultJobBytes bounds what further jobs may have besides, once all columns are narrow: 64 on 16 GPUs, each in a
 // cgroup of its own and followed by the scheduler, and 16 more for windows.
-const DefaultJobBytes = 17 << 20
+const DefaultJobBytes = 18 << 20
 
 // Config bounds a History.
 type Config struct {

@@ -24,6 +24,7 @@ type Scheduled struct {
 	GainNetwork time.Duration    // time that instant storage and peers that send at once would have saved
 	Fed         time.Duration    // in which the leading thread waited for one that reads data
 	Work        time.Duration    // CPU time of the job, without fetching data
+	Ready       time.Duration    // part of LedgerTotals.CPU: ready for a CPU, and without one
 	Other       [8]time.Duration // parts of other, in the order of OtherGPU and the series after it
 }
 
@@ -65,7 +66,7 @@ func eachLedger(totals []LedgerTotals, yield func(key groupKey, values [maxColum
 		if s := l.Scheduled; s != nil {
 			v = [maxColumns]float64{
 				s.Time.Seconds(), s.GainLow.Seconds(), s.GainWorkers.Seconds(), s.GainGPU.Seconds(), s.Work.Seconds(),
-				s.Fed.Seconds(), s.GainNetwork.Seconds(),
+				s.Fed.Seconds(), s.GainNetwork.Seconds(), s.Ready.Seconds(),
 			}
 			yield(groupKey{kindScheduled, l.ID}, v)
 			for k, other := range s.Other {

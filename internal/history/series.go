@@ -61,6 +61,7 @@ const (
 	LedgerWork        // core-seconds of work of the job's threads, without fetching data
 	LedgerFed         // s, in which the leading thread waited for one that reads data
 	LedgerGainNetwork // s, that instant storage and peers that send at once would have saved
+	LedgerReady       // s, part of LedgerCPU: ready for a CPU, and without one
 
 	OtherGPU     // s, parts of other, by ledger of a job: in a call of the GPU's driver
 	OtherNetwork // in a socket
@@ -178,7 +179,7 @@ var layout = [...]struct {
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
-	kindScheduled:   {ledgerAxis, LedgerScheduled, 7},
+	kindScheduled:   {ledgerAxis, LedgerScheduled, 8},
 	kindOther:       {ledgerAxis, OtherGPU, 8},
 	kindLayer:       {diskAxis, LayerReadIOs, 8},
 

@@ -187,6 +187,9 @@ func (s *sums) addPiece(b *block, i int, of float64, d *division) {
 	case chain.Work, chain.NoCore:
 		s.storage += fetch
 		s.cpu += idle - fetch
+		if p.Kind == chain.NoCore {
+			s.ready += idle - fetch
+		}
 	case chain.Other:
 		s.other[b.timeline.ReasonKind(p)] += idle
 	}

@@ -57,6 +57,7 @@ type lastBlock struct {
 // sums are seconds since an account began to use the scheduler's reports.
 type sums struct {
 	busy, storage, cpu float64
+	ready              float64 // part of cpu: without a CPU
 	fed                float64
 	dark               float64 // without evidence
 	other              [chain.ReasonKinds]float64
@@ -187,6 +188,7 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 	total.GainNetwork += length - of.clocks.Network + seconds(inTurn)
 	total.Work += of.clocks.Work
 	total.Fed += seconds(of.fed)
+	total.Ready += seconds(of.ready)
 	a.totals.Scheduled = &total
 	gain := (length - of.clocks.Memory).Seconds() + inTurn
 	return parts{busy: of.busy, storage: of.storage, cpu: of.cpu, gain: gain}, min(of.dark, length.Seconds())
@@ -359,7 +361,8 @@ func (s *schedule) block(from, to time.Duration, steps []history.Step, kept bool
 func (s *sums) since(was *sums) sums {
 	d := sums{
 		fed: s.fed - was.fed, dark: s.dark - was.dark, busy: s.busy - was.busy,
-		storage: s.storage - was.storage, cpu: s.cpu - was.cpu, clocks: s.clocks.With(was.clocks, minus),
+		storage: s.storage - was.storage, cpu: s.cpu - was.cpu, ready: s.ready - was.ready,
+		clocks: s.clocks.With(was.clocks, minus),
 	}
 	for i := range d.other {
 		d.other[i] = s.other[i] - was.other[i]
@@ -371,7 +374,7 @@ func (s *sums) since(was *sums) sums {
 func (s *sums) atLeast(was *sums) sums {
 	m := *s
 	m.dark = max(s.dark, was.dark)
-	m.fed = max(s.fed, was.fed)
+	m.fed, m.ready = max(s.fed, was.fed), max(s.ready, was.ready)
 	m.busy, m.storage, m.cpu = max(s.busy, was.busy), max(s.storage, was.storage), max(s.cpu, was.cpu)
 	for i := range m.other {
 		m.other[i] = max(s.other[i], was.other[i])

@@ -243,11 +243,15 @@ func (b *builder) pressure() {
 	}
 }
 
-// cores sets the share of the time of all cores in which they worked.
+// cores sets the share of the time of all cores in which they worked, and how much of it was of others.
 func (b *builder) cores() {
 	worked, ok := b.between(history.HostCPUTime, "")
-	if total := b.Duration().Seconds() * float64(b.machine.Cores); ok && total > 0 {
-		b.CPUUsed = min(1, worked.Value/total)
+	length := b.Duration().Seconds()
+	if total := length * float64(b.machine.Cores); ok && total > 0 {
+		b.CPUUsed, b.Cores = min(1, worked.Value/total), b.machine.Cores
+		if own, known := b.between(history.JobCPUTime, b.machine.Target.Job); known && b.machine.Target.Job != "" {
+			b.CPUOthers = max(0, worked.Value-own.Value) / length
+		}
 	}
 }
 

@@ -48,6 +48,7 @@ func (b *builder) evidence() {
 		if b.machine.Guessed {
 			b.Evidence, b.NoSchedule = FromSwitches, b.machine.NoSchedule
 		}
+		b.Ready = min(seconds(b.scheduled(history.LedgerReady)), b.CPU)
 		b.otherReasons()
 		b.whatIf()
 	case b.machine.Pressure:

@@ -30,6 +30,7 @@ type Report struct {
 	Evidence     Evidence      // "" without a ledger
 	NoSchedule   string        // why it is not FromSchedule, and what would change that, without a period; "" if unknown
 	OtherReasons []OtherReason // the largest first, at most three; only if the Evidence is Followed
+	Ready        time.Duration // part of CPU: ready for a CPU, and without one; 0 if unknown
 	Network      time.Duration // part of Other: waiting for peers that serve data; only if the Evidence is Followed
 	WhatIf       *WhatIf       // nil unless the Evidence is Followed
 	Steps        *ledger.Steps // of an epoch; nil if they are not known
@@ -73,6 +74,8 @@ type Report struct {
 	Peers        []PeerUse  // over TCP: those that were waited for longest first, at most eight
 	Load         Load       // of a model load
 	CPUUsed      float64    // share of the time of all cores with work of any process; 0 if unknown
+	CPUOthers    float64    // cores on which others than the window's job worked, on average; 0 if unknown
+	Cores        int        // of the machine; 0 if unknown
 	Storms       []Storm    // I/O storms that were detected as this window ended
 
 	Stalls     []Stall
@@ -172,6 +175,7 @@ func (r *Report) Shares() Shares {
 		CPU:     (r.CPU + r.BusiestCore).Seconds() / total,
 		Other:   (r.Other - r.BusiestCore).Seconds() / total,
 		Network: r.Network.Seconds() / total,
+		Ready:   r.Ready.Seconds() / total,
 	}
 }
 

@@ -37,6 +37,7 @@ type Shares struct {
 	Busy, Storage, CPU, Other float64
 
 	Network float64 // part of Other
+	Ready   float64 // part of CPU
 }
 
 // Verdict applies the rule of docs/verdicts.md.
