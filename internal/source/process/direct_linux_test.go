@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -83,6 +84,49 @@ func TestReaderFindsTheSame(t *testing.T) {
 type failing struct{ *Direct }
 
 func (failing) Bytes([]Key, []Bytes) error { return os.ErrDeadlineExceeded }
+
+// late is a Reader that does not answer at first, as while a helper is started again.
+type late struct {
+	*Direct
+	answers bool
+}
+
+func (l *late) Bytes(of []Key, into []Bytes) error {
+	if !l.answers {
+		return syscall.EPIPE
+	}
+	return l.Direct.Bytes(of, into)
+}
+
+// What a process had read before its bytes could be read for the first time is not of the job.
+func TestReaderAnswersLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := tree{t, t.TempDir()}
+		k.put(100, 1, 5, 'S', counts{cpuTicks: 70, readBytes: 8 << 40, readChars: 9 << 40}, counts{})
+		k.children(100)
+		r := &late{Direct: NewDirect(filepath.Join(k.root, "proc"))}
+		t.Cleanup(r.Close)
+		source := New(k.root).WithReader(r)
+		defer source.Close()
+		if err := source.Add("job", 100, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		var first sample.Sample
+		if err := source.Read(&first); err == nil || first.Jobs[0].HasIO {
+			t.Fatalf("got %v and %+v, want an error and no bytes", err, first.Jobs[0])
+		}
+		r.answers = true
+		for _, more := range []uint64{0, 1000} {
+			k.put(100, 1, 5, 'S', counts{cpuTicks: 70, readBytes: 8<<40 + more, readChars: 9<<40 + more}, counts{})
+			time.Sleep(2 * time.Second)
+			if got := read(t, source).Jobs[0]; !got.HasIO || got.ReadBytes != more || got.ReadChars != more {
+				t.Errorf("got %+v, want %d bytes", got, more)
+			}
+			time.Sleep(2 * time.Second)
+			_ = read(t, source)
+		}
+	})
+}
 
 // Without answers the bytes are not known, and the error says why, once.
 func TestReaderFails(t *testing.T) {

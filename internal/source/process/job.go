@@ -121,6 +121,7 @@ func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool,
 		m.fresh = false
 		if !m.based && (m.start < j.added || j.readings == 1 || m.joined) {
 			m.base = m.now
+			m.unbased = !m.hasIO
 		}
 	}
 }

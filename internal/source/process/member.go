@@ -14,6 +14,7 @@ type member struct {
 	now     counts // own and inherited
 	base    counts // part of now from before the job was added
 	based   bool   // base was set before the first reading
+	unbased bool   // the bytes of base are not known yet
 	reaped  counts // inherited part of now: exact for CPU time and faults, all bytes
 	gain    counts // growth of reaped since the last reading, or since the one before if expects
 	expects bool   // may inherit from a member that the last reading found gone
@@ -52,6 +53,10 @@ func (m *member) take() (exists bool, err error) {
 	}
 	m.gain = m.gain.plus(m.proc.reaped.minus(m.reaped))
 	m.reaped, m.now = m.proc.reaped, m.counts
+	if m.unbased && m.hasIO { // what it read before is not known: it counts from here on
+		m.base.takeBytes(m.now)
+		m.unbased = false
+	}
 	return true, nil
 }
 
