@@ -451,6 +451,34 @@ func TestReportsOfOpensThatAreMissing(t *testing.T) {
 	}
 }
 
+// A worker may begin a shuffled pass with the file that it read last: that file is of both.
+func TestPassThatBeginsWithTheLastFile(t *testing.T) {
+	const steps, each, rate = 4, 500 * time.Millisecond, 20e6
+	s := &story{end: 5 * second, every: second / 10}
+	s.procs = []proc{{pid: 1, cpu: 0.7, to: math.MaxInt64, drives: true}, {pid: 2, cpu: 0.3, to: math.MaxInt64},
+		{pid: 3, cpu: 0.3, to: math.MaxInt64}}
+	var begins []time.Duration
+	for e := range 5 {
+		begins = append(begins, s.end)
+		for k := range steps {
+			one, other := k, (k+e)%steps
+			if e%2 == 1 {
+				one = steps - 1 - k
+			}
+			for w, file := range []int{100 + one, 200 + other} {
+				s.opens = append(s.opens, open{pid: 2 + w, fd: 5 + k%2, file: uint64(file), from: s.end, to: s.end + each,
+					rate: rate, size: int64(rate * each.Seconds())})
+			}
+			s.end += each
+		}
+		s.reads = append(s.reads, reading{begins[e], s.end, 2 * rate, 0.5})
+	}
+	for i := range s.procs {
+		s.procs[i].to = s.end
+	}
+	check(t, s.find(), begins, 150*time.Millisecond)
+}
+
 // Looks are a second apart, and workers read most right after their start: those of the next epoch may have begun
 // before a look that finds that the last ones have ended.
 func TestWorkersThatReadFirst(t *testing.T) {
