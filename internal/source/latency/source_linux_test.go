@@ -400,7 +400,7 @@ func TestBoundsOfTheKernel(t *testing.T) {
 	all := kernelBounds()
 	for i, b := range all {
 		switch {
-		case i >= buckets && b != math.MaxUint64:
+		case i >= buckets && b != math.MaxInt64:
 			t.Errorf("bound %d can be exceeded: %d", i, b)
 		case i > 0 && i < buckets && b <= all[i-1]:
 			t.Errorf("bound %d is %d, not above %d", i, b, all[i-1])

@@ -133,7 +133,7 @@ func shareJobs(spec *ebpf.CollectionSpec, with schedule.Tracing, starts bool) (m
 // kernelBounds are the bounds of the buckets in ns, and then some that no time exceeds.
 func kernelBounds() (all [bounds]uint64) {
 	for i := range all {
-		all[i] = math.MaxUint64
+		all[i] = math.MaxInt64
 		if i < buckets {
 			all[i] = uint64(sample.LatencyBound(i))
 		}

@@ -231,15 +231,15 @@ static __always_inline u32 device_of(const struct request *rq)
 	return disk ? (u32)disk->major << 20 | (u32)disk->first_minor : 0;
 }
 
-// Returns how many bounds a time exceeds.
+// Returns how many bounds a time exceeds. It has no branches: the kernel's check of a program goes each way of each. Both
+// numbers are below 2^63, so that their difference is negative if the time is larger.
 static __always_inline u32 bucket_of(u64 ns)
 {
 	u32 n = 0, step;
 
 #pragma unroll
 	for (step = BOUNDS / 2; step; step /= 2)
-		if (ns > bounds[(n + step - 1) & (BOUNDS - 1)])
-			n += step;
+		n += step * (u32)((bounds[(n + step - 1) & (BOUNDS - 1)] - ns) >> 63);
 	return n;
 }
 
@@ -345,7 +345,7 @@ int on_complete(u64 *ctx)
 	if (!device || !d)
 		return 0;
 	now = bpf_ktime_get_ns();
-	ns = now > start ? now - start : 0;
+	ns = now > start ? (now - start) & ~(1ULL << 63) : 0;
 	operation = operation_of(rq);
 	bucket = bucket_of(ns);
 	if (with_jobs && d->jobs) {
