@@ -59,7 +59,7 @@ func (p *passes) scan(f *look, first bool) (list []opened) {
 				d.rises++
 			case d.offset < old.offset && old.rises >= 2 && float64(d.offset) < rewound*float64(old.highest) &&
 				float64(old.offset) > (1-rewound)*float64(old.highest):
-				o.at, o.open = p.began(f, d.offset)
+				o.at, o.open = began(f, file)
 				o.rewind = true
 				list = append(list, o)
 				d.highest, d.rises = d.offset, 0
@@ -73,7 +73,7 @@ func (p *passes) scan(f *look, first bool) (list []opened) {
 				}
 			}
 		} else if !first {
-			o.at, o.open = p.began(f, d.offset)
+			o.at, o.open = began(f, file)
 			o.was = slices.ContainsFunc(p.fds, func(x descriptor) bool { return x.fd == d.fd && x.key == d.key })
 			list = append(list, o)
 		}
@@ -90,10 +90,15 @@ func (p *passes) find(pid, fd int) (int, bool) {
 	})
 }
 
-// began returns when a file was opened that is read up to a position now. It was since the last look, and not later
-// than when the job had still to read so many bytes.
-func (p *passes) began(f *look, offset int64) (at, open time.Duration) {
-	low, high := f.Last, f.At
+// began returns when a file was opened that is read up to a position now. It was since the last look and the start of
+// its process, and not later than when the job had still to read so many bytes.
+func began(f *look, file *detect.File) (at, open time.Duration) {
+	low, high, offset := f.Last, f.At, file.Offset
+	for i := range f.Processes {
+		if p := &f.Processes[i]; p.PID == file.PID && p.Started < high {
+			low = max(low, p.Started)
+		}
+	}
 	chars, ok := f.Past.Level(detect.ReadChars, f.At)
 	if offset > 0 && ok {
 		from, to := low, high

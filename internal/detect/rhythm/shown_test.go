@@ -3,6 +3,7 @@ package rhythm
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/detect"
 )
@@ -32,5 +33,18 @@ func TestShown(t *testing.T) {
 	}
 	if k := s.sketch(0, 30*second, 1<<40); len(s.all) != maxShown || len(k.files) != maxSketch || k.all {
 		t.Errorf("got %d opens and %d files, want %d and %d", len(s.all), len(k.files), maxShown, maxSketch)
+	}
+}
+
+// The bytes of a new process are in the job's counters only once a scan has found it. It opened nothing before it began.
+func TestOpenOfANewProcess(t *testing.T) {
+	past := &story{reads: []reading{{0, second, 5e6, 0}}}
+	f := &look{Facts: &detect.Facts{At: 10 * second, Last: 9 * second, Past: past,
+		Processes: []detect.Process{{PID: 1}, {PID: 2, Started: 9400 * time.Millisecond}}}}
+	for pid, want := range map[int]time.Duration{1: 9 * second, 2: 9400 * time.Millisecond} {
+		at, _ := began(f, &detect.File{PID: pid, Offset: 1e6})
+		if at < want || at > want+20*time.Millisecond {
+			t.Errorf("process %d: got an open at %v, want %v", pid, at, want)
+		}
 	}
 }
