@@ -14,10 +14,10 @@ const maxListing = 64 << 20
 // Listing is all windows that a server knows.
 type Listing struct {
 	Running []*explain.Report `json:"running"` // with their ledgers so far
-	Ended   []*explain.Report `json:"ended"`   // within the last hour
+	Ended   []*explain.Report `json:"ended"`   // reported within the last hour
 }
 
-// Windows returns the open windows, and those that ended within the last hour.
+// Windows returns the open windows, and those that were reported within the last hour.
 func (c *Client) Windows(ctx context.Context) (Listing, error) {
 	answer, err := c.limited(ctx, http.MethodGet, "/v1/windows", nil, maxListing)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -130,6 +131,61 @@ func TestStorm(t *testing.T) {
 	s.pass(10)
 	if one, other := s.end(a), s.end(b); len(one.Storms) != 0 || len(other.Storms) != 1 {
 		t.Errorf("the next storm: %+v, %+v", one.Storms, other.Storms)
+	}
+}
+
+// longDetected reports a detected epoch that ended ten minutes ago, and had lasted for an hour and a half.
+func (s *stormyMachine) longDetected(job string) {
+	end := s.Now().At.Mono - 10*time.Minute
+	s.Windows.Detected([]detect.Found{{Kind: window.Epoch, Job: job, Start: end - 90*time.Minute, End: end}})
+}
+
+// An epoch is detected when the next one has ended. Windows that have ended meanwhile count as if it were not there.
+func TestStormAroundDetected(t *testing.T) {
+	s := newStormy(t, "a", "b", "c")
+	s.now = 3 * 36_000 // tenths of a second
+	s.pass(10)
+	a, b := s.begin("a", "sda"), s.begin("b", "sda")
+	s.pass(10)
+	s.end(a)
+	s.longDetected("c")
+	if r := s.end(b); r.Others != 1 || len(r.Storms) != 1 {
+		t.Errorf("got %d others and the storms %v, want one of each", r.Others, r.Storms)
+	}
+}
+
+// A detected load that was announced is left out, also if a detected epoch that ended before was reported meanwhile.
+func TestAnnouncedBeforeDetected(t *testing.T) {
+	s := newStormy(t, "a", "b")
+	s.now = 3 * 36_000
+	s.pass(10)
+	b := s.begin("b", "sda")
+	s.pass(50)
+	r := s.end(b)
+	s.longDetected("a")
+	s.Windows.Detected([]detect.Found{{Kind: window.ModelLoad, Job: "b", Start: r.Start.Mono - 1, End: r.End.Mono + 1}})
+	counts := map[window.Kind]int{}
+	for _, r := range s.Windows.Ended() {
+		counts[r.Kind]++
+	}
+	if counts[window.ModelLoad] != 1 || counts[window.Epoch] != 1 {
+		t.Errorf("got %v, want the announced load and the epoch", counts)
+	}
+}
+
+// A detected epoch is listed for an hour after it was found, however long ago it ended.
+func TestDetectedIsKept(t *testing.T) {
+	s := newStormy(t, "a")
+	s.now = 4 * 36_000
+	s.pass(10)
+	end := s.Now().At.Mono - 70*time.Minute
+	s.Windows.Detected([]detect.Found{{Kind: window.Epoch, Job: "a", Start: end - 70*time.Minute, End: end}})
+	for _, c := range []struct{ minutes, want int }{{0, 1}, {59, 1}, {2, 0}} {
+		s.now += c.minutes * 600
+		s.pass(1)
+		if n := len(s.Windows.Ended()); n != c.want {
+			t.Errorf("%d minutes later: got %d reports, want %d", c.minutes, n, c.want)
+		}
 	}
 }
 

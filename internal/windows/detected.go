@@ -24,9 +24,6 @@ const maxDetected = 480
 // the rest is. If it is more, the report is about the whole machine.
 const maxUnread = 0.25
 
-// overlapMargin is how much longer than another window a detected one may be, and be the same.
-const overlapMargin = time.Second
-
 // detected is what a Registry has for windows that detectors find.
 type detected struct {
 	rate *quota.Rate
@@ -247,7 +244,7 @@ func (g *Registry) announced(f *detect.Found, client string, processes []int) bo
 		}
 	}
 	for _, r := range slices.Backward(g.all.ended) {
-		if r.End.Mono < f.Start-overlapMargin-maxReportDelay {
+		if r.End.Mono <= f.Start {
 			break
 		}
 		if same(&r.Window, r.End.Mono) {

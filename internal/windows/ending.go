@@ -133,7 +133,7 @@ func (g *Registry) close(e *ending) {
 	}
 	g.all.findStorm(r)
 	r.StartEdge, r.EndEdge = nil, nil // not needed any more: the report stays for an hour
-	g.all.retain(r)
+	g.all.retain(r, g.config.Readings.Present().Mono)
 	e.report = r
 }
 

@@ -34,7 +34,7 @@ func TestFirstEpoch(t *testing.T) {
 		}
 		if c.ends {
 			all.remove(o.ID)
-			all.retain(&window.Report{Window: o.Window})
+			all.retain(&window.Report{Window: o.Window}, 0)
 		}
 	}
 }

@@ -77,9 +77,9 @@ type Registry struct {
 // table is what a Registry guards.
 type table struct {
 	open   map[string]*openWindow
-	places *quota.Places    // of open
-	ended  []*window.Report // oldest first
-	ending []*ending        // in the order of their calls
+	places *quota.Places // of open
+	ended  []retained    // in the order of their ends
+	ending []*ending     // in the order of their calls
 	storms alert.Storms
 	growth window.Growth
 }

@@ -9,59 +9,74 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// retain adds the report of a window that ended. A client that has its share of them loses its oldest one.
-func (t *table) retain(r *window.Report) {
-	t.expire(r.End.Mono)
+// retained is the report of a window that ended.
+type retained struct {
+	*window.Report
+	at time.Duration // monotonic: when it was made, which is long after the end of a detected epoch
+}
+
+// retain adds the report of a window that ended, in the order of the ends. A client that has its share of them loses
+// the one that was made first.
+func (t *table) retain(r *window.Report, now time.Duration) {
+	now = max(now, r.End.Mono) // a replay's readings may end before the window
+	t.expire(now)
 	if r.Client != "" {
-		oldest, count := -1, 0
-		for i, other := range t.ended {
-			if other.Client != r.Client {
-				continue
-			}
-			if count++; oldest < 0 {
-				oldest = i
-			}
-		}
-		if count >= t.places.Each() {
-			t.ended = slices.Delete(t.ended, oldest, oldest+1)
-		}
+		t.makeRoom(t.places.Each(), func(other *window.Report) bool { return other.Client == r.Client })
 	}
-	t.ended = append(t.ended, r)
+	if len(t.ended) >= MaxEnded {
+		t.makeRoom(MaxEnded, func(*window.Report) bool { return true })
+	}
+	i := len(t.ended)
+	for i > 0 && t.ended[i-1].End.Mono > r.End.Mono {
+		i--
+	}
+	t.ended = slices.Insert(t.ended, i, retained{r, now})
 }
 
-// expire drops reports that are too old, or too many.
+// makeRoom drops the report that was made first, of those that count, if there are so many of them.
+func (t *table) makeRoom(most int, counts func(*window.Report) bool) {
+	first, count := -1, 0
+	for i, old := range t.ended {
+		if !counts(old.Report) {
+			continue
+		}
+		if count++; first < 0 || old.at < t.ended[first].at {
+			first = i
+		}
+	}
+	if count >= most {
+		t.ended = slices.Delete(t.ended, first, first+1)
+	}
+}
+
+// expire drops reports that were made too long ago.
 func (t *table) expire(now time.Duration) {
-	n := max(0, len(t.ended)+1-MaxEnded)
-	for n < len(t.ended) && now-t.ended[n].End.Mono > Keep {
-		n++
-	}
-	t.ended = slices.Delete(t.ended, 0, n)
+	t.ended = slices.DeleteFunc(t.ended, func(old retained) bool { return now-old.at > Keep })
 }
 
-// endedSince yields the reports of windows that ended since a moment, the newest first. It may yield a few from before
-// the moment, because windows that end at nearly the same time are kept in the order in which they are reported.
+// endedSince yields the reports of windows that ended since a moment, the newest first.
 func (t *table) endedSince(since, now time.Duration) iter.Seq[*window.Report] {
-	oldest := max(since-maxReportDelay, now-Keep)
+	oldest := max(since, now-Keep)
 	return func(yield func(*window.Report) bool) {
 		for _, r := range slices.Backward(t.ended) {
-			if r.End.Mono < oldest || !yield(r) {
+			if r.End.Mono < oldest || !yield(r.Report) {
 				return
 			}
 		}
 	}
 }
 
-// maxReportDelay is how much later than other windows one may be reported that ended before them.
-const maxReportDelay = time.Second
-
-// Ended returns the reports of windows that ended within the last hour, the oldest first, and then the estimates for
-// those that have no final report yet.
+// Ended returns the reports of the last hour in the order in which the windows ended, and then the estimates for those
+// that have no final report yet.
 func (g *Registry) Ended() []*window.Report {
 	now := g.config.Readings.Present().Mono
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all.expire(now)
-	reports := slices.Clone(g.all.ended)
+	reports := make([]*window.Report, 0, len(g.all.ended)+len(g.all.ending))
+	for _, r := range g.all.ended {
+		reports = append(reports, r.Report)
+	}
 	for _, e := range g.all.ending {
 		reports = append(reports, e.estimate)
 	}
@@ -91,8 +106,8 @@ func (g *Registry) Running() []*window.Report {
 	return reports
 }
 
-// Report returns the report of one window: up to now while it is open, and for an hour after its end. It returns nil
-// for an unknown window.
+// Report returns the report of one window: up to now while it is open, and for an hour after it was made. It returns
+// nil for an unknown window.
 func (g *Registry) Report(id string) *window.Report {
 	if _, known := g.ClientOf(id); !known {
 		return nil // a reading takes longer
@@ -113,8 +128,8 @@ func (g *Registry) Report(id string) *window.Report {
 		return g.all.ending[i].estimate
 	}
 	g.all.expire(now.At.Mono)
-	if i := slices.IndexFunc(g.all.ended, func(r *window.Report) bool { return r.ID == id }); i >= 0 {
-		return g.all.ended[i]
+	if i := slices.IndexFunc(g.all.ended, func(r retained) bool { return r.ID == id }); i >= 0 {
+		return g.all.ended[i].Report
 	}
 	return nil
 }
@@ -129,7 +144,7 @@ func (g *Registry) ClientOf(id string) (client string, known bool) {
 	if i := slices.IndexFunc(g.all.ending, func(e *ending) bool { return e.ID == id }); i >= 0 {
 		return g.all.ending[i].Client, true
 	}
-	if i := slices.IndexFunc(g.all.ended, func(r *window.Report) bool { return r.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(g.all.ended, func(r retained) bool { return r.ID == id }); i >= 0 {
 		return g.all.ended[i].Client, true
 	}
 	return "", false
