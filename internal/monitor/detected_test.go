@@ -238,6 +238,37 @@ func TestLoadOfRanks(t *testing.T) {
 	}
 }
 
+// A load of a rank for which there was no place does not stand for those of the other ranks.
+func TestLoadOfRanksWithoutRoom(t *testing.T) {
+	var got reports
+	m := watching(t, Config{Reports: got.add})
+	for _, job := range []string{"rank 0", "rank 1", "rank 2"} {
+		if err := m.Jobs.Follow(job, os.Getpid(), "", false); err != nil {
+			t.Fatal(err)
+		}
+		defer m.Jobs.Unfollow(job)
+	}
+	time.Sleep(200 * time.Millisecond)
+	now := m.Now().At.Mono
+	load := func(job string) detect.Found {
+		return detect.Found{Kind: window.ModelLoad, Job: job, Path: "/m/llama", Parent: 7, Start: now - 100*time.Millisecond,
+			End: now - 20*time.Millisecond}
+	}
+	// The jobs of this program's own user have a share each.
+	places := make([]detect.Found, 480/4)
+	for i := range places {
+		places[i] = detect.Found{Kind: window.Custom, Job: "rank 0", Start: now - 1, End: now}
+	}
+	m.Windows.Detected(places)
+	m.Windows.Detected([]detect.Found{load("rank 0"), load("rank 1"), load("rank 2")})
+	for i := 0; len(got.of(window.ModelLoad)) == 0 && i < 500; i++ { // a driver's samples come late
+		time.Sleep(10 * time.Millisecond)
+	}
+	if all := got.of(window.ModelLoad); len(all) != 1 || all[0].Job != "rank 1" || m.Windows.DetectedLeft() != 1 {
+		t.Errorf("got %d loads, and %d left out, want that of rank 1, and 1", len(all), m.Windows.DetectedLeft())
+	}
+}
+
 // A load that began before its job was followed begins when it did, if most of it was read.
 func TestLoadThatBeganBefore(t *testing.T) {
 	var got reports

@@ -47,28 +47,43 @@ type rankLoad struct {
 	start, end  time.Duration
 }
 
+// rankLoadOf returns what is remembered of a window of a client; ok is false for one that no other rank does a part of.
+func rankLoadOf(f *detect.Found, client string) (one rankLoad, ok bool) {
+	if f.Kind != window.ModelLoad && f.Kind != window.Checkpoint || f.Parent <= 1 || f.Path == "" {
+		return one, false
+	}
+	return rankLoad{f.Kind, client, f.Job, f.Parent, folderOf(f.Path), f.Model, f.Start, f.End}, true
+}
+
 // ofRank reports whether a load or checkpoint is the part of it that another rank of the same program does, and which
 // was reported: ranks that hold a GPU each are jobs of their own.
 func (d *detected) ofRank(f *detect.Found, client string) bool {
-	if f.Kind != window.ModelLoad && f.Kind != window.Checkpoint || f.Parent <= 1 || f.Path == "" {
+	own, ok := rankLoadOf(f, client)
+	if !ok {
 		return false
 	}
-	own := rankLoad{f.Kind, client, f.Job, f.Parent, folderOf(f.Path), f.Model, f.Start, f.End}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, r := range d.ranks {
-		same := r.kind == f.Kind && r.client == client && r.job != f.Job && r.parent == f.Parent &&
-			r.folder == own.folder && r.model == f.Model
-		overlap := min(r.end, f.End) - max(r.start, f.Start)
-		if same && overlap > (max(r.end, f.End)-min(r.start, f.Start))/2 {
-			return true
-		}
+	return slices.ContainsFunc(d.ranks, func(r rankLoad) bool {
+		same := r.kind == own.kind && r.client == client && r.job != own.job && r.parent == own.parent &&
+			r.folder == own.folder && r.model == own.model
+		overlap := min(r.end, own.end) - max(r.start, own.start)
+		return same && overlap > (max(r.end, own.end)-min(r.start, own.start))/2
+	})
+}
+
+// remember keeps a window that is reported, for those of other ranks.
+func (d *detected) remember(f *detect.Found, client string) {
+	own, ok := rankLoadOf(f, client)
+	if !ok {
+		return
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if len(d.ranks) == maxRanks {
 		d.ranks = slices.Delete(d.ranks, 0, 1)
 	}
 	d.ranks = append(d.ranks, own)
-	return false
 }
 
 // folderOf returns the folder of a model by the path of it or of one of its files.
@@ -173,6 +188,7 @@ func (g *Registry) detect(f *detect.Found) {
 	}
 	g.config.Readings.BeginWindow(&o.Window, start)
 	g.mu.Unlock()
+	g.detected.remember(f, client)
 	_, _ = g.EndSoon(o.ID, at(f.End), f.Unfinished) // ErrUnknown: it was ended meanwhile
 }
 
