@@ -35,6 +35,9 @@ func unjudged(r *window.Report, m window.Missing) string {
 		return who + " of the time. The program's reads are not readable, so its storage stall is not known."
 	case window.TooShort:
 		return "The window lasted " + Duration(r.Duration().Seconds()) + ", too short to show what it waited for."
+	case window.OpenEnds:
+		return "The window was detected: its start and end are open by " + Duration(m.Time.Seconds()) +
+			" together, too much to show what it waited for."
 	}
 	return ""
 }
@@ -48,6 +51,7 @@ var unjudgedRemedies = map[window.Reason]string{
 	window.HiddenReads: "Run the monitoring process as the program's user, or with " +
 		"CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.",
 	window.TooShort: "Use a longer window: CPU time counts in ticks of 10 ms, and a GPU's driver reports late.",
+	window.OpenEnds: "Announce the window, so that its start and end are known.",
 }
 
 // caveats lists what the numbers of a finding do not include.

@@ -160,6 +160,8 @@ func TestWithoutVerdict(t *testing.T) {
 		window.HiddenReads: "The GPU was busy 25 % of the time. The program's reads are not readable, so its storage stall " +
 			"is not known.",
 		window.TooShort: "The window lasted 10.0 s, too short to show what it waited for.",
+		window.OpenEnds: "The window was detected: its start and end are open by 3.5 s together, too much to show what it " +
+			"waited for.",
 	} {
 		r := &window.Report{GPUIDs: []string{"gpu7"}, Split: true, Busy: 2500 * time.Millisecond,
 			Other: 7500 * time.Millisecond,

@@ -48,7 +48,7 @@ func (b *builder) judge() {
 	}
 	if b.Duration() < MinJudged || !certain {
 		b.Verdict = Unknown
-		b.lack(Missing{Reason: TooShort})
+		b.lack(b.uncertain())
 		return
 	}
 	unpressed := !b.machine.Pressure && !b.FromMemory && !scheduled
@@ -68,6 +68,15 @@ func (b *builder) judge() {
 	if storage > Thresholds.Slow {
 		b.Slow, b.SlowReason = true, SlowStorage
 	}
+}
+
+// uncertain returns why too much is open for a verdict.
+func (b *builder) uncertain() Missing {
+	ends := b.Open.Seconds() / 2 / b.Duration().Seconds()
+	if b.Duration() < MinJudged || b.Uncertainty-ends > Thresholds.Doubt {
+		return Missing{Reason: TooShort} // also if its ends were known
+	}
+	return Missing{Reason: OpenEnds, Time: b.Open}
 }
 
 // atAnyEnds reports whether the verdict is the same, and certain, wherever the ends of a window are that are open. It

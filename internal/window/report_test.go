@@ -310,11 +310,12 @@ func TestVerdictWhoseEndsAreOpen(t *testing.T) {
 		before, after int
 		want          window.Verdict
 		slow          bool
+		lacks         bool
 	}{
-		{"idle before and after", idle, idle, window.StorageBound, false},
-		{"storage before and after", storage, storage, window.StorageBound, true},
-		{"work before", cpu, idle, window.Unknown, false},
-		{"work after", idle, cpu, window.Unknown, false},
+		{"idle before and after", idle, idle, window.StorageBound, false, false},
+		{"storage before and after", storage, storage, window.StorageBound, true, false},
+		{"work before", cpu, idle, window.Unknown, false, true},
+		{"work after", idle, cpu, window.Unknown, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := windowtest.New(t, true)
@@ -336,6 +337,35 @@ func TestVerdictWhoseEndsAreOpen(t *testing.T) {
 				t.Errorf("got %s, slow %v, uncertainty %.2f; want %s, %v and 0.6: what both ends leave open",
 					r.Verdict, r.Slow, r.Uncertainty, c.want, c.slow)
 			}
+			if r.Lacks(window.OpenEnds) != c.lacks || r.Lacks(window.TooShort) {
+				t.Errorf("got %+v missing, want %s: %v, and nothing else", r.Missing, window.OpenEnds, c.lacks)
+			}
 		})
+	}
+}
+
+// A window is too short where its length would leave too much open with known ends, too.
+func TestShortWithOpenEnds(t *testing.T) {
+	for _, c := range []struct {
+		length, open time.Duration
+		want         window.Reason
+	}{
+		{time.Minute, 30 * time.Second, window.OpenEnds},
+		{time.Second, 2 * time.Second, window.OpenEnds},
+		{100 * time.Millisecond, time.Second, window.TooShort},
+	} {
+		m := windowtest.New(t, true)
+		w := m.Begin(window.ModelLoad)
+		for range c.length / windowtest.Tick {
+			m.Step(windowtest.Tick/4, windowtest.Tick/4, windowtest.Tick/4)
+		}
+		m.End(&w)
+		w.StartEdge, w.EndEdge = nil, nil
+		w.StartOpen, w.Open = c.open/2, c.open
+		r := window.Make(m.History, &w, m.Info())
+		if r.Verdict != window.Unknown || len(r.Missing) != 1 || r.Missing[0].Reason != c.want ||
+			c.want == window.OpenEnds && r.Missing[0].Time != c.open {
+			t.Errorf("%v open of %v: got %s and %+v missing, want %s", c.open, c.length, r.Verdict, r.Missing, c.want)
+		}
 	}
 }
