@@ -38,6 +38,9 @@ func unjudged(r *window.Report, m window.Missing) string {
 	case window.OpenEnds:
 		return "The window was detected: its start and end are open by " + Duration(m.Time.Seconds()) +
 			" together, too much to show what it waited for."
+	case window.NotFollowed:
+		return "The window was detected: its program was not followed for the first " + Duration(m.Time.Seconds()) +
+			" of it, so what it waited for is not known."
 	}
 	return ""
 }
@@ -50,8 +53,9 @@ var unjudgedRemedies = map[window.Reason]string{
 	window.ReadingGap: "Use a window without such a gap.",
 	window.HiddenReads: "Run the monitoring process as the program's user, or with " +
 		"CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.",
-	window.TooShort: "Use a longer window: CPU time counts in ticks of 10 ms, and a GPU's driver reports late.",
-	window.OpenEnds: "Announce the window, so that its start and end are known.",
+	window.TooShort:    "Use a longer window: CPU time counts in ticks of 10 ms, and a GPU's driver reports late.",
+	window.OpenEnds:    "Announce the window, so that its start and end are known.",
+	window.NotFollowed: "Announce the window, or start the program with stallspan run, which follows it from its start.",
 }
 
 // caveats lists what the numbers of a finding do not include.

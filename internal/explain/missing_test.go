@@ -162,6 +162,8 @@ func TestWithoutVerdict(t *testing.T) {
 		window.TooShort: "The window lasted 10.0 s, too short to show what it waited for.",
 		window.OpenEnds: "The window was detected: its start and end are open by 3.5 s together, too much to show what it " +
 			"waited for.",
+		window.NotFollowed: "The window was detected: its program was not followed for the first 3.5 s of it, so what it " +
+			"waited for is not known.",
 	} {
 		r := &window.Report{GPUIDs: []string{"gpu7"}, Split: true, Busy: 2500 * time.Millisecond,
 			Other: 7500 * time.Millisecond,

@@ -72,9 +72,12 @@ func (b *builder) judge() {
 
 // uncertain returns why too much is open for a verdict.
 func (b *builder) uncertain() Missing {
-	ends := b.Open.Seconds() / 2 / b.Duration().Seconds()
-	if b.Duration() < MinJudged || b.Uncertainty-ends > Thresholds.Doubt {
-		return Missing{Reason: TooShort} // also if its ends were known
+	open := (b.Open/2 + b.Unread).Seconds() / b.Duration().Seconds()
+	switch {
+	case b.Duration() < MinJudged || b.Uncertainty-open > Thresholds.Doubt:
+		return Missing{Reason: TooShort} // also if all of it was read, and its ends were known
+	case b.Unread > b.Open/2:
+		return Missing{Reason: NotFollowed, Time: b.Unread}
 	}
 	return Missing{Reason: OpenEnds, Time: b.Open}
 }

@@ -9,7 +9,7 @@ import (
 type Missing struct {
 	Reason Reason
 	Device string        // the GPU or disk, where Reason is about one
-	Time   time.Duration // how much of the window, for ReadingGap and OpenEnds
+	Time   time.Duration // how much of the window, for ReadingGap, OpenEnds and NotFollowed
 }
 
 // Reason is why something is missing.
@@ -33,6 +33,7 @@ const (
 	HiddenReads Reason = "hidden_reads" // the job's reads are not readable: its waiting cannot be separated from others'
 	TooShort    Reason = "too_short"    // the window is too short for the resolution of the readings
 	OpenEnds    Reason = "open_ends"    // the start and end of a detected window are open by Time, both together
+	NotFollowed Reason = "not_followed" // for Time after the start of a detected window its job had no reading yet
 )
 
 // These limit what a verdict means.

@@ -62,6 +62,9 @@ func TestLoadThatBeganBeforeItsJobWasRead(t *testing.T) {
 	if r.Uncertainty < 0.2 || r.Uncertainty > 0.25 {
 		t.Errorf("got uncertainty %v, want the share that was not read, 0.2, and a little", r.Uncertainty)
 	}
+	if want := (window.Missing{Reason: window.NotFollowed, Time: w.Unread}); len(r.Missing) != 1 || r.Missing[0] != want {
+		t.Errorf("got %+v missing, want %+v", r.Missing, want)
+	}
 	if r.PhaseReports[0].Split || !r.PhaseReports[1].Split {
 		t.Errorf("got ledgers of phases %v, %v, want one of the phase that was read in part alone",
 			r.PhaseReports[0].Split, r.PhaseReports[1].Split)
