@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // hanging is a file whose reads have no answer until it is released.
@@ -187,6 +190,111 @@ func TestMountsComeAndGo(t *testing.T) {
 	gone := read(t, s, true)
 	if c := find(gone, dir); c != nil || !gone.MountsRead {
 		t.Errorf("got %+v after the end of its connection, want a reading without it", gone)
+	}
+}
+
+// withoutFiles calls f while this process can open no file.
+func withoutFiles(t *testing.T, f func()) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	if _, err := os.Open("/dev/null"); !errors.Is(err, unix.EMFILE) {
+		t.Fatalf("got %v, want %v", err, unix.EMFILE)
+	}
+	f()
+}
+
+// A connection that cannot be read for a time is read again afterwards. One that has ended is not.
+func TestFailingReads(t *testing.T) {
+	root := machine(t)
+	s := New(root)
+	t.Cleanup(s.Close)
+	now := time.Hour
+	s.find()
+	s.mounts = slices.DeleteFunc(s.mounts, func(m *mounted) bool { return m.Point != "/gcs" })
+	m := s.mounts[0]
+	tick := func(after time.Duration) {
+		t.Helper()
+		now += after
+		s.sample(m, now)
+		if err := s.readAll(now); err != nil {
+			t.Error(err)
+		}
+	}
+	withoutFiles(t, func() { tick(0) })
+	if m.found {
+		t.Error("got a mount that was never read")
+	}
+	tick(time.Second)
+	if !m.found || m.Waiting != 7 || m.WaitingTime != 0 || m.Has != sample.HasMountWaiting|sample.HasMountLimits {
+		t.Errorf("after a failure at the begin: got %+v, want it with 7 requests", m)
+	}
+	withoutFiles(t, func() { tick(time.Second) })
+	if !m.found {
+		t.Error("got no mount after a failure of a second")
+	}
+	tick(time.Second)
+	if !m.found || m.WaitingTime != 2*7*time.Second {
+		t.Errorf("after a failure of a second: got %+v, want 14 s of waiting", m)
+	}
+	withoutFiles(t, func() { tick(3 * time.Second) })
+	if m.found {
+		t.Error("got a mount that was not read for three seconds")
+	}
+	tick(time.Second)
+	if !m.found || m.WaitingTime != 2*7*time.Second {
+		t.Errorf("after a failure of three seconds: got %+v, want the 14 s of before", m)
+	}
+
+	path := filepath.Join(root, "sys/fs/fuse/connections/53/waiting")
+	fixture.Write(t, root, "sys/fs/fuse/connections/53/waiting", nil) // as where it ends just then
+	if tick(time.Second); m.found || m.waiting != "" {
+		t.Errorf("got %+v, want no mount after its connection has ended", m)
+	}
+	s.openFUSE(m)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if tick(time.Second); m.found || m.waiting != "" {
+		t.Errorf("got %+v, want no mount without a connection", m)
+	}
+}
+
+// A connection that was aborted is read until it is unmounted. Then there is no such file.
+func TestAbortedConnection(t *testing.T) {
+	root := machineRoot(t)
+	s := New(root)
+	t.Cleanup(s.Close)
+	var folder string
+	t.Run("mounted", func(t *testing.T) {
+		dir, _ := hangingMount(t)
+		c := find(read(t, s, true), dir)
+		if c == nil {
+			t.Fatalf("got no reading of %s", dir)
+		}
+		folder = filepath.Join(root, "sys/fs/fuse/connections", strconv.FormatUint(uint64(c.Minor), 10))
+		if err := os.WriteFile(filepath.Join(folder, "abort"), []byte("1"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if c := find(read(t, s, true), dir); c == nil {
+			t.Error("got no reading after the connection was aborted")
+		}
+	})
+	if folder == "" {
+		t.Skip("needs a FUSE file system")
+	}
+	if _, err := s.number(filepath.Join(folder, "waiting")); !gone(err) {
+		t.Errorf("got %v after it was unmounted, want that it has ended", err)
 	}
 }
 

@@ -152,7 +152,7 @@ func (s *Source) Read(out *sample.Sample) error {
 	if out.MountsRead = s.any; !s.any {
 		return nil
 	}
-	err := s.readAll()
+	err := s.readAll(now.Mono)
 	for _, m := range s.mounts {
 		if m.found {
 			m.begin(now)
@@ -162,10 +162,10 @@ func (s *Source) Read(out *sample.Sample) error {
 	return err
 }
 
-// readAll reads the counters of all mounts.
-func (s *Source) readAll() (err error) {
+// readAll reads the counters of all mounts. Those of FUSE have just been sampled.
+func (s *Source) readAll(now time.Duration) (err error) {
 	for _, m := range s.mounts {
-		m.found = m.from == ofFUSE && m.waiting != ""
+		m.found = m.from == ofFUSE && m.waiting != "" && m.sampled > 0 && now-m.sampled <= longestStep
 		switch m.from {
 		case ofLustre:
 			s.readLustre(m)
