@@ -38,7 +38,7 @@ type hands struct {
 }
 
 const (
-	// maxHandovers is 20 minutes of steps of 0.3 s, in 64 KiB.
+	// maxHandovers is 20 minutes of steps of 0.3 s, in 64 KiB. When there are so many, the older half is dropped.
 	maxHandovers = 4096
 	// MinPause is the shortest wait that counts, and the shortest time between two handovers. A thread of Python waits for
 	// the global lock in pieces of 5 ms, at any time of a step.
