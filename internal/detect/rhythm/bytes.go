@@ -76,7 +76,7 @@ func (p *passes) count(f *look) (ended span, ok bool) {
 	}
 	at, ok := f.reached(detect.ReadChars, due, p.pass.begin, f.At)
 	late := at - time.Duration(early*float64(at-p.pass.begin))
-	if !ok || p.wrap != nil && p.turn < late || p.counted == maxCounted || p.hasMore(at) {
+	if !ok || p.wrap != nil && p.turn < late || p.counted == maxCounted {
 		p.bytes = 0
 		return span{}, false
 	}
@@ -95,17 +95,6 @@ func (p *passes) count(f *look) (ended span, ok bool) {
 	}
 	p.next(f, at, f.At-f.Last, s.pid, s.path)
 	return s, true
-}
-
-// hasMore reports whether a pass up to a moment has a file that the last one whose files showed has not: that one was
-// longer than what showed of it, so its bytes are not those of a pass.
-func (p *passes) hasMore(until time.Duration) bool {
-	for k, u := range p.cur {
-		if _, common := p.full[k]; !common && u.at < until {
-			return true
-		}
-	}
-	return false
 }
 
 // readUntil returns when the last pass of a job ended, which worked until a moment: soon after its last read.

@@ -36,7 +36,8 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// The bytes of a new process are in the job's counters only once a scan has found it. It opened nothing before it began.
+// The bytes of a new process are in the job's counters only once a scan has found it. It opened nothing before it
+// began.
 func TestOpenOfANewProcess(t *testing.T) {
 	past := &story{reads: []reading{{0, second, 5e6, 0}}}
 	f := &look{Facts: &detect.Facts{At: 10 * second, Last: 9 * second, Past: past,
