@@ -32,7 +32,8 @@ type Estimator interface {
 	// Waits lists what it waited for in such calls, in no order.
 	Waits(id string, kind chain.ReasonKind, from, to time.Duration) []Wait
 
-	// Steps returns the steps of the leading thread's loop, from one moment to another, if they are known well enough.
+	// Steps returns the steps of the loop of the thread that led from one moment to another, if they are known well
+	// enough. It may have ended since.
 	Steps(id string, from, to time.Duration) (Steps, bool)
 
 	// Estimate adds the present estimate of the totals at an edge to the edge, and keeps no other trace of it.

@@ -86,11 +86,11 @@ func (e *Pressure) Waits(id string, kind chain.ReasonKind, from, to time.Duratio
 	return nil
 }
 
-// Steps returns the steps of a target's leading thread, from one moment to another.
+// Steps returns the steps of the thread that led a target from one moment to another. It may have ended since.
 func (e *Pressure) Steps(id string, from, to time.Duration) (Steps, bool) {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
-			handovers, since := a.schedule.steps.Between(from, to)
+			handovers, since := a.schedule.handovers(from, to)
 			return stepsOf(handovers, since <= from)
 		}
 	}

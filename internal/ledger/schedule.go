@@ -29,6 +29,7 @@ type schedule struct {
 	memory *blocks       // that accounts share, one after another; nil for none
 
 	steps *chain.Handovers // of the leader; nil while it is not known
+	led   []led            // those that led before it and may have steps, in the order of time
 
 	horizon history.Point // what is divided in cells now ends here; zero if there is one cell
 	last    *lastBlock    // the newest one up to the horizon
@@ -64,6 +65,12 @@ type sums struct {
 	clocks             chain.Times
 }
 
+// led is what a thread had to do with others that bring its data until another thread led.
+type led struct {
+	steps *chain.Handovers
+	until time.Duration
+}
+
 // checkpoint is the state of the leader's clocks when the scheduler's reports were read.
 type checkpoint struct {
 	at time.Duration
@@ -83,6 +90,8 @@ const (
 	// fewCheckpoints, so that few are moved.
 	maxCheckpoints = 1024
 	fewCheckpoints = 128
+	// maxLed is enough for a script that runs some programs with workers after a training. Its last epoch ends with it.
+	maxLed = 4
 )
 
 // lead sets the thread whose time is divided.
@@ -111,8 +120,8 @@ func (s *schedule) checkpoint() {
 	if s.leader == 0 || s.timeline == nil || !s.timeline.Knows(s.leader) {
 		return
 	}
-	s.steps = s.timeline.Handovers(s.leader)
 	at := s.timeline.Until()
+	s.hand(s.timeline.Handovers(s.leader), at)
 	if n := len(s.clock); n > 0 && s.clock[n-1].at >= at {
 		return
 	}
@@ -121,6 +130,32 @@ func (s *schedule) checkpoint() {
 		s.clock = slices.Delete(s.clock, 0, n) // copies of s do not outlive the call that makes them
 	}
 	s.clock = append(s.clock, checkpoint{at, s.timeline.TimesAt(s.leader)})
+}
+
+// hand takes the handovers of the leader from a moment on. A report may still need those of the thread before, which
+// may have ended.
+func (s *schedule) hand(steps *chain.Handovers, at time.Duration) {
+	if steps == s.steps {
+		return
+	}
+	before := slices.Clone(s.led) // copies of s have the same
+	before = slices.DeleteFunc(before, func(l led) bool { return l.steps == steps })
+	if all, _ := s.steps.Between(0, at); len(all) >= minSteps {
+		before = append(before, led{s.steps, at})
+	}
+	s.steps, s.led = steps, before[max(0, len(before)-maxLed):]
+}
+
+// handovers returns those of the thread that led from one moment to another, and since when all are known. Of several
+// it is the first with enough for steps: the last epoch of a training lasts until a script has ended that runs other
+// programs after it.
+func (s *schedule) handovers(from, to time.Duration) (all []chain.Handover, since time.Duration) {
+	for _, l := range s.led {
+		if all, since = l.steps.Between(from, min(to, l.until)); len(all) >= minSteps {
+			return all, since
+		}
+	}
+	return s.steps.Between(from, to)
 }
 
 // clocksAt interpolates the leader's clocks.

@@ -163,3 +163,127 @@ func TestStepsOfATarget(t *testing.T) {
 		t.Errorf("got %+v of a job that is not known", got)
 	}
 }
+
+// trainings are programs of one job that a launcher begins one after another, as the scheduler reports them.
+type trainings struct {
+	*testing.T
+	*Pressure
+	at time.Duration // until which it has reported
+}
+
+// newTrainings begins the launcher, which is thread 1, and leads the job.
+func newTrainings(t *testing.T) *trainings {
+	t.Helper()
+	h, err := history.New(history.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &trainings{T: t, Pressure: NewPressure(h)}
+	r.lead(1)
+	r.report(50*ms, 0, r.began(1, 0))
+	return r
+}
+
+func (r *trainings) began(tid, creator int) sample.ThreadEvent {
+	return sample.ThreadEvent{
+		At: r.at, Kind: sample.ThreadBegan, TID: tid, PID: tid, Job: "job", Creator: creator, Name: "python",
+	}
+}
+
+// lead makes a thread the leader by the readings of the job.
+func (r *trainings) lead(tid int) { r.SetTargets([]Target{{Job: "job", Leader: tid}}) }
+
+// report hands over events of the time up to a moment. Others may be lost.
+func (r *trainings) report(until time.Duration, lost uint64, events ...sample.ThreadEvent) {
+	r.Learn(&sample.Schedule{Until: until, Lost: lost, Events: events})
+	r.at = until
+}
+
+// train begins a training with a worker, and leads it for some steps.
+func (r *trainings) train(tid, steps int, step time.Duration) {
+	r.report(r.at+ms, 0, r.began(tid, 1), r.began(tid+1, tid))
+	r.lead(tid)
+	r.steps(tid, steps, step, 0)
+}
+
+// steps takes batches of a worker. Events of each step may be lost.
+func (r *trainings) steps(tid, steps int, step time.Duration, lost uint64) {
+	for range steps {
+		at := r.at + step
+		r.report(at, lost,
+			sample.ThreadEvent{At: at - 100*ms, Kind: sample.ThreadOut, TID: tid, PID: tid, State: sample.StateAsleep,
+				Syscall: 7},
+			sample.ThreadEvent{At: at - ms, Kind: sample.ThreadIn, TID: tid, PID: tid, Woken: at - ms, Waker: tid + 1,
+				WakerPID: tid + 1, WakerKind: sample.UserThread})
+	}
+}
+
+// exit ends a training. Time is divided beyond its end.
+func (r *trainings) exit(tid int) {
+	for _, one := range []int{tid + 1, tid} {
+		r.report(r.at+ms, 0,
+			sample.ThreadEvent{At: r.at, Kind: sample.ThreadOut, TID: one, PID: one, State: sample.StateDead})
+	}
+	for range 3 {
+		r.report(r.at+time.Second, 0)
+		for _, a := range r.accounts {
+			a.scheduled(r.history, history.Point{At: r.at})
+			a.at = r.at
+		}
+	}
+}
+
+// want checks the steps from a moment until now.
+func (r *trainings) want(what string, from, period time.Duration, count int) {
+	r.Helper()
+	got, known := r.Steps(ID("job", ""), from, r.at)
+	if known != (period > 0) || known && (got.Period != period || got.Count != count) {
+		r.Errorf("%s: got %+v, %v, want %d steps of %v", what, got, known, count, period)
+	}
+}
+
+// TestStepsAfterTheTraining: a report may be made after the leading program has ended, when its launcher leads.
+func TestStepsAfterTheTraining(t *testing.T) {
+	const step = 400 * ms
+	r := newTrainings(t)
+	first := r.at + 5*ms
+	r.train(10, 50, step)
+	r.want("before the end", first, step, 49)
+	r.exit(10)
+	r.want("once its launcher is followed", first, step, 49)
+	r.lead(1)
+	r.want("once its launcher leads", first, step, 49)
+	for i := range 4 { // programs without workers, such as commands of a script
+		r.report(r.at+ms, 0, r.began(20+i, 1))
+		r.lead(20 + i)
+	}
+	r.want("after other programs", first, step, 49)
+	second := r.at + 5*ms
+	r.train(30, 20, step/2)
+	r.exit(30)
+	r.want("of a second training", second, step/2, 19)
+	r.want("of what follows it", r.at-2*time.Second, 0, 0)
+	r.want("of a script that ran both", first, step, 49)
+	for i := range maxLed {
+		r.train(40+2*i, minSteps+1, step)
+		r.exit(40 + 2*i)
+	}
+	if kept := len(r.accounts[0].schedule.led); kept != maxLed {
+		t.Errorf("got handovers of %d threads that led, want %d", kept, maxLed)
+	}
+	r.want("after more than are kept", first, step, 0)
+}
+
+// TestStepsOfTheThreadThatLed: a thread that led before may do something else with workers.
+func TestStepsOfTheThreadThatLed(t *testing.T) {
+	const step = 400 * ms
+	r := newTrainings(t)
+	r.train(10, 50, step)
+	r.report(r.at+ms, 0, r.began(20, 1), r.began(21, 20))
+	r.lead(20)
+	second := r.at
+	r.steps(10, 50, step/2, 0)
+	r.want("while another thread leads", second, 0, 0)
+	r.steps(20, 10, step, 0)
+	r.want("while it leads", second, step, 9)
+}
