@@ -90,8 +90,7 @@ func (e *Pressure) Waits(id string, kind chain.ReasonKind, from, to time.Duratio
 func (e *Pressure) Steps(id string, from, to time.Duration) (Steps, bool) {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
-			handovers, since := a.schedule.handovers(from, to)
-			return stepsOf(handovers, since <= from)
+			return stepsOf(a.schedule.handovers(from, to))
 		}
 	}
 	return Steps{}, false

@@ -146,16 +146,20 @@ func (s *schedule) hand(steps *chain.Handovers, at time.Duration) {
 	s.steps, s.led = steps, before[max(0, len(before)-maxLed):]
 }
 
-// handovers returns those of the thread that led from one moment to another, and since when all are known. Of several
-// it is the first with enough for steps: the last epoch of a training lasts until a script has ended that runs other
-// programs after it.
-func (s *schedule) handovers(from, to time.Duration) (all []chain.Handover, since time.Duration) {
+// handovers returns those of the thread that led from one moment to another, and whether they are all. Of several it is
+// the first with enough for steps: the last epoch of a training lasts until a script has ended that runs other programs
+// after it.
+func (s *schedule) handovers(from, to time.Duration) (known []chain.Handover, complete bool) {
+	if s.timeline == nil {
+		return nil, false
+	}
 	for _, l := range s.led {
-		if all, since = l.steps.Between(from, min(to, l.until)); len(all) >= minSteps {
-			return all, since
+		if known, since := l.steps.Between(from, min(to, l.until)); len(known) >= minSteps {
+			return known, max(since, s.timeline.Gap()) <= from
 		}
 	}
-	return s.steps.Between(from, to)
+	known, since := s.steps.Between(from, to)
+	return known, max(since, s.timeline.Gap()) <= from
 }
 
 // clocksAt interpolates the leader's clocks.

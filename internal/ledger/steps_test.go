@@ -287,3 +287,18 @@ func TestStepsOfTheThreadThatLed(t *testing.T) {
 	r.steps(20, 10, step, 0)
 	r.want("while it leads", second, step, 9)
 }
+
+// TestStepsWithLostEvents: handovers may be among the events that were lost, so the steps are not counted.
+func TestStepsWithLostEvents(t *testing.T) {
+	const step = 400 * ms
+	r := newTrainings(t)
+	first := r.at + 5*ms
+	r.train(10, 50, step)
+	r.want("before", first, step, 49)
+	r.steps(10, 6, step, 2)
+	middle := r.at
+	r.steps(10, 44, step, 0)
+	r.want("in between", first, step, 0)
+	r.want("after it", middle, step, 43)
+	r.want("later than a part", middle-time.Millisecond, step, 0)
+}

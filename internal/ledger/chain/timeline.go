@@ -428,5 +428,8 @@ func (t *Timeline) Heir(tid int, at time.Duration) int {
 // Knows reports whether a thread is followed, or was until recently.
 func (t *Timeline) Knows(tid int) bool { return t.threads[tid] != nil }
 
+// Gap is the end of the last stretch in which events were lost, or not kept for want of room; 0 if there was none.
+func (t *Timeline) Gap() time.Duration { return t.gap }
+
 // Until is the moment up to which all events are known.
 func (t *Timeline) Until() time.Duration { return t.until }
