@@ -5,14 +5,17 @@ package main
 import (
 	"hash/fnv"
 	"math/rand/v2"
+	"path/filepath"
 	"strconv"
 )
 
 // job is a program with its arguments.
 type job struct {
-	program string
-	args    []string
-	gpu     bool
+	program  string
+	args     []string
+	gpu      bool
+	script   bool // a shell script runs it, and other commands after it
+	torchrun bool // torch's launcher runs it, as one rank
 }
 
 type chance struct{ *rand.Rand }
@@ -41,11 +44,35 @@ func (e entry) made(seed uint64) job {
 	return j
 }
 
-func training(gpu bool, args ...string) job { return job{"steps.py", args, gpu} }
+// command returns the words that run a job.
+func (j job) command(programs string) (all []string) {
+	if j.script {
+		all = append(all, "/bin/sh", filepath.Join(programs, "train.sh"))
+	}
+	all = append(all, python)
+	if j.torchrun {
+		// Nothing is redirected, for there is no rank 1. torch 1.13 with Python 3.11 cannot take the default for that.
+		all = append(all, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "1",
+			"--redirects", "1:1", "--tee", "1:1")
+	}
+	return append(append(all, filepath.Join(programs, j.program)), j.args...)
+}
 
-func other(gpu bool, args ...string) job { return job{"others.py", args, gpu} }
+func training(gpu bool, args ...string) job { return job{program: "steps.py", args: args, gpu: gpu} }
 
-func held(gpu bool, args ...string) job { return job{"steps_held.py", args, gpu} }
+func other(gpu bool, args ...string) job { return job{program: "others.py", args: args, gpu: gpu} }
+
+func held(gpu bool, args ...string) job { return job{program: "steps_held.py", args: args, gpu: gpu} }
+
+func (j job) byScript() job {
+	j.script = true
+	return j
+}
+
+func (j job) byTorchrun() job {
+	j.torchrun = true
+	return j
+}
 
 // lasting returns the length of a step, and how many make some seconds.
 func (c chance) lasting(low, high, seconds int) []string {
@@ -138,6 +165,30 @@ func entries() []entry {
 		}},
 		{"cpu-memory", false, true, func(c chance) job {
 			return training(false, with(c.lasting(200, 500, 12), words("--pool", "2"))...)
+		}},
+		{"script", false, true, func(c chance) job {
+			return training(true, with(c.lasting(100, 500, 12),
+				words("--workers", c.number(1, 4), "--cost", c.seconds(10, 60)))...).byScript()
+		}},
+		{"script-once", false, true, func(c chance) job { // one epoch, with validation
+			return training(true, with(c.lasting(150, 400, 15), words("--workers", c.number(1, 3),
+				"--check", c.number(10, 20), "--epochs", "1"))...).byScript()
+		}},
+		{"torchrun", false, true, func(c chance) job {
+			return training(true, with(c.lasting(100, 500, 12),
+				words("--workers", c.number(1, 4), "--cost", c.seconds(10, 60)))...).byTorchrun()
+		}},
+		{"torchrun-bound", false, true, func(c chance) job { // bound by data
+			return training(true, with(c.lasting(100, 300, 10), words("--workers", "1", "--waits",
+				"--cost", c.seconds(350, 700)))...).byTorchrun()
+		}},
+		{"torchrun-cpu", false, true, func(c chance) job {
+			return training(false, with(c.lasting(200, 500, 12), words("--workers", "1",
+				"--cost", c.seconds(10, 100)))...).byTorchrun()
+		}},
+		{"script-torchrun", false, true, func(c chance) job {
+			return training(true, with(c.lasting(150, 600, 15),
+				words("--workers", c.number(1, 3), "--cost", c.seconds(10, 60)))...).byTorchrun().byScript()
 		}},
 		{"timer", false, false, func(c chance) job { return other(false, "timer", "--every", c.seconds(200, 1500)) }},
 		{"server", false, false, func(c chance) job {

@@ -125,8 +125,8 @@ func (o *options) run(ctx context.Context, j job, kept string) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	log, gpus := filepath.Join(dir, "log"), filepath.Join(dir, "gpus")
 	err = errors.Join(os.Mkdir(log, 0o755), os.Mkdir(gpus, 0o755))
-	args := append([]string{"run", "--baseline", "off", "--quiet", "--record", kept + ".gz", "--", python,
-		filepath.Join(o.programs, j.program)}, j.args...)
+	args := append([]string{"run", "--baseline", "off", "--quiet", "--record", kept + ".gz", "--"},
+		j.command(o.programs)...)
 	c := exec.CommandContext(ctx, o.stallspan, args...)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 5 * time.Second
