@@ -51,9 +51,10 @@ func (j job) command(programs string) (all []string) {
 	}
 	all = append(all, python)
 	if j.torchrun {
-		// Nothing is redirected, for there is no rank 1. torch 1.13 with Python 3.11 cannot take the default for that.
-		all = append(all, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "1",
-			"--redirects", "1:1", "--tee", "1:1")
+		// Port 0 is any free one: others run at the same time. Nothing is redirected, for there is no rank 1. torch 1.13
+		// with Python 3.11 cannot take the default for that.
+		all = append(all, "-m", "torch.distributed.run", "--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0",
+			"--nproc_per_node", "1", "--redirects", "1:1", "--tee", "1:1")
 	}
 	return append(append(all, filepath.Join(programs, j.program)), j.args...)
 }
