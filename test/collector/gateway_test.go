@@ -19,12 +19,12 @@ type fleet struct {
 	database string
 }
 
-// gateways starts them. They keep no share of traces without a slow window, and decide after a second. In addition each
-// writes the whole traces that it keeps to its own output.
+// gateways starts them. They keep no share of traces without a slow window, and decide after five seconds. In addition
+// each writes the whole traces that it keeps to its own output.
 func gateways(t *testing.T) (f fleet) {
 	t.Helper()
 	const own = `
-processors: {tail_sampling: {decision_wait: 1s}}
+processors: {tail_sampling: {decision_wait: 5s}}
 exporters: {file/whole: {path: "${env:OUTPUT}/spans.json", create_directory: true}}
 service: {pipelines: {traces/whole: {exporters: [otlp_grpc/tempo, file/whole]}}}
 `
@@ -77,7 +77,7 @@ func TestGateways(t *testing.T) {
 			end()
 		}
 	}
-	time.Sleep(4 * time.Second)
+	time.Sleep(12 * time.Second)
 	for id, end := range ended {
 		if id >= "8" {
 			end()
@@ -103,7 +103,7 @@ func TestGateways(t *testing.T) {
 		}
 		return true
 	})
-	time.Sleep(2 * time.Second) // in which a trace that is not kept would come
+	time.Sleep(7 * time.Second) // in which a trace that is not kept would come
 	for id := range arrived() {
 		if !slow[id] {
 			t.Errorf("trace %s: got it kept, want it left out: no window in it is slow", id)
