@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
+	sources "github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/source/switches"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -30,6 +33,7 @@ type attach struct {
 	json, whatIf bool
 	report       string
 	length       time.Duration
+	foreign      bool // the user was warned that the process cannot be read in full
 	out          io.Writer
 }
 
@@ -101,6 +105,10 @@ func (a *attach) run(ctx context.Context, who string) error {
 	if err != nil {
 		return err
 	}
+	if a.foreign = found.foreign && slices.ContainsFunc(m.Problems(), ofOtherUser); a.foreign {
+		warn(fmt.Errorf("process %d belongs to another user: run as that user or with sudo, "+
+			"else waiting for storage is not seen", found.pid))
+	}
 	say("watching %s (process %d) for %s; stop with ^C", printable(window.ShownName(found.name)), found.pid,
 		explain.Duration(a.length.Seconds()))
 	gone := found.wait(ctx, a.length)
@@ -119,11 +127,19 @@ func (a *attach) show(windows []*window.Report, problems []error) error {
 	if a.json {
 		return writeJSON(a.out, newDocument(nil, windows, problems))
 	}
+	if a.foreign { // the warning at the begin is about these
+		problems = slices.DeleteFunc(slices.Clone(problems), ofOtherUser)
+	}
 	printTable(a.out, windows, problems)
 	if a.whatIf {
 		printWhatIf(a.out, windows)
 	}
 	return nil
+}
+
+// ofOtherUser reports whether a problem is that a process belongs to another user.
+func ofOtherUser(problem error) bool {
+	return errors.Is(problem, sources.ErrOtherUser) || errors.Is(problem, switches.ErrOtherUser)
 }
 
 // wait returns when the time is over, ctx ends, or the process has gone.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,5 +125,25 @@ func TestAttachNamesTheProcess(t *testing.T) {
 	got := strings.Join(strings.Fields(v.out.String()), " ")
 	if want := "py-spy dump --pid " + strconv.Itoa(job.Process.Pid); !strings.Contains(got, want) {
 		t.Errorf("got %s, want %q in it", got, want)
+	}
+}
+
+// TestAttachToAnotherUsersProcess: one warning comes early, and the table does not repeat it for each thread.
+func TestAttachToAnotherUsersProcess(t *testing.T) {
+	folder := openFolder(t)
+	program := copyOf(t, filepath.Join(folder, "stallspan"))
+	victim := startVictim(t, "sleep", "900")
+	v := asOther(t, program, "attach", strconv.Itoa(victim), "1")
+	if code := v.run(); code != 0 {
+		t.Fatalf("got exit code %d: %s", code, &v.err)
+	}
+	errs, out := v.err.String(), v.out.String()
+	warning := fmt.Sprintf("warning: process %d belongs to another user", victim)
+	at := strings.Index(errs, warning)
+	if at < 0 || at > strings.Index(errs, "watching") || strings.Count(errs, "warning") != 1 {
+		t.Errorf("got %s, want %q once, before the watch", errs, warning)
+	}
+	if strings.Contains(out, "Warning") || strings.Contains(out, "permission denied") {
+		t.Errorf("got %s, want no further warning", out)
 	}
 }

@@ -53,8 +53,8 @@ type proc struct {
 	listedAs   listing       // then
 }
 
-// errOtherUser and the other errors of processes name no process: new ones would come with each that starts.
-var errOtherUser = errors.New("the bytes that processes of other users read are not known: " +
+// ErrOtherUser and the other errors of processes name no process: new ones would come with each that starts.
+var ErrOtherUser = errors.New("the bytes that processes of other users read are not known: " +
 	"run as that user, as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
 
 // cause returns what happened, without the file.
@@ -288,7 +288,7 @@ func (p *proc) readIO(s *Source, into *counts) {
 	case errors.Is(err, errFormat):
 		p.ioError = fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.io.path)
 	case errors.Is(err, fs.ErrPermission):
-		p.ioError = errOtherUser
+		p.ioError = ErrOtherUser
 	case errors.Is(err, fs.ErrNotExist) && exists(p.dir):
 		p.ioError = errors.New("the bytes that processes read are not known: the kernel needs CONFIG_TASK_IO_ACCOUNTING")
 	case gone(err):

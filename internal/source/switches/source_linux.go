@@ -153,12 +153,21 @@ func (s *Source) sync(j *job, pids []int) error {
 	}
 	s.poll(0) // the kernel follows new processes by itself: take note of those
 	var problems []error
+	denied := false
 	for _, pid := range pids {
 		if _, known := j.known[pid]; known || s.threads[pid] != nil {
 			continue
 		}
 		j.known[pid] = struct{}{}
-		problems = append(problems, s.adopt(j, pid))
+		err := s.adopt(j, pid)
+		if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+			denied = true // a job may have hundreds
+			continue
+		}
+		problems = append(problems, err)
+	}
+	if denied {
+		problems = append(problems, ErrOtherUser)
 	}
 	for pid := range j.known {
 		if !slices.Contains(pids, pid) {

@@ -311,6 +311,20 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// TestOtherUsers: processes that may not be followed are one problem, always with the same text.
+func TestOtherUsers(t *testing.T) {
+	if asPlainUser(t) {
+		return
+	}
+	s := opened(t)
+	if err := s.Follow("job", []int{1, os.Getppid()}); err == nil || err.Error() != ErrOtherUser.Error() {
+		t.Errorf("got %v, want once %v", err, ErrOtherUser)
+	}
+	if err := s.Sync("job", []int{1, os.Getppid(), os.Getpid()}); err != nil {
+		t.Errorf("got %v for a process that may be followed", err)
+	}
+}
+
 // TestClose: a closed source has no descriptor and no memory of the kernel, and refuses.
 func TestClose(t *testing.T) {
 	if asPlainUser(t) {
