@@ -18,6 +18,7 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -176,8 +177,7 @@ func unanswered(client *api.Client, err error) error {
 		return fmt.Errorf("no agent answers at %s: start stallspan agent or a Collector with the receiver stallspan, "+
 			"or set %s to its socket", path, api.SocketVariable)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s is open to its owner and group only: become one of them, or set %s to another path",
-			path, api.SocketVariable)
+		return fmt.Errorf("%s, or set %s to another path", trust.Refused(path), api.SocketVariable)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the agent at %s did not answer in time: check whether it hangs", path)
 	}

@@ -210,3 +210,26 @@ func TestRootFollowsNoPlantedLink(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedFolder: where the socket's folder cannot be entered, no message is about the socket.
+func TestClosedFolder(t *testing.T) {
+	folder := openFolder(t)
+	program := copyOf(t, filepath.Join(folder, "stallspan"))
+	closed := filepath.Join(folder, "closed")
+	if err := os.MkdirAll(filepath.Join(closed, "inner"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, socket := range []string{filepath.Join(closed, "s.sock"), filepath.Join(closed, "inner", "s.sock")} {
+		want := closed + " cannot be entered by this user"
+		for _, args := range [][]string{{"ls"}, {"check"}} {
+			v := asOther(t, program, args...)
+			v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
+			v.run()
+			got := strings.Join(strings.Fields(v.out.String()+v.err.String()), " ")
+			if !strings.Contains(got, want) || !strings.Contains(got, "not known whether an agent runs there") ||
+				strings.Contains(got, "owner and group") || strings.Contains(got, ":rw ") {
+				t.Errorf("%v, %s: got %s, want %q", args, socket, got, want)
+			}
+		}
+	}
+}

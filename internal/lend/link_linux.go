@@ -78,7 +78,7 @@ func unanswered(path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s is open to its owner and group only: become one of them", path)
+		return errors.New(trust.Refused(path))
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // agent checks whether an agent or a Collector answers on the socket, and who may connect.
@@ -23,8 +24,10 @@ func (m *machine) agent(ctx context.Context) []Finding {
 		f.State, f.Message = Missing, fmt.Sprintf("%s cannot be accessed (%s).", m.Socket, reason(err))
 		f.Fix = elsewhere
 		if errors.Is(err, fs.ErrPermission) {
-			f.Fix = fmt.Sprintf("sudo setfacl -m u:%d:x %s && sudo setfacl -m u:%d:rw %s", os.Geteuid(),
-				quoted(filepath.Dir(m.Socket)), os.Geteuid(), quoted(m.Socket))
+			folder := trust.Closed(m.Socket)
+			f.Message = fmt.Sprintf("%s cannot be entered by this user: it is not known whether an agent runs there.",
+				folder)
+			f.Fix = fmt.Sprintf("sudo setfacl -m u:%d:x %s, then check again", os.Geteuid(), quoted(folder))
 		}
 		return []Finding{f}
 	case info.Mode().Type() != fs.ModeSocket:
