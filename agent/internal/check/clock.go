@@ -37,14 +37,23 @@ func (m *machine) clock(ctx context.Context) []Finding {
 		short(usual), percent(float64(usual)/float64(tick)), short(worst))
 	if worst >= maxLate {
 		f.State = Limited
-		f.Message = fmt.Sprintf("Readings were up to %s late: this machine or container is short of CPU, so short windows "+
-			"are less precise.", short(worst))
-		f.Fix = "nice -n -5 stallspan agent"
-		if len(m.containerSigns()) > 0 {
-			f.Fix = "raise the container's CPU limit"
-		}
+		f.Message, f.Fix = m.tooLate(worst)
 	}
 	return []Finding{f}
+}
+
+// tooLate says why readings come late: a limit of the CPU time, or other programs.
+func (m *machine) tooLate(worst time.Duration) (message, fix string) {
+	late := fmt.Sprintf("Readings were up to %s late, so short windows are less precise: ", short(worst))
+	limit := m.cpuLimit()
+	switch {
+	case limit == "":
+		return late + "other programs use the cores.", "nice -n -5 stallspan agent # or check again when these rest"
+	case len(m.containerSigns()) > 0:
+		return late + "this container has a CPU limit, or other programs use the cores.",
+			"raise the container's CPU limit: " + limit
+	}
+	return late + "there is a CPU limit, or other programs use the cores.", "raise the limit in " + limit
 }
 
 // pace reads the sources as the sampling loop does. late is the delay of each reading, cost is its duration.
