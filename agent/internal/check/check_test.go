@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -120,7 +122,7 @@ func TestOpens(t *testing.T) {
 	}{
 		{nil, Seen, "The kernel reports which files of models jobs open: short loads are found, too."},
 		{errors.New("it needs root"), Limited,
-			"Loads that no program announces are found by looks at open files alone: it needs root."},
+			"Short model loads that no program announces may be missed: it needs root."},
 	} {
 		m := &machine{Options: Options{Opens: func(string) error { return test.err }}}
 		found := m.opens(t.Context())
@@ -266,6 +268,19 @@ func TestList(t *testing.T) {
 		"a, b, c, d, e, f and 1 other": "a b c d e f g", "a, b, c, d, e, f and 2 others": "a b c d e f g h"} {
 		if got := list(strings.Fields(names)); got != want {
 			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+// TestProtected: a process of this user whose bytes are denied is named, and no other.
+func TestProtected(t *testing.T) {
+	m := &machine{root: "/"}
+	_, _, protected := m.others()
+	for _, pid := range []string{"1", strconv.Itoa(os.Getpid())} {
+		_, err := os.ReadFile("/proc/" + pid + "/io")
+		want := os.IsPermission(err) && !othersOwn("/proc/"+pid)
+		if got := slices.Contains(protected, pid); got != want {
+			t.Errorf("process %s: got it among %v %v, want %v (%v)", pid, protected, got, want, err)
 		}
 	}
 }

@@ -77,6 +77,8 @@ func reportsBusy(d gpu.Device) bool {
 // ownTimeInstead is the consequence on a machine without a GPU.
 const ownTimeInstead = "A program's own time is divided instead of a GPU's."
 
+const normal = "That is normal on a machine without a GPU. "
+
 // noGPU is why no GPU can be read, with the fix.
 func (m *machine) noGPU(err error) Finding {
 	f := Finding{Area: GPU, What: "driver", State: Missing}
@@ -87,7 +89,8 @@ func (m *machine) noGPU(err error) Finding {
 		f.Message = "There is an NVIDIA GPU, but this program was built without NVML (without cgo)."
 		f.Fix = "CGO_ENABLED=1 go install ."
 	case errors.Is(err, gpu.ErrNotBuilt):
-		f.Message = "No NVIDIA GPU is visible (and this program was built without NVML). " + ownTimeInstead
+		f.State = Off
+		f.Message = "No NVIDIA GPU is visible (and this program was built without NVML). " + normal + ownTimeInstead
 	case errors.Is(err, gpu.ErrNoDriver) && loaded:
 		f.Message, f.Fix = "The NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is missing.", m.giveLibrary()
 	case errors.Is(err, gpu.ErrNoDriver) && card == nvidia:
@@ -96,7 +99,8 @@ func (m *machine) noGPU(err error) Finding {
 		f.Message = fmt.Sprintf("The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card,
 			ownTimeInstead)
 	case errors.Is(err, gpu.ErrNoDriver):
-		f.Message = "There is no NVIDIA driver. " + ownTimeInstead
+		f.State = Off
+		f.Message = "There is no NVIDIA driver, and no such GPU is visible. " + normal + ownTimeInstead
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Message = fmt.Sprintf("The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.",
 			maxGPU)

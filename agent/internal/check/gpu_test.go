@@ -31,30 +31,31 @@ func TestNoGPU(t *testing.T) {
 	for _, c := range []struct {
 		root      string
 		err       error
+		state     State
 		says, fix string // "" for no fix at all
 	}{
-		{none, missing, "no NVIDIA driver", ""},
-		{other, missing, "no NVIDIA driver", ""},
-		{none, gpu.ErrNotBuilt, "without NVML", ""},
-		{card, gpu.ErrNotBuilt, "without NVML", "CGO_ENABLED=1 go install ."},
-		{loaded, gpu.ErrNotBuilt, "without NVML", "CGO_ENABLED=1 go install ."},
-		{card, missing, "its driver is not installed", "https://www.nvidia.com/drivers"},
-		{container, missing, "its driver is not installed", "--gpus all"},
-		{loaded, missing, "its library libnvidia-ml.so.1 is missing", "libnvidia-ml1"},
-		{loadedInside, missing, "its library libnvidia-ml.so.1 is missing", "--gpus all"},
-		{amd, missing, "AMD's", ""},
-		{none, fmt.Errorf("the NVIDIA driver did not answer in time: %w", context.DeadlineExceeded), "hangs",
+		{none, missing, Off, "no NVIDIA driver", ""},
+		{other, missing, Off, "no NVIDIA driver", ""},
+		{none, gpu.ErrNotBuilt, Off, "without NVML", ""},
+		{card, gpu.ErrNotBuilt, Missing, "without NVML", "CGO_ENABLED=1 go install ."},
+		{loaded, gpu.ErrNotBuilt, Missing, "without NVML", "CGO_ENABLED=1 go install ."},
+		{card, missing, Missing, "its driver is not installed", "https://www.nvidia.com/drivers"},
+		{container, missing, Missing, "its driver is not installed", "--gpus all"},
+		{loaded, missing, Missing, "its library libnvidia-ml.so.1 is missing", "libnvidia-ml1"},
+		{loadedInside, missing, Missing, "its library libnvidia-ml.so.1 is missing", "--gpus all"},
+		{amd, missing, Missing, "AMD's", ""},
+		{none, fmt.Errorf("the NVIDIA driver did not answer in time: %w", context.DeadlineExceeded), Missing, "hangs",
 			"nvidia-smi -pm 1"},
-		{none, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), "not loaded.", "modprobe nvidia"},
-		{container, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), "not loaded.", "--gpus all"},
-		{none, errors.New("the NVIDIA driver's library cannot be loaded, install the driver again: bad ELF"), "bad ELF",
-			"install"},
+		{none, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), Missing, "not loaded.", "modprobe nvidia"},
+		{container, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), Missing, "not loaded.", "--gpus all"},
+		{none, errors.New("the NVIDIA driver's library cannot be loaded, install the driver again: bad ELF"), Missing,
+			"bad ELF", "install"},
 	} {
 		m := &machine{Options: Options{Root: c.root}, root: c.root}
 		f := m.noGPU(c.err)
 		if !strings.Contains(f.Message, c.says) || !strings.Contains(f.Fix, c.fix) || (f.Fix == "") != (c.fix == "") ||
-			f.State != Missing {
-			t.Errorf("%v: got %+v, want %v, %q with the fix %q", c.err, f, Missing, c.says, c.fix)
+			f.State != c.state {
+			t.Errorf("%v: got %+v, want %v, %q with the fix %q", c.err, f, c.state, c.says, c.fix)
 		}
 	}
 }

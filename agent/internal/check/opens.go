@@ -15,7 +15,7 @@ func (m *machine) opens(context.Context) []Finding {
 	if err := m.Opens(m.Root); err != nil {
 		f.State = Limited
 		// As for latency, no command line follows.
-		f.Message = fmt.Sprintf("Loads that no program announces are found by looks at open files alone: %v.", err)
+		f.Message = fmt.Sprintf("Short model loads that no program announces may be missed: %v.", err)
 	}
 	return []Finding{f}
 }

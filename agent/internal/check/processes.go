@@ -36,9 +36,9 @@ func (m *machine) processes(context.Context) []Finding {
 		f.Fix = m.procFix()
 		return []Finding{f}
 	}
-	readable, denied := m.others()
+	readable, denied, protected := m.others()
 	hidden, isHidden := m.hidden()
-	f.Details["others_told"], f.Details["others_kept"] = readable, denied
+	f.Details["others_told"], f.Details["others_kept"], f.Details["own_kept"] = readable, denied, len(protected)
 	switch {
 	case !own.HasIO:
 		f.State = Limited
@@ -50,6 +50,9 @@ func (m *machine) processes(context.Context) []Finding {
 		f.State = Limited
 		f.Message = "CPU time of each process can be read, but bytes only of your own, which is enough for run."
 		f.Fix = asService
+	case len(protected) > 0:
+		f.Message = fmt.Sprintf("CPU time of each process can be read, and bytes of all but %s: the kernel protects %s.",
+			number(len(protected), "process", "processes"), list(protected))
 	case isHidden:
 		f.Message = "CPU time and bytes of each process that this user sees can be read."
 	case readable == 0:
@@ -85,33 +88,41 @@ func (m *machine) followSelf() (sample.Job, error) {
 	return s.Jobs[0], err
 }
 
-// maxOthers bounds how many processes of other users are tried.
+// maxOthers bounds how many processes of other users are tried, and how many of our own.
 const maxOthers = 64
 
-// others counts the processes of other users whose bytes can be read, and those where that is denied.
-func (m *machine) others() (readable, denied int) {
+// others counts the processes of other users whose bytes can be read, and those where that is denied. protected are
+// processes of this user where it is denied, such as those with more rights.
+func (m *machine) others() (readable, denied int, protected []string) {
 	dir, err := os.Open(m.path("proc"))
 	if err != nil {
-		return 0, 0
+		return 0, 0, nil
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(1 << 16) // on an error, the names before it are enough
 	slices.Sort(names)
+	ours := 0
 	for _, name := range names {
-		if readable+denied >= maxOthers {
-			break
+		if _, err := strconv.Atoi(name); err != nil {
+			continue
 		}
 		folder := m.path(filepath.Join("proc", name))
-		if _, err := strconv.Atoi(name); err != nil || !othersOwn(folder) {
+		own := !othersOwn(folder)
+		if own && ours >= maxOthers || !own && readable+denied >= maxOthers {
 			continue
 		}
 		text, err := readStart(filepath.Join(folder, "io"))
 		switch {
+		case own && os.IsPermission(err):
+			protected = append(protected, name)
+			ours++
+		case own:
+			ours++
 		case err == nil && strings.Contains(text, "read_bytes"):
 			readable++
 		case os.IsPermission(err):
 			denied++
 		}
 	}
-	return readable, denied
+	return readable, denied, protected
 }

@@ -97,7 +97,8 @@ func (t *Tracer) attach(with schedule.Tracing, values map[string]any) error {
 	t.programs, err = ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: types, MapReplacements: shared})
 	switch {
 	case errors.Is(err, unix.EPERM):
-		return errors.New("the kernel or its rules forbid programs at its functions: opens are not reported")
+		return errors.New("this kernel or its rules allow no BPF programs at its functions " +
+			"(nothing to do unless you can change these)")
 	case err != nil:
 		return fmt.Errorf("the kernel refuses the programs that report opens: %w", err)
 	}
