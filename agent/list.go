@@ -3,7 +3,9 @@ package agent
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -19,7 +21,7 @@ import (
 const defaultListed = 20
 
 func listCommand() *cobra.Command {
-	asJSON, last := false, defaultListed
+	asJSON, last, id := false, defaultListed, ""
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the windows of this machine: open ones, and those of the last hour",
@@ -41,6 +43,9 @@ far. Those of a followed job name it. With STALLSPAN_SOCKET it lists those of th
 			if err != nil {
 				return err
 			}
+			if id != "" {
+				return writeWindow(cmd.OutOrStdout(), all, id, asJSON)
+			}
 			if asJSON {
 				return writeJSON(cmd.OutOrStdout(), all)
 			}
@@ -48,6 +53,7 @@ far. Those of a followed job name it. With STALLSPAN_SOCKET it lists those of th
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print all reports as JSON")
+	cmd.Flags().StringVar(&id, "id", "", "the `window` to print alone, with its finding, as mark end does")
 	cmd.Flags().IntVar(&last, "last", last, "`number` of windows that have ended, the newest ones")
 	return cmd
 }
@@ -84,6 +90,29 @@ func listAll(ctx context.Context, client *api.Client) (api.Listing, error) {
 		return all, nil
 	}
 	return all, unanswered(client, failed)
+}
+
+// writeWindow writes what is known of one window: its report, or its finding and what to try.
+func writeWindow(out io.Writer, all api.Listing, id string, asJSON bool) error {
+	both := slices.Concat(all.Running, all.Ended)
+	i := slices.IndexFunc(both, func(r *explain.Report) bool { return r.ID == id })
+	if i < 0 {
+		return fmt.Errorf("no window is open or has ended in the last hour with the id %q: stallspan ls lists the ids, "+
+			"stallspan history older windows", id)
+	}
+	if asJSON {
+		return writeJSON(out, both[i])
+	}
+	report, err := json.Marshal(both[i])
+	if err != nil {
+		return err
+	}
+	lines := summaryOf(report)
+	if remedy := remedyOf(report); remedy != "" {
+		lines += "\nTry: " + printable(remedy)
+	}
+	_, err = fmt.Fprintln(out, lines)
+	return err
 }
 
 func (t *table) list(all api.Listing, last int) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/stallspan/stallspan/agent/internal/check"
 	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
@@ -61,7 +62,12 @@ func markBeginCommand() *cobra.Command {
 			if a.PID == 0 && client.Local() {
 				a.PID = os.Getppid() // this process ends at once; 0 in a container's own namespace: the API takes ours
 			} else if client.Local() {
-				warnOfProcess(a.PID)
+				if err := exists(a.PID); err != nil {
+					return err
+				}
+			}
+			if len(a.GPUIDs) > 0 {
+				warnOfGPUs(cmd.Context(), client, a.GPUIDs)
 			}
 			if client.Local() {
 				warnOfPath(a.Path)
@@ -73,10 +79,25 @@ func markBeginCommand() *cobra.Command {
 	return cmd
 }
 
-// warnOfProcess warns of a process that is not seen here. The server may be in another container.
-func warnOfProcess(pid int) {
-	if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-		say("warning: process %d does not exist here: the report may be about the whole machine", pid)
+// exists returns an error if there is no such process. In a container it warns: the server may be outside, and the
+// number that of the machine.
+func exists(pid int) error {
+	if !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		return nil
+	}
+	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil && namespace == check.InitialPIDs {
+		return fmt.Errorf("process %d does not exist: give the number of one that runs, or leave --pid out for the "+
+			"calling shell", pid)
+	}
+	say("warning: process %d does not exist here: the report may be about the whole machine", pid)
+	return nil
+}
+
+// warnOfGPUs warns if the server reads no GPU, so that it refuses none. A driver may still come.
+func warnOfGPUs(ctx context.Context, client *api.Client, ids []string) {
+	if status, err := client.Status(ctx); err == nil && len(status.GPUs) == 0 {
+		say("warning: no GPU can be read, so the time of %s will not be divided: see stallspan check, or leave --gpu out",
+			strings.Join(ids, ", "))
 	}
 }
 

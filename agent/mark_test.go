@@ -135,12 +135,12 @@ func TestMarkBeginSaysWhatItWasGiven(t *testing.T) {
 func TestMarkBeginGivenMore(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
-	v := stallspan(t, "mark", "begin", "--kind", "custom", "--pid", "4242", "--traceparent", "given")
+	v := stallspan(t, "mark", "begin", "--kind", "custom", "--pid", strconv.Itoa(os.Getpid()), "--traceparent", "given")
 	v.Env = append(v.Env, api.SocketVariable+"="+l.path, "TRACEPARENT=nonsense")
 	if code := v.run(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}
-	if a := l.only(t); a.PID != 4242 || a.Traceparent != "given" || a.Epoch != nil {
+	if a := l.only(t); a.PID != os.Getpid() || a.Traceparent != "given" || a.Epoch != nil {
 		t.Errorf("announced %+v", a)
 	}
 }
@@ -200,6 +200,9 @@ func TestMarkInARun(t *testing.T) {
 		sleep 0.05
 		'"$stallspan"' mark end "$id"
 		'"$stallspan"' mark end "$id"; echo "twice $?"
+		'"$stallspan"' ls --id "$id"; echo "listed $?"
+		'"$stallspan"' ls --id "$id" --json | grep -c "\"id\": *\"$id\""
+		'"$stallspan"' ls --id never; echo "unlisted $?"
 		'"$stallspan"' mark end never; echo "never $?"
 		'"$stallspan"' mark begin --kind epoch --traceparent x; echo "traceparent $?"
 		'"$stallspan"' mark run --kind model_load --model m -- sh -c "exit 5"; echo "run $?"
@@ -209,10 +212,12 @@ func TestMarkInARun(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}
 	line, codes, _ := strings.Cut(v.out.String(), "\n")
-	if !strings.HasPrefix(line, "epoch 3: ") || codes != "twice 1\nnever 1\ntraceparent 1\nrun 5\nnone 127\n" {
+	codes, listed := strings.CutPrefix(codes, "twice 1\n"+line+"\n") // a short window has nothing to try
+	const rest = "listed 0\n1\nunlisted 1\nnever 1\ntraceparent 1\nrun 5\nnone 127\n"
+	if !strings.HasPrefix(line, "epoch 3: ") || !listed || codes != rest {
 		t.Errorf("printed %s", v.out.String())
 	}
-	for _, want := range []string{"has ended already", "stallspan: no open window has that id",
+	for _, want := range []string{"has ended already: see stallspan ls --id ", `with the id "never"`, "stallspan: no open window has that id",
 		`"x" is not a traceparent`,
 		"stallspan: load m (part): ", "stallspan: /no/such/program: not found"} {
 		if !strings.Contains(v.err.String(), want) {
@@ -227,6 +232,27 @@ func TestMarkInARun(t *testing.T) {
 	}
 	if len(d.Windows) != 3 || d.Windows[0].Duration < 0.05 {
 		t.Errorf("got %+v, want three windows, the first one of 50 ms", d.Windows)
+	}
+}
+
+// TestMarkBeginOfTheMissing: a process or a GPU that does not exist is a problem at the begin, not at the end.
+func TestMarkBeginOfTheMissing(t *testing.T) {
+	t.Parallel()
+	v := script(t, `$stallspan run -- sh -c '
+		'"$stallspan"' mark begin --kind epoch --gpu nosuch >/dev/null
+		'"$stallspan"' mark begin --kind epoch --pid 4194303 >/dev/null
+	'`)
+	v.run()
+	said := ""
+	for line := range strings.Lines(v.err.String()) { // and not in the table
+		if strings.HasPrefix(line, "stallspan: ") {
+			said += line
+		}
+	}
+	for _, want := range []string{"process 4194303 does not exist", "nosuch"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in %s", want, said)
+		}
 	}
 }
 

@@ -189,8 +189,8 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	}
 	report, err := s.windows.End(id, e.failed, e.attributes)
 	if errors.Is(err, windows.ErrUnknown) && s.monitor.Windows.Report(id) != nil {
-		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s returns its report",
-			excerpt(id), id)
+		return refuse(http.StatusNotFound, "the window %s has ended already: see stallspan ls --id %s, or GET /v1/windows/%s",
+			excerpt(id), id, id)
 	}
 	if err != nil {
 		return err

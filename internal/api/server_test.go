@@ -206,7 +206,7 @@ func TestWindowFromBeginToEnd(t *testing.T) {
 	}
 	status, _, body = s.do(t, "POST", "/v1/windows/"+begun.ID+"/end", "{}")
 	if got := parseAs[Error](t, body); status != http.StatusNotFound ||
-		!strings.Contains(got.Text, "has ended already: GET /v1/windows/"+begun.ID) {
+		!strings.Contains(got.Text, "has ended already: see stallspan ls --id "+begun.ID) {
 		t.Errorf("ended twice: got %d %s, want 404", status, body)
 	}
 }

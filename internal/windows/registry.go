@@ -41,7 +41,8 @@ var (
 	ErrShare = fmt.Errorf("%d of your windows are open: "+
 		"end some, or look for a program that begins windows and never ends them", quota.New(MaxOpen).Each())
 	// ErrUnknown means that no open window has that id.
-	ErrUnknown = errors.New("no open window has that id: it has ended, or it did not begin here")
+	ErrUnknown = errors.New("no open window has that id: it has ended, or it did not begin here; " +
+		"stallspan ls lists the ids")
 )
 
 // Config connects a Registry with the parts of a monitor.

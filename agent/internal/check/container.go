@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// initialPIDs is the name in /proc of the machine's first PID namespace (PROC_PID_INIT_INO in the kernel).
-const initialPIDs = "pid:[4026531836]"
+// InitialPIDs is the name in /proc of the machine's first PID namespace (PROC_PID_INIT_INO in the kernel).
+const InitialPIDs = "pid:[4026531836]"
 
 // container reports what a container hides, and nothing outside of one.
 func (m *machine) container(context.Context) []Finding {
@@ -17,7 +17,7 @@ func (m *machine) container(context.Context) []Finding {
 		return nil
 	}
 	f := Finding{Area: Container, What: "container", State: Seen, Details: map[string]any{"signs": signs}}
-	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace == initialPIDs {
+	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace == InitialPIDs {
 		f.Message = fmt.Sprintf("This looks like a container (%s), but all processes of the machine are visible.", signs[0])
 		return []Finding{f}
 	}
