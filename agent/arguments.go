@@ -16,14 +16,19 @@ import (
 
 // groupOf makes cmd a command that only has others below it. By itself it prints its help.
 func groupOf(cmd *cobra.Command, commands ...*cobra.Command) {
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
 		hint := ""
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = fmt.Sprintf(" (did you mean %q?)", near[0])
+		var names []string
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				names = append(append(names, sub.Name()), sub.Aliases...)
+			}
+		}
+		if near := nearest.Word(args[0], names); near != "" {
+			hint = fmt.Sprintf(" (did you mean %q?)", near)
 		}
 		return fmt.Errorf("unknown command %q%s: see %s --help", args[0], hint, cmd.CommandPath())
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -162,7 +163,10 @@ func readConfig(path string) (*agentConfig, error) {
 		return defaultAgentConfig(), nil
 	}
 	file, err := os.Open(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no config %s: correct --config, or leave it out for the defaults", path)
+	case err != nil:
 		return nil, fmt.Errorf("cannot read the config: %w", err)
 	}
 	defer func() { _ = file.Close() }()

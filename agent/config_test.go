@@ -163,7 +163,7 @@ func TestConfigFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/nowhere/c.yaml": "no such file", huge: "is it the right file?", t.TempDir(): "directory",
+		"/nowhere/c.yaml": "there is no config /nowhere/c.yaml: correct --config", huge: "is it the right file?", t.TempDir(): "directory",
 	} {
 		if _, err := readConfig(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)

@@ -71,6 +71,8 @@ func TestExitCodeOfRunItself(t *testing.T) {
 		{[]string{"demo", "x"}, exitUsage, ""},
 		{[]string{"runn", "--", "true"}, exitUsage, `unknown command "runn" (did you mean "run"?): see stallspan --help`},
 		{[]string{"--no-such"}, exitUsage, "see stallspan --help"},
+		{[]string{"foo"}, exitUsage, `unknown command "foo": see stallspan --help`},
+		{[]string{"attach", "4194303"}, exitFailed, "there is no process 4194303: see ps -e"},
 		{[]string{"help", "runn"}, exitUsage, `unknown command "runn" (did you mean "run"?): see stallspan --help`},
 		{[]string{"help", "baseline", "lst"}, exitUsage, `unknown command "lst" (did you mean "list"?)`},
 		{[]string{"completion", "bsh"}, exitUsage, `unknown command "bsh" (did you mean "bash"?)`},

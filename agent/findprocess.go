@@ -41,7 +41,7 @@ func findProcess(proc, who string) (process, error) {
 	if pid, err := strconv.Atoi(who); err == nil {
 		found, ok := readProcess(fs, pid)
 		if !ok {
-			return process{}, fmt.Errorf("there is no process %d", pid)
+			return process{}, fmt.Errorf("there is no process %d: see ps -e", pid)
 		}
 		return found, nil
 	}

@@ -79,6 +79,9 @@ func openOutput(flag, path string) (*reportFile, error) {
 		return nil, fmt.Errorf("%s %s cannot be written: %w", flag, path, reason(err))
 	}
 	if info, err := os.Stat(path); err == nil {
+		if info.IsDir() {
+			return nil, fmt.Errorf("%s %s is a folder: give a file in it", flag, path)
+		}
 		if !info.Mode().IsRegular() {
 			file, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe without a reader is refused
 			if err != nil {

@@ -17,7 +17,7 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 	}
 	for path, says := range map[string]string{
 		folder + "/none/report.json":           "give a file in a folder that you may write to: no such file or directory",
-		folder:                                 "is a directory",
+		folder:                                 "is a folder: give a file in it",
 		"-":                                    "give a file, or /dev/stdout",
 		pipe:                                   "no such device or address", // it has no reader
 		folder + "/" + strings.Repeat("x/", 3): "no such file or directory",

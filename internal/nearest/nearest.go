@@ -3,7 +3,8 @@ package nearest
 
 import "strings"
 
-// Word returns the known word that is most similar to a misspelled one, or "" if none is similar.
+// Word returns the known word that is most similar to a misspelled one, or "" if none is similar: at most
+// one edit for three letters, rounded.
 func Word(wrong string, known []string) string {
 	if len(wrong) > 64 {
 		return ""
@@ -12,7 +13,8 @@ func Word(wrong string, known []string) string {
 	best, fewest := "", 0
 	for _, word := range known {
 		d := distance(wrong, word)
-		if d <= (max(len(wrong), len(word))+1)/2 && (best == "" || d < fewest) {
+		longer := max(len(wrong), len(word))
+		if d <= (longer+1)/3 && (best == "" || d < fewest) {
 			best, fewest = word, d
 		}
 	}

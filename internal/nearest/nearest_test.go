@@ -6,9 +6,10 @@ import (
 )
 
 func TestWord(t *testing.T) {
-	known := []string{"model", "name", "gpu_ids", "epoch"}
+	known := []string{"model", "name", "gpu_ids", "epoch", "on", "top", "y"}
 	for wrong, want := range map[string]string{
 		"mdoel": "model", "mdl": "model", "NAME": "name", "gpu_id": "gpu_ids", "gpuids": "gpu_ids", "epochs": "epoch",
+		"no": "on", "tpo": "top", "foo": "", "x": "", "noun": "",
 		"": "", "zzz": "", "é": "", strings.Repeat("model", 100): "",
 	} {
 		if got := Word(wrong, known); got != want {

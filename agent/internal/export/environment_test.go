@@ -64,6 +64,8 @@ func TestWrongEnvironment(t *testing.T) {
 		{set: env{"OTEL_EXPORTER_OTLP_LOGS_CLIENT_KEY": good},
 			report: "OTEL_EXPORTER_OTLP_LOGS_CLIENT_KEY is ignored: set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, too"},
 		{set: env{"OTEL_EXPORTER_OTLP_CERTIFICATE": good}, report: "OTEL_EXPORTER_OTLP_CERTIFICATE is ignored: " + endpoint},
+		{set: env{"OTEL_EXPORTER_OTLP_ENDPOINT": "nonsense"},
+			report: `OTEL_EXPORTER_OTLP_ENDPOINT is "nonsense", without a port, so 443 is tried`},
 		{set: env{"OTEL_EXPORTER_OTLP_CERTIFICATE": folder + "/none.pem"}, report: "read tls ca cert file: open "},
 	} {
 		t.Run(test.refused+test.report, func(t *testing.T) {

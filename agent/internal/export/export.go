@@ -103,6 +103,7 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 				return nil, err
 			}
 			s.reportIgnored(report)
+			s.reportPort(report)
 		}
 	}
 	if err := e.open(ctx, o, selected); err != nil {

@@ -85,7 +85,8 @@ func TestExecFails(t *testing.T) {
 	if o.OK || o.Message != "exit status 3: no disk" {
 		t.Errorf("got %+v, want exit status 3 and its output", o)
 	}
-	for want, command := range map[string]string{"no such file": "/nowhere/at/all", "is not executable": "/etc/passwd"} {
+	for want, command := range map[string]string{
+		"there is no file /nowhere/at/all, correct its path": "/nowhere/at/all", "is not executable": "/etc/passwd"} {
 		_, err := New([]Config{{Exec: &Exec{Command: []string{command}}}}, "")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, want %q", command, err, want)

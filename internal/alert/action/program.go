@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -32,6 +33,8 @@ func newProgram(e *Exec) (*program, error) {
 	p.Timeout = cmp.Or(p.Timeout, defaultTimeout)
 	info, err := os.Stat(p.Command[0])
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("exec cannot start its program: there is no file %s, correct its path", p.Command[0])
 	case err != nil:
 		return nil, fmt.Errorf("exec cannot start its program: %w", err)
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
