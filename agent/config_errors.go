@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -61,6 +62,9 @@ func yamlError(err error) error {
 	}
 	if m := wrongType.FindStringSubmatch(text); m != nil {
 		want, found := expected[m[4]], map[string]string{"seq": "a list", "map": "a mapping"}[m[2]]
+		if _, err := strconv.ParseFloat(m[3], 64); err == nil && m[4] == "time.Duration" { // nanoseconds to a Collector
+			return fmt.Errorf("%s: %q is a duration without a unit: write %ss, if these are seconds", m[1], m[3], m[3])
+		}
 		if want == "" {
 			want = "a mapping, lines of the form KEY: VALUE"
 		}
