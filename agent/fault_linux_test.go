@@ -17,13 +17,15 @@ func init() {
 	}
 }
 
+const oldReport = "{\"windows\": []}\n"
+
 // A fault at any system call leaves the old report or the new one.
 func TestReportFaults(t *testing.T) {
 	t.Parallel()
 	folder, temp := t.TempDir(), t.TempDir()
 	path, text := filepath.Join(folder, "report.json"), ""
 	reset := func(t *testing.T) {
-		if err := os.WriteFile(path, []byte("{}\n"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(oldReport), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,7 +47,7 @@ func TestReportFaults(t *testing.T) {
 		State: func() string {
 			got, err := os.ReadFile(path)
 			switch {
-			case string(got) == "{}\n":
+			case string(got) == oldReport:
 				return fault.Old
 			case string(got) == text:
 				return fault.New

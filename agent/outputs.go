@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -33,6 +35,9 @@ func openOutputs(report, html, perfetto string) (*outputs, error) {
 		report, html = "", report
 	}
 	o := &outputs{}
+	if err := distinct(report, html, perfetto); err != nil {
+		return nil, err
+	}
 	var err error
 	if o.report, err = openReport(report); err != nil {
 		return nil, err
@@ -47,6 +52,25 @@ func openOutputs(report, html, perfetto string) (*outputs, error) {
 		return nil, err
 	}
 	return o, nil
+}
+
+// distinct returns an error if two outputs would replace each other.
+func distinct(paths ...string) error {
+	for i, path := range paths {
+		target, err := trust.Follow(path)
+		if path == "" || err != nil {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			continue // a pipe or a device
+		}
+		for _, earlier := range paths[:i] {
+			if other, err := trust.Follow(earlier); earlier != "" && err == nil && other == target {
+				return fmt.Errorf("%s cannot hold two outputs: give --report, --html and --perfetto a file each", path)
+			}
+		}
+	}
+	return nil
 }
 
 // live is the input of the trace of this machine, and of what else needs its readings. other may be nil.

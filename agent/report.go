@@ -89,6 +89,9 @@ func openOutput(flag, path string) (*reportFile, error) {
 			}
 			return &reportFile{file: file}, nil
 		}
+		if err := mayReplace(flag, path); err != nil {
+			return nil, err
+		}
 	}
 	draft := filepath.Join(filepath.Dir(target), ".stallspan-report-"+rand.Text())
 	file, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -105,7 +105,7 @@ func TestReportToStandardOutput(t *testing.T) {
 func TestReportTakesItsNameWhenComplete(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "report.json"), filepath.Join(folder, "link.json")
-	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(`{"windows": []}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(path, link); err != nil {
@@ -121,7 +121,7 @@ func TestReportTakesItsNameWhenComplete(t *testing.T) {
 	}
 	missing := stallspan(t, "run", "--report", link, "--", "stallspan-no-such-program")
 	missing.run()
-	check("cat $REPORT", "old") // unchanged after a failed run, and during a run
+	check("cat $REPORT", `{"windows": []}`) // unchanged after a failed run, and during a run
 	readReport(t, path)
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
 		t.Errorf("got %v, %v, want a symbolic link", info, err)
@@ -175,5 +175,67 @@ func TestJSONToAFullDisk(t *testing.T) {
 		if code := v.run(); code != want {
 			t.Errorf("%s: exit code %d, want %d", command, code, want)
 		}
+	}
+}
+
+// TestReportReplacesOnlyReports: a wrong name costs no file, and a second run replaces the outputs of the first.
+func TestReportReplacesOnlyReports(t *testing.T) {
+	folder := t.TempDir()
+	outputs := map[string]string{"--report": "r.json", "--html": "r.html", "--perfetto": "r.pftrace"}
+	args := []string{"run"}
+	for flag, name := range outputs {
+		args = append(args, flag, filepath.Join(folder, name))
+	}
+	args = append(args, "--", "true")
+	for _, when := range []string{"first", "second"} {
+		if v := stallspan(t, args...); v.run() != 0 {
+			t.Fatalf("the %s run: %s", when, &v.err)
+		}
+	}
+	report := filepath.Join(folder, "r.json")
+	for _, flag := range []string{"--html", "--markdown"} {
+		path := filepath.Join(folder, "compared"+flag)
+		for _, when := range []string{"first", "second"} {
+			if v := stallspan(t, "compare", flag, path, report, report); v.run() != 0 {
+				t.Fatalf("compare %s, the %s time: %s", flag, when, &v.err)
+			}
+		}
+	}
+	for name, text := range map[string]string{"notes": "precious\n", "other.json": `{"a": 1}`, "empty": "", "lines": "\n\n"} {
+		path := filepath.Join(folder, name)
+		for flag := range outputs {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			v := stallspan(t, "run", flag, path, "--", "true")
+			code := v.run()
+			now, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			precious := strings.TrimSpace(text) != ""
+			if kept := string(now) == text && code == exitRun; kept != precious ||
+				precious != strings.Contains(v.err.String(), "give another name, or remove it") {
+				t.Errorf("%s over %s: got exit code %d and %s, want it kept %v", flag, name, code, &v.err, precious)
+			}
+		}
+	}
+}
+
+// TestOutputsApart: one file cannot hold two outputs, under whatever name.
+func TestOutputsApart(t *testing.T) {
+	folder := t.TempDir()
+	path, link := filepath.Join(folder, "out.json"), filepath.Join(folder, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{path, link, folder + "/./out.json"} {
+		v := stallspan(t, "run", "--report", path, "--html", other, "--", "true")
+		if code := v.run(); code != exitRun || !strings.Contains(v.err.String(), "cannot hold two outputs") {
+			t.Errorf("%s: got exit code %d and %s", other, code, &v.err)
+		}
+	}
+	if v := stallspan(t, "run", "--report", "/dev/null", "--html", "/dev/null", "--", "true"); v.run() != 0 {
+		t.Errorf("/dev/null: got %s", &v.err)
 	}
 }
