@@ -161,7 +161,8 @@ type historyRun struct {
 	show        map[string]bool // empty for everything
 	writer      historyWriter
 	damaged     int
-	later       int // blocks of a later version
+	later       int  // blocks of a later version
+	agent       bool // an agent has answered
 }
 
 // historyWriter is a form of the output.
@@ -216,6 +217,7 @@ func (h *historyRun) read(ctx context.Context, m *buckets.Maker) (files bool, er
 	}
 	body, failed := client.History(ctx, h.from, h.until)
 	if failed == nil {
+		h.agent = true
 		defer func() { _ = body.Close() }()
 		if err := h.blocks(ctx, body, m); err != nil {
 			return false, fmt.Errorf("the history from the agent at %s: %w", client.Server(), err)
@@ -236,6 +238,9 @@ func (h *historyRun) read(ctx context.Context, m *buckets.Maker) (files bool, er
 
 // files reads the files of a folder.
 func (h *historyRun) files(ctx context.Context, folder string, m *buckets.Maker) error {
+	if all, err := store.Files(folder); err == nil && len(all) == 0 && folder == h.folder {
+		return fmt.Errorf("%s has no history files: give --dir the folder history of an agent's state", folder)
+	}
 	err := store.Each(folder, h.from, h.until, func(path string, file io.Reader) error {
 		if err := h.blocks(ctx, file, m); err != nil {
 			return fmt.Errorf("%s: %w", path, err)

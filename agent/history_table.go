@@ -165,6 +165,11 @@ func (t *historyTable) draw(to *table, h *historyRun) {
 	to.line(fmt.Sprintf("%s to %s, %s a row", h.from.Local().Format(historyTime), h.until.Local().Format(historyTime),
 		stepText(h.step)))
 	if len(t.rows)+len(t.windows.list)+len(t.events.list) == 0 {
+		if h.agent {
+			to.text("", "Nothing is kept of this time, but an agent runs now: it writes the first rows within a minute of "+
+				"its start, and removes those older than history.max_age.")
+			return
+		}
 		to.line("Nothing is kept of this time: no agent ran, or it is older than history.max_age.")
 		return
 	}

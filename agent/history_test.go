@@ -134,6 +134,7 @@ func TestHistoryRefuses(t *testing.T) {
 		{"--step 15", 2, "choose a multiple of 10s"},
 		{"--csv --json", 2, "choose one of them"},
 		{"--dir /nonexistent/history", 1, "there is no folder /nonexistent/history"},
+		{"--dir " + t.TempDir(), 1, "has no history files: give --dir the folder"},
 		{"", 1, "and there is no history in "},
 	} {
 		v := historyCall(t, strings.Fields(test.args)...)
@@ -178,7 +179,20 @@ func TestHistoryOfAnAgent(t *testing.T) {
 		_ = v.run()
 		return v
 	}
-	v := ask() // before the first round it has no writer
+	early := historyCall(t, "--since", "10m", "--series", "job")
+	early.Env = append(early.Env, "STALLSPAN_SOCKET="+socket, "XDG_STATE_HOME="+agent.temp)
+	for end := time.Now().Add(slowest); early.run() != 0; early.out.Reset() { // before the first round it has no writer
+		if time.Now().After(end) {
+			t.Fatalf("got %s", &early.err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		again := historyCall(t, "--since", "10m", "--series", "job")
+		again.Env, early = early.Env, again
+	}
+	if got := strings.Join(strings.Fields(early.out.String()), " "); !strings.Contains(got, "but an agent runs now") {
+		t.Errorf("of a new agent: got %s, want that an agent runs", got)
+	}
+	v := ask()
 	for end := time.Now().Add(slowest); !strings.Contains(v.out.String(), "stallspan.gpu.lost"); v = ask() {
 		if time.Now().After(end) {
 			t.Fatalf("got %s%s, want the event", &v.out, &v.err)
