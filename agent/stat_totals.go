@@ -25,6 +25,9 @@ type deviceTotals struct {
 // maxTotals bounds the devices: their names change as they are plugged in.
 const maxTotals = 1024
 
+// maxIdle bounds the idle devices that the summary names.
+const maxIdle = 8
+
 // print adds an interval, and prints nothing.
 func (t *statTotals) print(_ *bytes.Buffer, r *stat.Rates) error {
 	t.add(r)
@@ -110,10 +113,10 @@ func (t *statTotals) draw(to *table) {
 		to.line(fmt.Sprintf("%s %s %10s %10s %10s %10s", fit(device, longest), fit(value, 9), low, mean, p95, high))
 	}
 	row("device", "", "min", "mean", "p95", "max")
-	idle := 0
+	var idle []string
 	for _, d := range t.devices {
 		if d.idle() {
-			idle++
+			idle = append(idle, d.name)
 			continue
 		}
 		name := d.name
@@ -125,8 +128,8 @@ func (t *statTotals) draw(to *table) {
 		}
 	}
 	note := fmt.Sprintf("Of %s.", count(t.intervals, "interval"))
-	if idle > 0 {
-		note += fmt.Sprintf(" %s did nothing.", count(idle, "disk"))
+	if len(idle) > 0 {
+		note += fmt.Sprintf(" %s did nothing: %s.", count(len(idle), "block device"), firstOf(idle, maxIdle))
 	}
 	to.text("", note)
 }
@@ -138,17 +141,21 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// distribution counts values in buckets of about 2 %, so that its size does not grow with time.
+// distribution keeps the first values, and counts all in buckets of about 2 %: its size does not grow with time.
 type distribution struct {
 	name            string
 	lowest, highest float64
 	sum, weight     float64
 	n               uint64
+	few             []float64      // the values, while there are at most maxFew
 	counts          map[int]uint64 // by the bucket's number
 }
 
 // perOctave is the number of buckets between a value and its double.
 const perOctave = 32
+
+// maxFew is up to how many values quantiles are exact.
+const maxFew = 64
 
 // zeroBucket holds what is not above 0.
 const zeroBucket = math.MinInt32
@@ -161,6 +168,9 @@ func (d *distribution) add(v, weight float64) {
 	d.sum += v * weight
 	d.weight += weight
 	d.n++
+	if len(d.few) < maxFew {
+		d.few = append(d.few, v)
+	}
 	bucket := zeroBucket
 	if v > 0 {
 		bucket = int(math.Floor(math.Log2(v) * perOctave))
@@ -168,9 +178,14 @@ func (d *distribution) add(v, weight float64) {
 	d.counts[bucket]++
 }
 
-// quantile is the value that this share of the values did not exceed (nearest rank), within 2 %.
+// quantile is the value that this share of the values did not exceed (nearest rank). It is exact for few values, and
+// within 2 % for many.
 func (d *distribution) quantile(share float64) float64 {
 	rank := uint64(math.Ceil(share * float64(d.n)))
+	if d.n > 0 && d.n <= maxFew {
+		sorted := slices.Sorted(slices.Values(d.few))
+		return sorted[rank-1]
+	}
 	buckets := make([]int, 0, len(d.counts))
 	for b := range d.counts {
 		buckets = append(buckets, b)
