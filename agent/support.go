@@ -27,8 +27,9 @@ func supportCommand() *cobra.Command {
 		Use:   "support-bundle [--output FILE] [--config FILE] [--log FILE]",
 		Short: "Write what helps to find a problem with stallspan to one file, without secrets",
 		Long: `Writes a compressed tar archive with the version, what check finds, the state of the agent, its config
-without texts that may be secrets, the names of variables, and facts of the kernel, the disks and the driver.
-Names of the host, of disks and of GPUs are in it. Names, commands and data of programs are not.
+without texts that may be secrets, the names of OTEL_* and STALLSPAN_* variables, the values of some others
+(such as XDG_STATE_HOME and LD_PRELOAD), and facts of the kernel, the disks and the driver. Names of the
+host, of disks and of GPUs are in it. Names, commands and data of programs are not.
 It sends nothing. Look into the file before you send it.`,
 		Example: `  stallspan support-bundle
   sudo stallspan support-bundle --config /etc/stallspan/agent.yaml
@@ -67,7 +68,7 @@ version.txt      version of the program and the kernel
 check.txt        what it can read on this machine (stallspan check)
 status.json      state of the agent (GET /v1/status), or why it does not answer
 config.yaml      the agent's config; REDACTED stands for each text that may be a secret
-environment.txt  names of the variables that change what it does
+environment.txt  variables that change what it does: names of OTEL_* and STALLSPAN_*, values of others
 machine.txt      settings of the kernel, disks and the NVIDIA driver
 agent.log        messages of the agent, if they were given with --log
 `
