@@ -112,7 +112,7 @@ func (c *clocks) add(t *Timeline, th *thread, s *segment) {
 			w = t.attended(th, s.from, s.to)
 		}
 		if w != nil {
-			c.meet(t, w, s)
+			c.meet(w.clocksAt(t, s.to), w.progress(t, s.from, s.to, maxServing))
 			if s.attends && w.died != 0 {
 				c.wait(s.to - max(s.from, w.died)) // until the next look
 			}
@@ -130,10 +130,8 @@ func (c *clocks) add(t *Timeline, th *thread, s *segment) {
 
 // meet moves the clocks to when a thread and the one that wakes it are both there. The waker may have slept for
 // something else before, and have been there earlier had it been asked earlier, as a thread that waits for timers: the
-// sleeper waits only for sleeps within its own.
-func (c *clocks) meet(t *Timeline, waker *thread, s *segment) {
-	at := waker.clocksAt(t, s.to)
-	within := waker.progress(t, s.from, s.to, maxServing)
+// sleeper waits only for sleeps within its own. at are the waker's clocks then, within its progress in the sleep.
+func (c *clocks) meet(at clocks, within [scenarios]time.Duration) {
 	for i := range c.at {
 		now := min(max(c.at[i], at.at[i]), max(c.at[i]+within[i], at.floor[i]))
 		c.floor[i] = min(max(c.floor[i], at.floor[i]), now)

@@ -294,23 +294,29 @@ func (t *Timeline) TimesAt(tid int) Times {
 	if th == nil {
 		return Times{}
 	}
-	c := t.expectedClocks(th)
+	w := walker{Timeline: t}
+	c := w.expectedClocks(th)
 	return Times{c.at[memory], c.at[pending], c.at[workers], c.at[gpu], c.at[network], th.job.work}
 }
 
-// expectedClocks are the clocks at Until, with a sleep that has not ended taken to end now.
-func (t *Timeline) expectedClocks(th *thread) clocks {
+// expectedClocks are the clocks at Until, with a sleep that has not ended taken to end now. The thread that is likely to
+// end it may sleep, too: a shell waits for one that waits for a program. Those sleeps are taken to end now as well.
+func (w *walker) expectedClocks(th *thread) clocks {
 	if th.state != stateOff || th.pause.kind != asleep {
-		return th.clocksAt(t, t.until)
+		return th.clocksAt(w.Timeline, w.until)
 	}
 	c := th.clocks
-	s := segment{from: th.since, to: t.until, kind: asleep, receives: t.reasons.get(th.pause.reason).From != "",
-		attends: t.attends(th)}
-	w := walker{Timeline: t, path: []*thread{th}}
-	if next := w.expected(th); next != nil && next != th {
+	s := segment{from: th.since, to: w.until, kind: asleep, receives: w.reasons.get(th.pause.reason).From != "",
+		attends: w.attends(th)}
+	w.path = append(w.path, th)
+	if next := w.expected(th); next != nil && w.mayFollow(next) {
 		s.waker = int32(next.tid)
+		if !w.attends(next) {
+			c.meet(w.expectedClocks(next), next.progress(w.Timeline, s.from, s.to, maxServing))
+			return c
+		}
 	}
-	c.add(t, th, &s)
+	c.add(w.Timeline, th, &s)
 	return c
 }
 
