@@ -22,7 +22,8 @@ func jobsCommand() *cobra.Command {
 		Use:   "jobs [--since TIME] [--running] [--json|--csv]",
 		Short: "List the jobs of this machine's GPUs, and where their GPU hours went",
 		Long: `Lists every process that holds memory of a GPU or uses CUDA, and those that did within the last day,
-without any announcement. The job that lost most comes first.
+without any announcement, and programs that windows were announced for. The job that lost most comes
+first.
 
 held is the time for which a job held GPUs, summed over them. Busy, storage, CPU and other are shares of it:
 the GPU worked; it was idle while the job waited for storage; while it used or waited for a CPU; for another

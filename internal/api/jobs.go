@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/process"
 )
 
 // Jobs is the response to GET /v1/jobs. All times are in seconds.
@@ -126,7 +127,7 @@ func (t *JobTime) add(row *sample.GPUTime) {
 	t.Other += row.Other.Seconds()
 	// Five minutes are counted at their end, and may have begun before the time that is listed.
 	t.Unused = min(t.Unused+row.Unused.Seconds(), t.Other)
-	t.Gain += max(0, row.Gain).Seconds()
+	t.Gain += row.Saved().Seconds()
 }
 
 // jobsSpan is the time of the jobs that are listed without a query.
@@ -206,7 +207,7 @@ func newJobs(rows []sample.GPUTime, names []sample.JobName, owns func(client str
 			all.GPUs = append(all.GPUs, FreeGPU{row.GPU, row.Idle.Seconds(), row.Busy.Seconds(), row.Other.Seconds()})
 			continue
 		}
-		name := sample.JobName{ID: row.Job, Name: row.Job}
+		name := sample.JobName{ID: row.Job, PID: process.PIDOf(row.Job)}
 		if n := slices.IndexFunc(names, func(n sample.JobName) bool { return n.ID == row.Job }); n >= 0 {
 			name = names[n]
 		}
@@ -232,6 +233,9 @@ func newJob(name *sample.JobName, row *sample.GPUTime) Job {
 		GPUs: []JobGPU{}}
 	if j.Name == "" {
 		j.Name = j.ID
+		if j.PID > 0 { // its start is for programs
+			j.Name = fmt.Sprint("process ", j.PID)
+		}
 	}
 	if len(name.Attributes) > 0 {
 		j.Attributes = map[string]string{}

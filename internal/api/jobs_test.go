@@ -56,6 +56,20 @@ func TestJobsOfOthers(t *testing.T) {
 	}
 }
 
+// A job without a known name is called by its process, and storage saves no more than storage and the CPU took.
+func TestJobWithoutAName(t *testing.T) {
+	at := sample.Stamp{Wall: time.Unix(1, 0)}
+	rows := []sample.GPUTime{{Job: "process 121 of 6515703", Began: at, Until: at, Storage: time.Second,
+		CPU: 3 * time.Second, Other: 69 * time.Second, Gain: 71 * time.Second}}
+	j := newJobs(rows, nil, (&caller{}).owns).Jobs[0]
+	if j.ID != rows[0].Job || j.Name != "process 121" || j.PID != 121 {
+		t.Errorf("got %+v, want process 121", j)
+	}
+	if j.Gain != 4 || j.Fix == nil || j.Fix.Says != "instant storage: 1.1x" {
+		t.Errorf("got the gain %v and %+v, want 4 s and 1.1x", j.Gain, j.Fix)
+	}
+}
+
 // A query chooses the time, a user gets his own jobs of it, and what is missing is reported.
 func TestJobsOfThePast(t *testing.T) {
 	began := time.Unix(1_764_000_000, 0)

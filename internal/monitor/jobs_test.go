@@ -155,3 +155,29 @@ func TestCountersAgreeWithWindows(t *testing.T) {
 		t.Errorf("got %v busy in %v, want about half", report.Busy, last.Until.Mono-first.Until.Mono)
 	}
 }
+
+// A program that is followed for a window is a job with the name, number and owner of its process.
+func TestAnnouncedJobHasAName(t *testing.T) {
+	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Start()
+	t.Cleanup(m.Stop)
+	program := exec.Command("sleep", "600")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Process.Kill(); _ = program.Wait() })
+	pid := program.Process.Pid
+	job := m.Jobs.JobOf(pid)
+	if err := m.Jobs.FollowFor("", job, pid); err != nil {
+		t.Fatal(err)
+	}
+	waitForRow(t, m, "", func(r sample.GPUTime) bool { return r.Job == job })
+	_, names := m.JobTimes()
+	i := slices.IndexFunc(names, func(n sample.JobName) bool { return n.ID == job })
+	if i < 0 || names[i].Name != "sleep" || names[i].PID != pid || names[i].User == "" {
+		t.Errorf("got the names %+v, want sleep with number %d and its user", names, pid)
+	}
+}

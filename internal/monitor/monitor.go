@@ -104,6 +104,7 @@ func New(c Config) (*Monitor, error) {
 	}
 	if (c.Jobs || len(c.Cgroups) > 0) && !c.Recorded {
 		m.names = newNames(c.Root, c.PodResources)
+		m.Jobs.Names(m.names.of)
 	}
 	slow := c.Slow
 	if c.Recorded { // a recording has its own limits

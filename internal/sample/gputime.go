@@ -22,8 +22,8 @@ type GPUTime struct {
 	Idle    time.Duration `json:"idle"`    // no process held memory of it
 	// Allocated is how long the job held memory. Unlike the parts, it is not divided among jobs that share a GPU.
 	Allocated time.Duration `json:"allocated"`
-	// Gain is the time that instant storage would have saved: at most Storage and CPU together. It may fall for a moment:
-	// see history.LedgerGain.
+	// Gain is the time that instant storage would have saved. It may fall, and exceed Storage and CPU for a moment: see
+	// history.LedgerGain and Saved.
 	Gain time.Duration `json:"gain"`
 	// Unused is the part of Other in times of five minutes and more in which the job held memory and the GPU did nothing.
 	Unused time.Duration `json:"unused,omitempty"`
@@ -31,6 +31,9 @@ type GPUTime struct {
 
 // Sum returns the sum of the parts.
 func (g GPUTime) Sum() time.Duration { return g.Busy + g.Storage + g.CPU + g.Other + g.Idle }
+
+// Saved is the time that instant storage would have saved of all of the row: at most Storage and CPU together.
+func (g GPUTime) Saved() time.Duration { return max(0, min(g.Gain, g.Storage+g.CPU)) }
 
 // JobName is who a job is, as seen from outside of it.
 type JobName struct {

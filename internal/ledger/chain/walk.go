@@ -299,8 +299,8 @@ func (t *Timeline) TimesAt(tid int) Times {
 	return Times{c.at[memory], c.at[pending], c.at[workers], c.at[gpu], c.at[network], th.job.work}
 }
 
-// expectedClocks are the clocks at Until, with a sleep that has not ended taken to end now. The thread that is likely to
-// end it may sleep, too: a shell waits for one that waits for a program. Those sleeps are taken to end now as well.
+// expectedClocks are the clocks at Until, as if a sleep that has not ended did so now. The thread that is likely to end
+// it may sleep, too: a shell waits for one that waits for a program. Then all of these sleeps end now.
 func (w *walker) expectedClocks(th *thread) clocks {
 	if th.state != stateOff || th.pause.kind != asleep {
 		return th.clocksAt(w.Timeline, w.until)

@@ -82,6 +82,7 @@ func (j *Jobs) AutoFollow(client string, pid int, group string, own bool) (job s
 		a.byPID = map[int]*autoJob{}
 	}
 	a.byPID[pid] = &autoJob{job, client, now, now, now}
+	j.nameTime(job, pid)
 	return job
 }
 

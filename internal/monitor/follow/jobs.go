@@ -29,6 +29,7 @@ type Jobs struct {
 	problems *sampling.Problems
 	groups   *cgroup.View
 	added    chan struct{} // see Added
+	who      Who           // names jobs that are followed for windows or spans; nil for none
 	auto     auto
 	holders  holders
 	matched  matched
@@ -93,7 +94,20 @@ func (j *Jobs) environment(pid int) func(key string) (string, bool) {
 
 // FollowFor is Follow for a client of the API, which has a share of the jobs: see window.Window.
 func (j *Jobs) FollowFor(client, id string, pid int) error {
-	return j.follow(client, sampling.Job{ID: id, Scope: window.Process}, pid)
+	if err := j.follow(client, sampling.Job{ID: id, Scope: window.Process}, pid); err != nil {
+		return err
+	}
+	j.nameTime(id, pid)
+	return nil
+}
+
+// Names has jobs that are followed for windows or spans named by who. Call it before any is followed.
+func (j *Jobs) Names(who Who) { j.who = who }
+
+func (j *Jobs) nameTime(id string, pid int) {
+	if j.who != nil {
+		j.readings.NameTime(nameOf(j.who, id, pid, nil))
+	}
 }
 
 // FollowOwn is Follow for a program that may use no GPU: see sampling.Job.OwnTime.

@@ -117,6 +117,16 @@ func (r *Readings) Name(name sample.JobName) {
 	r.now.name(name)
 }
 
+// NameTime notes whose the time of a followed job is that has no other name. Unlike Name, it does not change which of
+// two jobs with the same process counts.
+func (r *Readings) NameTime(name sample.JobName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j := r.now.jobs.byID[name.ID]; j != nil && j.Name.Name == "" && name.Name != "" {
+		r.now.times.name(name)
+	}
+}
+
 func (s *state) name(name sample.JobName) {
 	j := s.jobs.byID[name.ID]
 	if j == nil || name.Name == "" || name.Equal(j.Name) {

@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -125,6 +126,15 @@ func (s *Source) Candidates() (list []Candidate, hidden int) {
 // ID returns the name of the job that consists of a process and its children, which is unique while the machine is up.
 func ID(pid int, started uint64) string {
 	return "process " + strconv.Itoa(pid) + " of " + strconv.FormatUint(started, 10)
+}
+
+// PIDOf returns the process of a name by ID; 0 for another name.
+func PIDOf(id string) (pid int) {
+	var started uint64
+	if n, _ := fmt.Sscanf(id, "process %d of %d", &pid, &started); n < 2 {
+		return 0
+	}
+	return pid
 }
 
 func (c *candidates) find(id string) *job {
