@@ -1,6 +1,10 @@
 package window
 
-import "github.com/stallspan/stallspan/internal/history"
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+)
 
 // WhatIf holds the speed-ups that a replay of the window's schedule predicts. 1 means no change, 0 that it is unknown.
 type WhatIf struct {
@@ -46,10 +50,10 @@ func (b *builder) whatIf() {
 	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest)}
 	u := unsure{
 		total: total, likely: total - b.Gain.Seconds(), pending: total - b.scheduled(history.LedgerGainLow),
-		work:     workDoubt,
-		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(), shared: b.CPUUsed,
+		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(),
 		dark: max(0, total-b.scheduled(history.LedgerScheduled)),
 	}
+	u.doubt(b, max(b.Storage, b.Gain))
 	short, long := u.durations()
 	b.WhatIf.Low = max(1, total/long)
 	if b.Kind != ModelLoad { // a part of its work is the kernel's, and unknown (docs/internals/jobs.md)
@@ -74,10 +78,11 @@ func (b *builder) noNetwork() {
 	likely := total - gain
 	b.WhatIf.NoNetwork = total / max(likely, total/1000)
 	u := unsure{
-		total: total, likely: likely, pending: likely, work: workDoubt,
-		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(), shared: b.CPUUsed,
+		total: total, likely: likely, pending: likely,
+		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(),
 		dark: max(0, total-b.scheduled(history.LedgerScheduled)),
 	}
+	u.doubt(b, max(b.Storage+b.Network, seconds(gain)))
 	short, long := u.durations()
 	b.WhatIf.NetworkLow, b.WhatIf.NetworkHigh = max(1, total/long), max(b.WhatIf.NoNetwork, total/short)
 	short, long = u.withRequests(gain)
@@ -162,6 +167,14 @@ type unsure struct {
 	unseen        float64 // spent on what no evidence explains: it may be for storage, too
 	work          float64 // how much less its work may be, as a share of it
 	shared        float64 // share of the time of all cores in which they worked
+}
+
+// doubt sets how uncertain the window's work is. Work is slower, or competes with others in another order, where it is
+// between waits that would not be there. So the doubt is in full from the waiting that counts as a stall on, and less
+// with less of it.
+func (u *unsure) doubt(b *builder, waited time.Duration) {
+	share := min(1, waited.Seconds()/max(Thresholds.Stall*u.total, 1e-9))
+	u.work, u.shared = workDoubt*share, b.CPUUsed*share
 }
 
 // durations returns the range; neither end is 0. What is not certain is the window's work, which runs slower between

@@ -27,6 +27,22 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+// TestDoubtNeedsWaiting: work without any waiting for storage has no range, however busy the cores are. From the share
+// of waiting on that is a stall, nothing is taken off the doubt.
+func TestDoubtNeedsWaiting(t *testing.T) {
+	b := &builder{Report: &Report{CPUUsed: 1}}
+	for waited, want := range map[time.Duration]float64{
+		0: 10 / 9.8, 4 * time.Millisecond: 10 / (9.8 - 0.4*10*0.004/1.5), 1500 * time.Millisecond: 10 / 5.8,
+		3 * time.Second: 10 / 5.8,
+	} {
+		u := unsure{total: 10, likely: 10, pending: 10, cpu: 10}
+		u.doubt(b, waited)
+		if short, _ := u.durations(); math.Abs(10/short-want) > 1e-9 {
+			t.Errorf("%v of 10 s: up to %.3f times faster, want %.3f", waited, 10/short, want)
+		}
+	}
+}
+
 // TestWithRequests: of 10 s, 6 wait for peers. The GPU works for 1 s or not at all.
 func TestWithRequests(t *testing.T) {
 	for name, test := range map[string]struct {
