@@ -24,7 +24,7 @@ func row(w window.Window, took time.Duration, gpus []string, busy, storage, cpu 
 	verdict window.Verdict) *window.Report {
 	w.Start = sample.Stamp{Mono: time.Hour}
 	w.End = sample.Stamp{Mono: time.Hour + took}
-	r := &window.Report{Window: w, GPUIDs: gpus, Split: true, Verdict: verdict, Speedup: 4}
+	r := &window.Report{Window: w, GPUIDs: gpus, Split: true, Verdict: verdict, Speedup: 100 / float64(100-storage)}
 	total := r.GPUTime()
 	r.Busy, r.Storage = total*time.Duration(busy)/100, total*time.Duration(storage)/100
 	r.CPU = total * time.Duration(cpu) / 100

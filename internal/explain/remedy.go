@@ -117,9 +117,9 @@ var remedies = [...]advice{
 	{"free the cores", func(x *situation) bool { return x.cpu && x.shares.Ready >= window.Thresholds.Stall },
 		(*situation).freeCores},
 	{"more cores", func(x *situation) bool { return x.cpu && len(x.GPUIDs) == 0 },
-		always("Storage is not the limit: spread the work over more cores, or do less of it.")},
+		(*situation).moreCores},
 	{"convert less", func(x *situation) bool { return x.cpu && x.Kind == window.ModelLoad },
-		always("Storage is not the limit of this load: copy and convert less, or load with more threads.")},
+		(*situation).convertLess},
 	{"decode less", func(x *situation) bool { return x.cpu && x.full() },
 		always("No core is free: decode less, cache decoded samples, or move the work to more cores.")},
 	{"decode less", func(x *situation) bool { return x.cpu && !x.workersHelp() }, (*situation).decodeLess},
@@ -335,11 +335,32 @@ func (x *situation) decodeLess() string {
 		times(twiceWorkers(x.Report)) + ")."
 }
 
-// lateForStorage reports whether CPU work that the window waited for is late for storage: by a replay, the window would
-// be shorter without storage by more than it waited for storage itself. A worker reads while the GPU works, say, and
-// the GPU waits for what another thread does with the data then.
+// storageCounts reports whether storage is a limit besides the CPU: the verdict says so, or without it the window would
+// be shorter by as much as counts as a stall.
+func (x *situation) storageCounts() bool {
+	return x.Verdict == window.Mixed || x.Speedup >= 1/(1-window.Thresholds.Stall)
+}
+
+func (x *situation) moreCores() string {
+	if x.storageCounts() {
+		return "Spread the work over more cores, or do less of it; " + x.without("with storage that never waits") + "."
+	}
+	return "Storage is not the limit: spread the work over more cores, or do less of it."
+}
+
+func (x *situation) convertLess() string {
+	if x.storageCounts() {
+		return "Copy and convert less, or load with more threads; " + x.without("with storage that never waits") + "."
+	}
+	return "Storage is not the limit of this load: copy and convert less, or load with more threads."
+}
+
+// lateForStorage reports whether CPU work that a GPU waited for is late for storage: by a replay, the window would be
+// shorter without storage by more than it waited for storage itself. A worker reads while the GPU works, say, and the
+// GPU waits for what another thread does with the data then. Without a GPU nothing hides such a read, and a prediction
+// beyond the storage stall is only that of work that runs slower after a read.
 func (x *situation) lateForStorage() bool {
-	if !x.cpu || x.WhatIf == nil || !helps(x.Speedup) || x.Speedup < twiceWorkers(x.Report) {
+	if !x.cpu || len(x.GPUIDs) == 0 || x.WhatIf == nil || !helps(x.Speedup) || x.Speedup < twiceWorkers(x.Report) {
 		return false
 	}
 	shorter := 1 - 1/x.Speedup

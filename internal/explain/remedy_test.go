@@ -193,6 +193,7 @@ func TestRemedies(t *testing.T) {
 		fmt.Sprintf("far from it up to %.2f", window.FarCeiling), fmt.Sprintf("from %.2f of all cores' time", coresFull),
 		fmt.Sprintf("from %.2f of the file in memory, and cold below %.2f", warmLoad, coldLoad),
 		fmt.Sprintf("shorter by %.2f of its time more", lateShare),
+		fmt.Sprintf("shorter without storage by %.2f of its time", window.Thresholds.Stall),
 		fmt.Sprintf("would not help below %.1fx", minHelp), fmt.Sprintf("at least %.2f of what memory", nearlySame),
 		fmt.Sprintf("found none for %.2f of the window", window.Thresholds.Stall),
 		fmt.Sprintf("less than %.1f of what came from the server", window.MappedShare),
@@ -202,6 +203,33 @@ func TestRemedies(t *testing.T) {
 	} {
 		if !strings.Contains(string(page), number) {
 			t.Errorf("docs/verdicts.md lacks %q", number)
+		}
+	}
+}
+
+// TestRemedyAgreesWithTheStorage: no remedy excludes storage as the limit where it is one of two, and none blames
+// storage for a pure CPU window without a GPU.
+func TestRemedyAgreesWithTheStorage(t *testing.T) {
+	cpu := window.Shares{Storage: 0.01, CPU: 0.97, Other: 0.02}
+	late := "; with storage that never waits, about 1.7x faster (1.4 to 2.0)."
+	for what, test := range map[string]struct {
+		report window.Report
+		shares window.Shares
+		want   string
+	}{
+		"a tenth less without storage": {window.Report{Verdict: window.CPUBound, Speedup: 1.13,
+			WhatIf: &window.WhatIf{NoStorage: 1.13}}, cpu,
+			"Storage is not the limit: spread the work over more cores, or do less of it."},
+		"a third is storage": {window.Report{Verdict: window.CPUBound, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2,
+			WhatIf: &window.WhatIf{NoStorage: 1.7}}, window.Shares{Storage: 0.32, CPU: 0.67, Other: 0.01},
+			"Spread the work over more cores, or do less of it" + late},
+		"a mixed load": {window.Report{Window: window.Window{Kind: window.ModelLoad}, Verdict: window.Mixed,
+			GPUIDs: []string{"gpu0"}, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2}, window.Shares{Storage: 0.4, CPU: 0.6},
+			"Copy and convert less, or load with more threads" + late},
+	} {
+		divide(&test.report, test.shares)
+		if got := Remedy(&test.report); got != test.want {
+			t.Errorf("%s: got %q, want %q", what, got, test.want)
 		}
 	}
 }
