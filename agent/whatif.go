@@ -22,7 +22,7 @@ func printWhatIf(out io.Writer, reports []*window.Report) {
 		t.text("", "What if: not known, because it follows from the scheduler's evidence, which no window has.")
 		return
 	}
-	t.line("What if: how many times faster each window would be with")
+	t.line("What if: how much faster each window would be (2.0x takes half the time)")
 	for i, r := range reports {
 		if len(reports) > maxRows && i == maxRows {
 			t.line(fmt.Sprintf("... %d more, see --report ...", len(reports)-maxRows))
