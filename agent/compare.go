@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,9 @@ medians differ by more than chance (Mann-Whitney U test), and compares the windo
 				return usagef("give reports with both --before and --after")
 			case len(o.before) > maxCompared || len(o.after) > maxCompared:
 				return usagef("give at most %d reports of each side", maxCompared)
+			}
+			if err := errors.Join(differ("--before", o.before), differ("--after", o.after)); err != nil {
+				return usage(err)
 			}
 			return o.run(cmd.OutOrStdout())
 		},
@@ -153,6 +157,31 @@ func (o *compareOptions) print(out io.Writer, c *compare.Comparison, runs *compa
 
 // maxCompared bounds the reports of a side that are in memory.
 const maxCompared = 100
+
+// differ refuses a file that is given as several runs: that they agree would mean nothing.
+func differ(flag string, paths []string) error {
+	var known []os.FileInfo
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // reading it says why
+		}
+		if slices.ContainsFunc(known, func(k os.FileInfo) bool { return os.SameFile(k, info) }) {
+			return fmt.Errorf("%s has %s twice: give a report of another run", flag, path)
+		}
+		known = append(known, info)
+	}
+	return nil
+}
+
+// byChance is a warning where there is one run of each side, and a window of them differs.
+func byChance(c *compare.Comparison, runs *compare.Runs) string {
+	differs := func(p *compare.Pair) bool { return p.Change == compare.Faster || p.Change == compare.Slower }
+	if runs != nil || !slices.ContainsFunc(c.Windows, differs) {
+		return ""
+	}
+	return "One run of each: this may be chance. Use --before and --after with four runs each."
+}
 
 // maxListedRuns is how many reports of a side are named.
 const maxListedRuns = 3

@@ -162,6 +162,17 @@ func TestCompareExitCodes(t *testing.T) {
 		return path
 	}
 	fast, slow := reportPath("train-memory"), reportPath("train-disk")
+	again := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file(filepath.Base(path), string(text))
+	}
+	fastAgain, slowAgain, linked := again(fast), again(slow), filepath.Join(folder, "linked")
+	if path, err := filepath.Abs(fast); err != nil || os.Symlink(path, linked) != nil {
+		t.Fatal("no link")
+	}
 	one, cut := file("one", `{"kind":"epoch","duration_s":1}`), file("cut",
 		`{"kind":"epoch","duration_s":1,"unfinished":true}`)
 	for _, test := range []struct {
@@ -182,8 +193,9 @@ func TestCompareExitCodes(t *testing.T) {
 		{[]string{"--before", fast}, exitUsage, "give reports with both --before and --after"},
 		{[]string{"--json", "--markdown", "-", fast, slow}, exitUsage, "both write to standard output"},
 		{[]string{"--before", fast, "--after", strings.Repeat(slow+",", 101) + slow}, exitUsage, "at most 100 reports"},
-		{[]string{"--before", fast, "--after", slow + "," + slow, "--fail-on", "slower"}, exitSlow, "too few runs"},
-		{[]string{"--before", fast + "," + fast, "--after", fast + "," + fast, "--fail-on", "slower"}, 0, ""},
+		{[]string{"--before", fast, "--after", slow + "," + slowAgain, "--fail-on", "slower"}, exitSlow, "too few runs"},
+		{[]string{"--before", fast + "," + fastAgain, "--after", fast + "," + fastAgain, "--fail-on", "slower"}, 0, ""},
+		{[]string{"--before", fast + "," + linked, "--after", slow}, exitUsage, "--before has " + linked + " twice"},
 		{[]string{fast, slow, "--fail-on", "slow"}, exitUsage, "--fail-on \"slow\" is unknown: the only choice is slower"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, exitUsage,
 			"--threshold \"0.1\": give a percentage such as 10%"},

@@ -23,6 +23,9 @@ func comparisonHTML(nameA, nameB string, c *compare.Comparison, runs *compare.Ru
 		finding = runs.Finding
 	}
 	p.put(`<p class="answer">%s</p>`, finding)
+	if chance := byChance(c, runs); chance != "" {
+		p.put("<p>%s</p>", chance)
+	}
 	p.put(`<p class="muted">A: %s<br>B: %s</p></header>`, nameA, nameB)
 	if runs != nil {
 		p.runs(runs)

@@ -16,6 +16,9 @@ func markdown(nameA, nameB string, c *compare.Comparison, runs *compare.Runs) st
 		finding = runs.Finding
 	}
 	fmt.Fprintf(&out, "**%s**\n\n", inMarkdown(finding))
+	if chance := byChance(c, runs); chance != "" {
+		fmt.Fprintf(&out, "%s\n\n", inMarkdown(chance))
+	}
 	fmt.Fprintf(&out, "A is %s, and B is %s.\n\n", inMarkdown(nameA), inMarkdown(nameB))
 	if runs != nil {
 		out.WriteString("| runs | number | median | least | most |\n|---|--:|--:|--:|--:|\n")

@@ -43,6 +43,9 @@ func (t *comparisonTable) all(nameA, nameB string, c *compare.Comparison, runs *
 	t.alone("B", c.OnlyB)
 	t.line("")
 	t.text("", c.Finding)
+	if chance := byChance(c, runs); chance != "" {
+		t.text("", chance)
+	}
 	if c.Whole != nil && len(c.Windows) > 1 {
 		for _, note := range c.Whole.Notes {
 			t.text("", note)
