@@ -153,9 +153,15 @@ func (l *list) ledger(r *window.Report) {
 	if len(r.GPUIDs) > 0 {
 		l.add(semconv.GPUBusyTimeKey.Float64(r.Busy.Seconds()))
 		l.add(semconv.GPUBusyRatioKey.Float64(r.BusyRatio()))
-		l.add(semconv.StallCPUTimeKey.Float64(r.CPU.Seconds()))
 	} else if !r.Unattributed() {
 		l.add(semconv.ProcessOnCPUTimeKey.Float64(r.CPU.Seconds()))
+	}
+	if r.Lacks(window.HiddenReads) { // what the rest of the time was lost to is not known
+		l.text(semconv.WindowEvidenceKey, string(r.Evidence))
+		return
+	}
+	if len(r.GPUIDs) > 0 {
+		l.add(semconv.StallCPUTimeKey.Float64(r.CPU.Seconds()))
 	}
 	if r.Ready > 0 {
 		l.add(semconv.StallCPUReadyTimeKey.Float64(r.Ready.Seconds()))

@@ -370,17 +370,24 @@ func NewReport(r *window.Report) *Report {
 
 func (out *Report) addLedger(r *window.Report) {
 	out.Evidence, out.NoSchedule = r.Evidence, r.NoSchedule
-	out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds(), Ready: r.Ready.Seconds(),
-		Network: r.Network.Seconds()}
-	for _, x := range reasons(r) {
-		out.Stall.Reasons = append(out.Stall.Reasons, reason{x.Kind, x.Name, x.Time.Seconds()})
+	ledgers := r.Ledgers
+	if stallKnown(r) {
+		out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds(), Ready: r.Ready.Seconds(),
+			Network: r.Network.Seconds()}
+		for _, x := range reasons(r) {
+			out.Stall.Reasons = append(out.Stall.Reasons, reason{x.Kind, x.Name, x.Time.Seconds()})
+		}
+	} else {
+		ledgers = nil
 	}
 	cpu := r.CPU.Seconds()
 	switch {
 	case len(r.GPUIDs) > 0:
-		out.Stall.CPU = &cpu
+		if out.Stall != nil {
+			out.Stall.CPU = &cpu
+		}
 		out.GPU = &gpus{IDs: r.GPUIDs, Busy: r.Busy.Seconds(), BusyRatio: r.BusyRatio(), Devices: newGPUs(r.Uses),
-			Ledgers: newParts(r.Ledgers)}
+			Ledgers: newParts(ledgers)}
 	case !r.Unattributed():
 		out.Process = &process{cpu}
 	}
