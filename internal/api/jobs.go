@@ -207,7 +207,7 @@ func newJobs(rows []sample.GPUTime, names []sample.JobName, owns func(client str
 			all.GPUs = append(all.GPUs, FreeGPU{row.GPU, row.Idle.Seconds(), row.Busy.Seconds(), row.Other.Seconds()})
 			continue
 		}
-		name := sample.JobName{ID: row.Job, PID: process.PIDOf(row.Job)}
+		name := sample.JobName{ID: row.Job}
 		if n := slices.IndexFunc(names, func(n sample.JobName) bool { return n.ID == row.Job }); n >= 0 {
 			name = names[n]
 		}
@@ -231,6 +231,9 @@ func newJobs(rows []sample.GPUTime, names []sample.JobName, owns func(client str
 func newJob(name *sample.JobName, row *sample.GPUTime) Job {
 	j := Job{ID: name.ID, Name: name.Name, User: name.User, PID: name.PID, Began: row.Began.Wall, Until: row.Until.Wall,
 		GPUs: []JobGPU{}}
+	if j.PID == 0 {
+		j.PID = process.PIDOf(j.ID)
+	}
 	if j.Name == "" {
 		j.Name = j.ID
 		if j.PID > 0 { // its start is for programs

@@ -62,8 +62,11 @@ func TestJobWithoutAName(t *testing.T) {
 	rows := []sample.GPUTime{{Job: "process 121 of 6515703", Began: at, Until: at, Storage: time.Second,
 		CPU: 3 * time.Second, Other: 69 * time.Second, Gain: 71 * time.Second}}
 	j := newJobs(rows, nil, (&caller{}).owns).Jobs[0]
-	if j.ID != rows[0].Job || j.Name != "process 121" || j.PID != 121 {
-		t.Errorf("got %+v, want process 121", j)
+	stored := newJobs(rows, []sample.JobName{{ID: rows[0].Job}}, (&caller{}).owns).Jobs[0]
+	for _, j := range []Job{j, stored} {
+		if j.ID != rows[0].Job || j.Name != "process 121" || j.PID != 121 {
+			t.Errorf("got %+v, want process 121", j)
+		}
 	}
 	if j.Gain != 4 || j.Fix == nil || j.Fix.Says != "instant storage: 1.1x" {
 		t.Errorf("got the gain %v and %+v, want 4 s and 1.1x", j.Gain, j.Fix)
