@@ -212,7 +212,10 @@ func TestMarkInARun(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}
 	line, codes, _ := strings.Cut(v.out.String(), "\n")
-	codes, listed := strings.CutPrefix(codes, "twice 1\n"+line+"\n") // a short window has nothing to try
+	codes, listed := strings.CutPrefix(codes, "twice 1\n"+line+"\n")
+	if try, after, ok := strings.Cut(codes, "\n"); ok && strings.HasPrefix(try, "Try: ") { // of a window above 200 ms
+		codes = after
+	}
 	const rest = "listed 0\n1\nunlisted 1\nnever 1\ntraceparent 1\nrun 5\nnone 127\n"
 	if !strings.HasPrefix(line, "epoch 3: ") || !listed || codes != rest {
 		t.Errorf("printed %s", v.out.String())
