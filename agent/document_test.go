@@ -65,6 +65,7 @@ type reportWindow struct {
 		Storage float64  `json:"storage_s"`
 		CPU     *float64 `json:"cpu_s"`
 		Other   float64  `json:"other_s"`
+		Ready   float64  `json:"ready_s"`
 		Network float64  `json:"network_s"`
 		Reasons []struct {
 			Kind string  `json:"kind"`
