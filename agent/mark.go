@@ -79,10 +79,14 @@ func markBeginCommand() *cobra.Command {
 	return cmd
 }
 
+// noProcess is the smallest number that no process has: PID_MAX_LIMIT of 64-bit Linux. It asks for a window about the
+// whole machine, as of a job that has no process yet.
+const noProcess = 4 << 20
+
 // exists returns an error if there is no such process. In a container it warns: the server may be outside, and the
 // number that of the machine.
 func exists(pid int) error {
-	if !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+	if pid >= noProcess || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
 		return nil
 	}
 	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil && namespace == check.InitialPIDs {

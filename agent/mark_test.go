@@ -244,6 +244,7 @@ func TestMarkBeginOfTheMissing(t *testing.T) {
 	v := script(t, `$stallspan run -- sh -c '
 		'"$stallspan"' mark begin --kind epoch --gpu nosuch >/dev/null
 		'"$stallspan"' mark begin --kind epoch --pid 4194303 >/dev/null
+		'"$stallspan"' mark begin --kind epoch --pid 4194304 >/dev/null # of the whole machine
 	'`)
 	v.run()
 	said := ""
@@ -256,6 +257,9 @@ func TestMarkBeginOfTheMissing(t *testing.T) {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in %s", want, said)
 		}
+	}
+	if strings.Contains(said, "4194304") {
+		t.Errorf("got %q, want nothing of the number that no process has", said)
 	}
 }
 

@@ -15,8 +15,13 @@ go build -tags grpcnotrace -o build/stallspan-page .
 for recording in gpu threads; do
 	TZ=UTC build/stallspan-page replay --html "build/pages/$recording.html" "testdata/recordings/$recording.jsonl.gz" >/dev/null
 done
-several=$(printf 'testdata/reports/train-disk.json,%.0s' 1 2 3 4) after=$(printf 'testdata/reports/train-memory.json,%.0s' 1 2 3 4)
-build/stallspan-page compare --before "${several%,}" --after "${after%,}" --html build/pages/compare.html >/dev/null
+before='' after='' # several runs: compare refuses a file that is given twice
+for n in 1 2 3 4; do
+	cp testdata/reports/train-disk.json "build/pages/before-$n.json"
+	cp testdata/reports/train-memory.json "build/pages/after-$n.json"
+	before+="${before:+,}build/pages/before-$n.json" after+="${after:+,}build/pages/after-$n.json"
+done
+build/stallspan-page compare --before "$before" --after "$after" --html build/pages/compare.html >/dev/null
 go build -o build/page-data ./test/page
 build/page-data build/pages
 cd test/page
