@@ -89,7 +89,7 @@ func exists(pid int) error {
 	if pid >= noProcess || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
 		return nil
 	}
-	if namespace, err := os.Readlink("/proc/self/ns/pid"); err == nil && namespace == check.InitialPIDs {
+	if check.AllPIDs("/") {
 		return fmt.Errorf("process %d does not exist: give the number of one that runs, or leave --pid out for the "+
 			"calling shell", pid)
 	}

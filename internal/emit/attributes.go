@@ -156,10 +156,14 @@ func (l *list) ledger(r *window.Report) {
 	} else if !r.Unattributed() {
 		l.add(semconv.ProcessOnCPUTimeKey.Float64(r.CPU.Seconds()))
 	}
-	if r.Lacks(window.HiddenReads) { // what the rest of the time was lost to is not known
-		l.text(semconv.WindowEvidenceKey, string(r.Evidence))
-		return
+	if r.StallKnown() {
+		l.stall(r)
 	}
+	l.text(semconv.WindowEvidenceKey, string(r.Evidence))
+}
+
+// stall adds what the time was lost to.
+func (l *list) stall(r *window.Report) {
 	if len(r.GPUIDs) > 0 {
 		l.add(semconv.StallCPUTimeKey.Float64(r.CPU.Seconds()))
 	}
@@ -172,7 +176,6 @@ func (l *list) ledger(r *window.Report) {
 		l.add(semconv.StallNetworkTimeKey.Float64(r.Network.Seconds()))
 	}
 	l.texts(semconv.StallOtherReasonsKey, explain.Reasons(r))
-	l.text(semconv.WindowEvidenceKey, string(r.Evidence))
 }
 
 func (l *list) disks(r *window.Report) {

@@ -371,7 +371,7 @@ func NewReport(r *window.Report) *Report {
 func (out *Report) addLedger(r *window.Report) {
 	out.Evidence, out.NoSchedule = r.Evidence, r.NoSchedule
 	ledgers := r.Ledgers
-	if stallKnown(r) {
+	if r.StallKnown() {
 		out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds(), Ready: r.Ready.Seconds(),
 			Network: r.Network.Seconds()}
 		for _, x := range reasons(r) {

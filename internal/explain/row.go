@@ -30,7 +30,7 @@ func NewRow(r *window.Report) Row {
 	if len(r.GPUIDs) == 0 {
 		row.Busy = "-"
 	}
-	if !stallKnown(r) {
+	if !r.StallKnown() {
 		row.Storage, row.CPU, row.Other = "-", "-", "-"
 	}
 	if r.Unattributed() {
@@ -39,12 +39,9 @@ func NewRow(r *window.Report) Row {
 	return row
 }
 
-// stallKnown reports whether it is known what the time was lost to, besides what worked.
-func stallKnown(r *window.Report) bool { return !r.Lacks(window.HiddenReads) }
-
 // GPURows returns a row for each of a window's GPUs, if they were used unevenly.
 func GPURows(r *window.Report) (rows []Row) {
-	if least, _ := r.Uneven(); least == nil || !stallKnown(r) {
+	if least, _ := r.Uneven(); least == nil || !r.StallKnown() {
 		return nil
 	}
 	part := func(d time.Duration) string { return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.Duration().Seconds()) }

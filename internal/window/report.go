@@ -162,6 +162,9 @@ func (r *Report) BusyRatio() float64 {
 	return 0
 }
 
+// StallKnown reports whether it is known what the time was lost to, besides what worked.
+func (r *Report) StallKnown() bool { return !r.Lacks(HiddenReads) }
+
 // Shares returns the parts of the ledger as shares of its time. The CPU share of an Unattributed ledger is that of the
 // busiest core.
 func (r *Report) Shares() Shares {

@@ -4,11 +4,18 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
-// InitialPIDs is the name in /proc of the machine's first PID namespace (PROC_PID_INIT_INO in the kernel).
-const InitialPIDs = "pid:[4026531836]"
+// initialPIDs is the name in /proc of the machine's first PID namespace (PROC_PID_INIT_INO in the kernel).
+const initialPIDs = "pid:[4026531836]"
+
+// AllPIDs reports whether this process sees the numbers of all processes of the machine whose root is given.
+func AllPIDs(root string) bool {
+	namespace, err := os.Readlink(filepath.Join(root, "proc/self/ns/pid"))
+	return err == nil && namespace == initialPIDs
+}
 
 // container reports what a container hides, and nothing outside of one.
 func (m *machine) container(context.Context) []Finding {
@@ -17,7 +24,7 @@ func (m *machine) container(context.Context) []Finding {
 		return nil
 	}
 	f := Finding{Area: Container, What: "container", State: Seen, Details: map[string]any{"signs": signs}}
-	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace == InitialPIDs {
+	if AllPIDs(m.root) {
 		f.Message = fmt.Sprintf("This looks like a container (%s), but all processes of the machine are visible.", signs[0])
 		return []Finding{f}
 	}
