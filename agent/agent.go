@@ -21,9 +21,6 @@ func Main(args []string) int {
 		say("%v", err)
 		return exitFailed
 	}
-	if len(args) > 0 && args[0] == agentName {
-		coarsenTimers()
-	}
 	log.SetOutput(io.Discard) // net/http writes what servers send to it; standard error is the wrapped program's, too
 	ctx, stop := signal.NotifyContext(context.Background(), append(notIgnored(os.Interrupt), syscall.SIGTERM)...)
 	defer stop()

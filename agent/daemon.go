@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/agent/internal/export"
-	"github.com/stallspan/stallspan/agent/internal/resident"
 	"github.com/stallspan/stallspan/agent/internal/scrape"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/helper"
@@ -242,7 +241,6 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener, service no
 	}
 	all.Go(func() { d.reportTrouble(ctx) })
 	all.Go(func() { service.watch(ctx, d.monitor.Rounds) })
-	all.Go(func() { resident.Watch(ctx) })
 	all.Wait()
 	return cmp.Or(failed...)
 }

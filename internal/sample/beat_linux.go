@@ -6,7 +6,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,15 +52,11 @@ func newKernelBeat(ctx context.Context, interval time.Duration) beat {
 	return b
 }
 
-// readBeats takes the number of beats since the last call. It never waits, so it does without the preparation of Go's
-// scheduler for a call that does: see kernfile.OpenBrief.
+// readBeats takes the number of beats since the last call.
 func readBeats(fd uintptr) error {
 	var beats [8]byte
-	_, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&beats)), unsafe.Sizeof(beats))
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	_, err := unix.Read(int(fd), beats[:])
+	return err
 }
 
 func (b *kernelBeat) wait() bool {

@@ -67,7 +67,7 @@ func (s *Source) Close() {
 // reads belong to the same time.
 func (s *Source) lines() ([]byte, error) {
 	if s.file == nil {
-		file, err := kernfile.OpenBrief(s.path)
+		file, err := kernfile.Open(s.path)
 		if err != nil {
 			return nil, err
 		}

@@ -158,7 +158,7 @@ func driverNumber(path string) uint64 {
 
 // look lists all processes, and looks at those that are due. opened is whether the device was opened.
 func (s *Search) look(opened bool, now time.Duration) error {
-	folder, err := kernfile.OpenFolderBrief(s.proc)
+	names, err := kernfile.Names(s.proc, maxKnown+1000) // there are up to some hundred other names
 	if err != nil {
 		s.due = now + listEvery
 		return nil // the other sources say so
@@ -166,13 +166,13 @@ func (s *Search) look(opened bool, now time.Duration) error {
 	s.lists++
 	uptime := s.uptime()
 	count := 0
-	_ = folder.EachName(maxKnown+1000, func(name []byte) { // there are up to some hundred other names
-		pid, ok := kernfile.ParseUint(name)
-		if !ok {
-			return
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
 		}
 		count++
-		k := s.known[int(pid)]
+		k := s.known[pid]
 		switch {
 		case k != nil:
 			k.listed = s.lists
@@ -184,10 +184,9 @@ func (s *Search) look(opened bool, now time.Duration) error {
 			if s.lists > 1 && !opened {
 				k.due += listEvery * 9 / 10 // most new processes have ended by the next list
 			}
-			s.known[int(pid)] = k
+			s.known[pid] = k
 		}
-	})
-	folder.Close()
+	}
 	maps.DeleteFunc(s.known, func(_ int, k *known) bool { return k.listed != s.lists })
 	s.due = now + listEvery*time.Duration(1+count/listedEach) - listEvery/10
 	return s.lookAt(s.waiting(now), uptime, now)
@@ -256,7 +255,7 @@ func (s *Search) lookAtOne(pid int, uptime, now time.Duration) (files int, hidde
 // identify reads when a process began, and whether it is one of the kernel. It reports false for one that has ended.
 func (s *Search) identify(pid int, k *known) bool {
 	var buf [4096]byte
-	text, err := kernfile.ReadPieceBrief(s.proc+"/"+strconv.Itoa(pid)+"/stat", buf[:])
+	text, err := kernfile.ReadPiece(s.proc+"/"+strconv.Itoa(pid)+"/stat", buf[:])
 	start, parent, ok := process.OriginOf(text)
 	if err != nil || !ok {
 		return false
@@ -273,7 +272,7 @@ func denied(err error) bool {
 // uptime returns the time since boot; 0 if it is not known: then all processes are young.
 func (s *Search) uptime() time.Duration {
 	var buf [64]byte
-	text, err := kernfile.ReadPieceBrief(s.proc+"/uptime", buf[:])
+	text, err := kernfile.ReadPiece(s.proc+"/uptime", buf[:])
 	if err != nil {
 		return 0
 	}

@@ -173,7 +173,7 @@ func (s *Source) readOpen() ([]byte, error) {
 func wholeLines(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
 func (s *Source) open() error {
-	file, err := kernfile.OpenBrief(filepath.Join(s.root, "proc/diskstats"))
+	file, err := kernfile.Open(filepath.Join(s.root, "proc/diskstats"))
 	if err != nil {
 		return fmt.Errorf("no disk counters: %w: mount /proc of the machine there", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/NVIDIA/go-nvml/pkg/dl"
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
@@ -165,8 +164,7 @@ func (l *library) clocks() clocks {
 
 func clock(id int32) time.Duration {
 	var t unix.Timespec
-	// Without Go's preparation for a call that waits; it fails for unknown clocks only.
-	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(id), uintptr(unsafe.Pointer(&t)), 0)
+	_ = unix.ClockGettime(id, &t) // it fails for unknown clocks only
 	return time.Duration(t.Nano())
 }
 

@@ -10,17 +10,11 @@ import (
 )
 
 func TestReadAt(t *testing.T) {
-	for name, open := range map[string]func(string) (*File, error){"open": Open, "brief": OpenBrief} {
-		t.Run(name, func(t *testing.T) { testReadAt(t, open) })
-	}
-}
-
-func testReadAt(t *testing.T, open func(string) (*File, error)) {
 	path := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := open(path)
+	f, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +36,10 @@ func testReadAt(t *testing.T, open func(string) (*File, error)) {
 	if _, err := f.ReadAt(buf, 0); err == nil {
 		t.Error("a closed file: got no error, want one")
 	}
-	if _, err := open(path + "x"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(path + "x"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing file: got error %v, want fs.ErrNotExist", err)
 	}
-	if f, err := open(t.TempDir()); err == nil {
+	if f, err := Open(t.TempDir()); err == nil {
 		if _, err := f.ReadAt(buf, 0); err == nil {
 			t.Error("a folder: got no error, want one")
 		}
@@ -58,7 +52,7 @@ func TestKernelFiles(t *testing.T) {
 	for _, path := range []string{
 		"/proc/stat", "/proc/self/stat", "/proc/self/io", "/proc/pressure/io", "/sys/fs/cgroup/cpu.stat",
 	} {
-		f, err := OpenBrief(path)
+		f, err := Open(path)
 		if err != nil {
 			t.Log(err)
 			continue

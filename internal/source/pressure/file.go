@@ -27,7 +27,7 @@ func (f *file) read(buf []byte) (some, full time.Duration, err error) {
 
 func (f *file) readOnce(buf []byte) (some, full time.Duration, err error) {
 	if f.open == nil {
-		if f.open, err = kernfile.OpenBrief(f.path); err != nil {
+		if f.open, err = kernfile.Open(f.path); err != nil {
 			f.open = nil
 			if errors.Is(err, fs.ErrPermission) {
 				return 0, 0, fmt.Errorf("run as a user with access: %w", err)

@@ -1,7 +1,8 @@
 package process
 
 import (
-	"bytes"
+	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -12,34 +13,27 @@ import (
 // A link has the name that a container has for the device, so the number alone decides. What has a file of
 // /dev/nvidia-caps open only asks the driver with NVML, which opens the device, too.
 func (d *Direct) HasDevice(of Key, device uint64) (open bool, files int, err error) {
-	folder, err := kernfile.OpenFolderBrief(d.dir(of.PID) + "/fd")
+	folder := d.dir(of.PID) + "/fd/"
+	names, err := kernfile.Names(folder, maxProcessFDs)
 	if err != nil {
-		return false, 0, errno(err)
+		return false, len(names), errno(err)
 	}
-	defer folder.Close()
-	var buf [256]byte // a longer name is of no device
 	asks := false
-	err = folder.EachName(maxProcessFDs, func(name []byte) {
-		files++
-		to, err := folder.Link(name, buf[:])
-		asks = asks || err == nil && bytes.Contains(to, []byte("/dev/nvidia-caps/"))
-		if !open && err == nil && bytes.Contains(to, []byte("/dev/")) {
-			open = isDevice(folder.FD(), string(name), device)
-		}
-	})
-	if err != nil {
-		return false, files, errno(err)
+	for _, name := range names {
+		to, _ := os.Readlink(folder + name)
+		asks = asks || strings.Contains(to, "/dev/nvidia-caps/")
+		open = open || strings.Contains(to, "/dev/") && isDevice(folder+name, device)
 	}
 	open = open && !asks
 	if open { // of this process, and not of one that had its number before
 		err = d.check(of)
 	}
-	return open && err == nil, files, err
+	return open && err == nil, len(names), err
 }
 
-// isDevice reports whether a file in a folder is a character device with a number. It asks no server.
-func isDevice(folder int, name string, device uint64) bool {
+// isDevice reports whether a file is a character device with a number. It asks no server.
+func isDevice(path string, device uint64) bool {
 	var at unix.Statx_t
-	err := unix.Statx(folder, name, unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &at)
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE, &at)
 	return err == nil && at.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Mkdev(at.Rdev_major, at.Rdev_minor) == device
 }

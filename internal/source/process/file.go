@@ -16,9 +16,8 @@ const maxOpen = 1024
 
 // file is a small file of /proc or of a cgroup that stays open between readings.
 type file struct {
-	path  string
-	brief bool // see kernfile.OpenBrief; /proc/PID/io takes a lock that exec holds while it frees the old memory
-	open  *kernfile.File
+	path string
+	open *kernfile.File
 }
 
 // read returns the text of a file, valid until the next read of any file. An open file belongs to its process: if
@@ -28,11 +27,7 @@ func (s *Source) read(f *file) ([]byte, error) {
 		return s.readOnce(f.path)
 	}
 	if f.open == nil {
-		open := kernfile.Open
-		if f.brief {
-			open = kernfile.OpenBrief
-		}
-		opened, err := open(f.path)
+		opened, err := kernfile.Open(f.path)
 		if err != nil {
 			return nil, err
 		}

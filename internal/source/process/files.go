@@ -78,7 +78,7 @@ type InMemory struct {
 // if they cannot be read.
 func Memory(root string, pid int) (m InMemory) {
 	var buf [128]byte
-	text, err := kernfile.ReadPieceBrief(path.Join("/", root, "proc", strconv.Itoa(pid), "statm"), buf[:])
+	text, err := kernfile.ReadPiece(path.Join("/", root, "proc", strconv.Itoa(pid), "statm"), buf[:])
 	if err != nil {
 		m.Ended = errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH)
 		return m

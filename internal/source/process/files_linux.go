@@ -19,14 +19,13 @@ import (
 // a server that does not respond blocks nothing. The list of mappings may block: see mapsReads.
 func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
 	dir := d.dir(of.PID)
-	folder, err := kernfile.OpenFolderBrief(dir + "/fd")
+	names, err := kernfile.Names(dir+"/fd", maxProcessFDs)
 	if err != nil {
 		return all, errno(err)
 	}
-	defer folder.Close()
-	l := lister{folder: folder, want: want, all: &all}
-	if err := folder.EachName(maxProcessFDs, l.add); err != nil {
-		return Files{}, errno(err)
+	l := lister{dir: dir, want: want, all: &all}
+	for _, name := range names {
+		l.add(name)
 	}
 	if want.Maps {
 		mapped, err := d.maps.list(of.PID, dir)
@@ -46,43 +45,41 @@ func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
 
 // lister lists the open files of a process.
 type lister struct {
-	folder  kernfile.Brief
+	dir     string // of the process
 	want    FilesWanted
 	all     *Files
 	sockets map[string]bool
 	others  int
 	missed  bool // a link was not there any more: of a file that was closed, or of a process that ended
-	buf     [MaxFilePath + len(deleted) + 1]byte
 }
 
 // deleted follows the path of a file that has no name any more.
 const deleted = " (deleted)"
 
 // add adds an open file by its number.
-func (l *lister) add(name []byte) {
-	to, err := l.folder.Link(name, l.buf[:])
-	if err != nil || len(to) == 0 {
+func (l *lister) add(name string) {
+	path, err := os.Readlink(l.dir + "/fd/" + name)
+	if err != nil || path == "" {
 		l.missed = true
 		return
 	}
-	if to[0] != '/' {
-		if inode, ok := bytes.CutPrefix(to, []byte("socket:[")); ok && l.want.Sockets {
+	if path[0] != '/' {
+		if inode, ok := strings.CutPrefix(path, "socket:["); ok && l.want.Sockets {
 			if l.sockets == nil {
 				l.sockets = map[string]bool{}
 			}
-			l.sockets[string(bytes.TrimSuffix(inode, []byte{']'}))] = true
+			l.sockets[strings.TrimSuffix(inode, "]")] = true
 		}
 		return
 	}
-	if to = bytes.TrimSuffix(to, []byte(deleted)); len(to) > MaxFilePath || len(l.all.List) == MaxFiles {
+	if path = strings.TrimSuffix(path, deleted); len(path) > MaxFilePath || len(l.all.List) == MaxFiles {
 		return
 	}
-	path := string(to)
 	ofModel := OfModel(path)
 	if !ofModel && (!l.want.Others || l.others >= maxOthers || System(path)) {
 		return
 	}
-	if f, ok := fileIn(l.folder, string(name)); ok {
+	if f, ok := fileIn(l.dir, name); ok {
 		f.Path = path
 		l.all.List = append(l.all.List, f)
 		if !ofModel {
@@ -91,16 +88,16 @@ func (l *lister) add(name []byte) {
 	}
 }
 
-// fileIn reads an open regular file, without its path.
-func fileIn(folder kernfile.Brief, name string) (f File, ok bool) {
+// fileIn reads a regular file that a process has open, without its path.
+func fileIn(dir, name string) (f File, ok bool) {
 	var at unix.Statx_t
 	const wanted = unix.STATX_TYPE | unix.STATX_SIZE | unix.STATX_INO | unix.STATX_MTIME
-	err := unix.Statx(folder.FD(), name, unix.AT_STATX_DONT_SYNC, wanted, &at) // a file system may have to wait
+	err := unix.Statx(unix.AT_FDCWD, dir+"/fd/"+name, unix.AT_STATX_DONT_SYNC, wanted, &at) // a file system may have to wait
 	if err != nil || at.Mode&unix.S_IFMT != unix.S_IFREG {
 		return f, false
 	}
 	var buf [1024]byte
-	text, err := folder.ReadPiece("../fdinfo/"+name, buf[:])
+	text, err := kernfile.ReadPiece(dir+"/fdinfo/"+name, buf[:])
 	if err != nil {
 		return f, false
 	}

@@ -81,7 +81,7 @@ func TestModelFilesOfTheDead(t *testing.T) {
 		t.Errorf("got %+v, want an error", all)
 	}
 	folder := lister{want: FilesWanted{Others: true}, all: &Files{}}
-	if folder.add([]byte("3")); !folder.missed {
+	if folder.add("3"); !folder.missed {
 		t.Error("a link that is not there: got no note of it, want one")
 	}
 }

@@ -131,19 +131,14 @@ func (s *Source) filesOf(key Key, from, limit int) (list []OpenFile, files int, 
 
 // filesIn is filesOf for a process by its folder in /proc.
 func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error) {
-	folder, err := kernfile.OpenFolder(filepath.Join(dir, "fdinfo"))
-	if err != nil {
-		return nil, 0, err
-	}
-	defer folder.Close()
-	fds, err := folder.Names(maxProcessFDs)
+	fds, err := kernfile.Names(dir+"/fdinfo", maxProcessFDs)
 	if err != nil || len(fds) == 0 {
 		return nil, 0, err
 	}
 	var buf [4096]byte
 	for i := range min(len(fds), limit) {
 		fd := fds[(from+i)%len(fds)]
-		info, err := folder.ReadPiece(fd, buf[:])
+		info, err := kernfile.ReadPiece(dir+"/fdinfo/"+fd, buf[:])
 		if err != nil {
 			continue // closed meanwhile
 		}

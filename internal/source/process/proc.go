@@ -74,7 +74,7 @@ func (s *Source) admit(pid int) (*member, error) {
 	dir := filepath.Join(s.proc, strconv.Itoa(pid))
 	p := &proc{
 		pid: pid, dir: dir, users: 1, moved: sample.Now().Mono,
-		stat: file{path: filepath.Join(dir, "stat"), brief: true},
+		stat: file{path: filepath.Join(dir, "stat")},
 		io:   file{path: filepath.Join(dir, "io")},
 	}
 	text, err := s.read(&p.stat)

@@ -245,8 +245,8 @@ func (t *thread) close(s *Source) {
 func (s *Source) follow(id int, now time.Duration) *thread {
 	t := &thread{id: id, moved: now}
 	folder := filepath.Join(s.proc, strconv.Itoa(id))
-	t.stat = file{path: filepath.Join(folder, "task", strconv.Itoa(id), "stat"), brief: true} // not of its process
-	t.sched = file{path: filepath.Join(folder, "schedstat"), brief: true}
+	t.stat = file{path: filepath.Join(folder, "task", strconv.Itoa(id), "stat")} // not of its process
+	t.sched = file{path: filepath.Join(folder, "schedstat")}
 	t.in.call.path = filepath.Join(folder, "syscall")
 	_, _, _ = t.read(s, 0) // the base
 	return t

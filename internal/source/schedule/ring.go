@@ -61,20 +61,14 @@ func (r *ring) close() {
 	r.unmapParts()
 }
 
-// mapPart maps data of the buffer. It is mmap(2) without Go's preparation for a call that waits: see
-// kernfile.OpenBrief. No other process holds the lock of this program's memory.
+// mapPart maps data of the buffer.
 func mapPart(fd int, offset, size uint64) ([]byte, error) {
-	at, _, errno := unix.RawSyscall6(unix.SYS_MMAP, 0, uintptr(size), unix.PROT_READ, unix.MAP_SHARED, uintptr(fd),
-		uintptr(offset))
-	if errno != 0 {
-		return nil, errno
-	}
-	return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), size), nil
+	return unix.Mmap(fd, int64(offset), int(size), unix.PROT_READ, unix.MAP_SHARED)
 }
 
 func (r *ring) unmapParts() {
 	for first, part := range r.parts {
-		_, _, _ = unix.RawSyscall(unix.SYS_MUNMAP, uintptr(unsafe.Pointer(&part[0])), uintptr(len(part)), 0)
+		_ = unix.Munmap(part)
 		delete(r.parts, first)
 	}
 	r.part = nil

@@ -405,8 +405,7 @@ func (s *Source) note(e *sample.ThreadEvent) {
 
 func monotonic() time.Duration {
 	var now unix.Timespec
-	// Without Go's preparation for a call that waits: see kernfile.OpenBrief. It cannot fail for this clock.
-	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0)
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it cannot fail for this clock
 	return time.Duration(now.Nano())
 }
 
