@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/agent/internal/compare"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // compareOptions are the flags of compare.
@@ -100,7 +101,7 @@ func (o *compareOptions) run(out io.Writer) error {
 
 // compare reads and compares the reports. runs is nil for one of each side.
 func (o *compareOptions) compare() (c *compare.Comparison, runs *compare.Runs, err error) {
-	var sides [2][]*compare.Document
+	var sides [2][]*explain.Document
 	for i, paths := range [][]string{o.before, o.after} {
 		for _, path := range paths {
 			d, err := readDocument(path)
@@ -230,7 +231,7 @@ func parsePercentage(text string) (float64, error) {
 	return value / 100, nil
 }
 
-func readDocument(path string) (*compare.Document, error) {
+func readDocument(path string) (*explain.Document, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read, give a report of run --report: %w", path, reason(err))

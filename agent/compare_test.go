@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/agent/internal/compare"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 func reportPath(name string) string { return filepath.Join("..", "testdata", "reports", name+".json") }
@@ -254,12 +255,11 @@ func TestMarkdownEscapes(t *testing.T) {
 
 // Nothing that a program called itself becomes markup, and a bar is as long as its time.
 func TestComparisonHTML(t *testing.T) {
-	d, e := 2.0, 1.0
-	run := func(seconds *float64) *compare.Document {
-		w := compare.Window{Kind: "custom", Name: `<script>alert(1)</script>" onload="x`, Duration: seconds}
-		return &compare.Document{Windows: []compare.Window{w}}
+	run := func(seconds float64) *explain.Document {
+		w := &explain.Report{Kind: "custom", Name: `<script>alert(1)</script>" onload="x`, Duration: seconds}
+		return &explain.Document{Windows: []*explain.Report{w}}
 	}
-	c, runs, err := compare.Several([]*compare.Document{run(&d)}, []*compare.Document{run(&e), run(&e)})
+	c, runs, err := compare.Several([]*explain.Document{run(2)}, []*explain.Document{run(1), run(1)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -103,15 +102,11 @@ func writeWindow(out io.Writer, all api.Listing, id string, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, both[i])
 	}
-	report, err := json.Marshal(both[i])
-	if err != nil {
-		return err
-	}
-	lines := summaryOf(report)
-	if remedy := remedyOf(report); remedy != "" {
+	lines := endedLine(both[i])
+	if remedy := both[i].Remedy; remedy != "" {
 		lines += "\nTry: " + printable(remedy)
 	}
-	_, err = fmt.Fprintln(out, lines)
+	_, err := fmt.Fprintln(out, lines)
 	return err
 }
 

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/agent/internal/check"
-	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
@@ -136,18 +134,18 @@ func markEndCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			report, err := endWindow(cmd.Context(), client, args[0], failed)
+			text, err := endWindow(cmd.Context(), client, args[0], failed)
 			if err != nil {
 				return unanswered(client, err)
 			}
-			line := strings.TrimRight(string(report), "\n")
-			if !asJSON {
-				line = summaryOf(report)
+			line, remedy := summaryOf(text)
+			if asJSON {
+				line = strings.TrimRight(string(text), "\n")
 			}
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), line); err != nil {
 				return fmt.Errorf("the window has ended, but its report cannot be printed: %w", err)
 			}
-			if remedy := remedyOf(report); remedy != "" && !asJSON { // a script logs the one line of the output
+			if remedy != "" && !asJSON { // a script logs the one line of the output
 				say("try: %s", remedy)
 			}
 			return nil
@@ -159,36 +157,30 @@ func markEndCommand() *cobra.Command {
 	return cmd
 }
 
-func endWindow(ctx context.Context, client *api.Client, id string, failed bool) (report []byte, err error) {
+func endWindow(ctx context.Context, client *api.Client, id string, failed bool) (text []byte, err error) {
 	if failed {
 		return client.Fail(ctx, id)
 	}
 	return client.End(ctx, id)
 }
 
-// summaryOf is a window's report in one line, with its finding.
-func summaryOf(report []byte) string {
-	var w compare.Window
-	if err := json.Unmarshal(report, &w); err != nil || w.Duration == nil {
-		return "the window has ended, but its report cannot be read"
+// summaryOf is the report of a window that has ended, as a server sent it: one line, and what to try, or "".
+func summaryOf(text []byte) (line, remedy string) {
+	r, err := explain.ReadWindow(text)
+	if err != nil {
+		return "the window has ended, but its report cannot be read", ""
 	}
-	line := fmt.Sprintf("%s: %s, %s", explain.Label(w.Label(), w.Unfinished), explain.Duration(*w.Duration),
-		explain.Verdict(w.Verdict, w.Slow))
-	if w.Finding != "" {
-		line += ". " + w.Finding
-	}
-	return printable(line)
+	return endedLine(r), r.Remedy
 }
 
-// remedyOf is what a window's report says to try, or "".
-func remedyOf(report []byte) string {
-	var w struct {
-		Remedy string `json:"remedy"`
+// endedLine is a window's report in one line, with its finding.
+func endedLine(r *explain.Report) string {
+	line := fmt.Sprintf("%s: %s, %s", explain.Label(r.Label(), r.Unfinished), explain.Duration(r.Duration),
+		explain.Verdict(r.Verdict, r.Slow))
+	if r.Finding != "" {
+		line += ". " + r.Finding
 	}
-	if err := json.Unmarshal(report, &w); err != nil {
-		return "" // summaryOf says so
-	}
-	return w.Remedy
+	return printable(line)
 }
 
 // unanswered adds what to do when the API cannot be reached. A refusal by the API explains itself.

@@ -105,8 +105,9 @@ func markStop(ctx context.Context, client *api.Client, begun api.Begun, failed b
 		printf("the window could not be ended: %v", unanswered(client, err))
 		return
 	}
-	printf("%s", summaryOf(report))
-	if remedy := remedyOf(report); remedy != "" {
+	line, remedy := summaryOf(report)
+	printf("%s", line)
+	if remedy != "" {
 		printf("try: %s", remedy)
 	}
 }

@@ -18,10 +18,9 @@ import (
 
 // document is a report in JSON, as docs/report.md describes it.
 type document struct {
-	Program  *programDocument  `json:"program,omitempty"` // run only
-	Run      *explain.Report   `json:"run,omitempty"`
-	Windows  []*explain.Report `json:"windows"`
-	Problems []string          `json:"problems,omitempty"` // what could not be read
+	Program *programDocument `json:"program,omitempty"` // run only
+	explain.Document
+	Problems []string `json:"problems,omitempty"` // what could not be read
 
 	PredictedSpeedup *float64 `json:"predicted_speedup,omitempty"` // demo only
 	MeasuredSpeedup  *float64 `json:"measured_speedup,omitempty"`
@@ -39,7 +38,7 @@ type programDocument struct {
 }
 
 func newDocument(run *window.Report, windows []*window.Report, problems []error) document {
-	d := document{Windows: make([]*explain.Report, 0, len(windows)), Problems: texts(problems)}
+	d := document{Document: explain.Document{Windows: []*explain.Report{}}, Problems: texts(problems)}
 	if run != nil {
 		d.Run = explain.NewReport(run)
 	}

@@ -42,7 +42,7 @@ type Report struct {
 	WhatIf           *whatIf          `json:"what_if,omitempty"`
 	Load             *load            `json:"load,omitempty"`
 	Own              *ownIO           `json:"own_io,omitempty"`
-	Disks            []disk           `json:"disks,omitempty"`
+	Disks            list[Disk]       `json:"disks,omitempty"`
 	SlowDevice       *slowDevice      `json:"slow_device,omitempty"`
 	OtherReaders     int              `json:"windows_on_its_disks,omitempty"`
 	Mounts           []mount          `json:"mounts,omitempty"`
@@ -83,11 +83,11 @@ type baseline struct {
 }
 
 type gpus struct {
-	IDs       []string `json:"ids"`
-	Busy      float64  `json:"busy_s"`
-	BusyRatio float64  `json:"busy_ratio"`
-	Devices   []gpu    `json:"devices,omitempty"`
-	Ledgers   []part   `json:"ledgers,omitempty"`
+	IDs       list[string] `json:"ids"`
+	Busy      float64      `json:"busy_s"`
+	BusyRatio float64      `json:"busy_ratio"`
+	Devices   []gpu        `json:"devices,omitempty"`
+	Ledgers   []part       `json:"ledgers,omitempty"`
 }
 
 // part is one GPU's part of the ledger.
@@ -171,7 +171,8 @@ type ownIO struct {
 	Written uint64 `json:"write_bytes"`
 }
 
-type disk struct {
+// Disk is the work of one disk in a window, for all programs. The awaits are nil without operations.
+type Disk struct {
 	Name            string   `json:"name"`
 	ReadBytes       uint64   `json:"read_bytes"`
 	ReadOperations  uint64   `json:"read_operations"`
@@ -211,7 +212,7 @@ func newLatency(l *window.Latency) *latency {
 
 // slowDevice is a disk, or a device stacked on disks.
 type slowDevice struct {
-	disk
+	Disk
 
 	On    []string `json:"on,omitempty"` // the devices directly below, with I/O in the window
 	Limit *limit   `json:"limit,omitempty"`
@@ -348,7 +349,7 @@ func NewReport(r *window.Report) *Report {
 		out.Own = (*ownIO)(r.Own)
 	}
 	for i := range r.Disks {
-		out.addDisk(&r.Disks[i])
+		out.Disks = append(out.Disks, newDisk(&r.Disks[i]))
 	}
 	if r.SlowDevice != nil {
 		out.SlowDevice = newSlowDevice(r.SlowDevice)
@@ -411,7 +412,7 @@ func newReaders(readers []window.Reader) (all []reader) {
 }
 
 func newSlowDevice(slow *window.SlowDevice) *slowDevice {
-	out := &slowDevice{disk: newDisk(&slow.DiskUse)}
+	out := &slowDevice{Disk: newDisk(&slow.DiskUse)}
 	for i := range slow.Below {
 		out.On = append(out.On, slow.Below[i].Name)
 	}
@@ -421,10 +422,8 @@ func newSlowDevice(slow *window.SlowDevice) *slowDevice {
 	return out
 }
 
-func (out *Report) addDisk(d *window.DiskUse) { out.Disks = append(out.Disks, newDisk(d)) }
-
-func newDisk(d *window.DiskUse) disk {
-	return disk{
+func newDisk(d *window.DiskUse) Disk {
+	return Disk{
 		Name: d.Name, ReadBytes: d.ReadBytes, ReadOperations: d.ReadOperations,
 		ReadAwait:  await(d.ReadTime, d.ReadOperations),
 		WriteBytes: d.WriteBytes, WriteOperations: d.WriteOperations,

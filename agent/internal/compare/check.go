@@ -3,7 +3,10 @@ package compare
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
+
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // maxTime is the longest plausible time, in seconds: over thirty years.
@@ -13,32 +16,29 @@ const maxTime = 1e9
 // nanosecond, but tools that rewrite them may round.
 const tolerance = 1e-3
 
-// check returns an error if the numbers are impossible or do not add up.
-func (d *Document) check() error {
-	if len(d.Windows) == 0 {
-		return errors.New("it has no windows")
+// Read reads a report. It returns an error if the numbers are impossible or do not add up.
+func Read(r io.Reader) (*explain.Document, error) {
+	d, err := explain.Read(r)
+	if err != nil {
+		return nil, err
 	}
 	if d.Run != nil {
-		if err := d.Run.check(); err != nil {
-			return fmt.Errorf("the whole run: %w", err)
+		if err := check(d.Run); err != nil {
+			return nil, fmt.Errorf("the whole run: %w", err)
 		}
 	}
-	for i := range d.Windows {
-		if err := d.Windows[i].check(); err != nil {
-			return fmt.Errorf("window %d: %w", i+1, err)
+	for i, w := range d.Windows {
+		if err := check(w); err != nil {
+			return nil, fmt.Errorf("window %d: %w", i+1, err)
 		}
 	}
-	return nil
+	return d, nil
 }
 
-func (w *Window) check() error {
+func check(w *explain.Report) error {
 	switch {
-	case w.Kind == "":
-		return errors.New("kind is missing")
-	case w.Duration == nil:
-		return errors.New("duration_s is missing")
-	case !isTime(*w.Duration):
-		return fmt.Errorf("duration_s is %g, which is not a duration", *w.Duration)
+	case !isTime(w.Duration):
+		return fmt.Errorf("duration_s is %g, which is not a duration", w.Duration)
 	case w.SpeedupBound != nil && *w.SpeedupBound < 1:
 		return fmt.Errorf("speedup_bound is %g, but must be at least 1", *w.SpeedupBound)
 	case w.GPU != nil && len(w.GPU.IDs) == 0:
@@ -51,11 +51,11 @@ func (w *Window) check() error {
 			}
 		}
 	}
-	return w.checkLedger()
+	return checkLedger(w)
 }
 
-func (w *Window) checkLedger() error {
-	ledger := w.ledger()
+func checkLedger(w *explain.Report) error {
+	ledger := ledgerOf(w)
 	if ledger == nil {
 		return nil
 	}
@@ -66,9 +66,9 @@ func (w *Window) checkLedger() error {
 		}
 		sum += part.seconds
 	}
-	if math.Abs(sum-*w.Duration) > tolerance+1e-6**w.Duration {
+	if math.Abs(sum-w.Duration) > tolerance+1e-6*w.Duration {
 		return fmt.Errorf("the parts of its time add up to %g s, not to its duration of %g s: was it edited?", sum,
-			*w.Duration)
+			w.Duration)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -72,7 +73,7 @@ type Side struct {
 }
 
 // Compare compares two reports as Read returns them.
-func Compare(a, b *Document) *Comparison {
+func Compare(a, b *explain.Document) *Comparison {
 	matches, onlyA, onlyB := match(a.Windows, b.Windows)
 	c := &Comparison{Windows: []*Pair{}, OnlyA: names(onlyA), OnlyB: names(onlyB)}
 	for _, m := range matches {
@@ -96,19 +97,19 @@ func (c *Comparison) SlowerBy(share float64) (slower []*Pair) {
 // Judged reports whether any window could be compared.
 func (c *Comparison) Judged() bool { return c.Whole != nil }
 
-func pair(a, b *Window) *Pair {
+func pair(a, b *explain.Report) *Pair {
 	p := &Pair{Kind: a.Kind, Label: a.Label(), A: side(a), B: side(b)}
 	if label := b.Label(); label != p.Label {
 		p.LabelB = label
 	}
-	p.judge(a.ledger(), b.ledger())
+	p.judge(ledgerOf(a), ledgerOf(b))
 	p.disks(a.Disks, b.Disks)
 	p.note(a, b)
 	return p
 }
 
-func side(w *Window) Side {
-	s := Side{ID: w.ID, Duration: *w.Duration, Verdict: w.Verdict, Slow: w.Slow, Unfinished: w.Unfinished,
+func side(w *explain.Report) Side {
+	s := Side{ID: w.ID, Duration: w.Duration, Verdict: w.Verdict, Slow: w.Slow, Unfinished: w.Unfinished,
 		SpeedupBound: w.SpeedupBound, SpeedupLow: w.SpeedupLow, SpeedupHigh: w.SpeedupHigh}
 	if w.GPU != nil {
 		s.GPUs = len(w.GPU.IDs)

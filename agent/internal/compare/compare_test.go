@@ -14,7 +14,7 @@ import (
 )
 
 // report is the JSON of a window.
-func report(t testing.TB, r *window.Report) Window {
+func report(t testing.TB, r *window.Report) *explain.Report {
 	t.Helper()
 	text, err := json.Marshal(explain.NewReport(r))
 	if err != nil {
@@ -41,7 +41,7 @@ func spent(gpus int, busy, storage, cpu, other time.Duration) *window.Report {
 	return r
 }
 
-func random(t testing.TB, rng *rand.Rand, gpus int) Window {
+func random(t testing.TB, rng *rand.Rand, gpus int) *explain.Report {
 	part := func() time.Duration {
 		if rng.IntN(4) == 0 {
 			return 0
@@ -88,7 +88,7 @@ func TestPartsAddUp(t *testing.T) {
 		if rng.IntN(5) == 0 {
 			other = rng.IntN(5)
 		}
-		var a, b Document
+		var a, b explain.Document
 		for range 1 + rng.IntN(4) {
 			a.Windows = append(a.Windows, random(t, rng, gpus))
 			b.Windows = append(b.Windows, random(t, rng, other))
@@ -119,8 +119,8 @@ func TestTurnedRound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	opposite := map[Change]Change{Same: Same, Unknown: Unknown, Faster: Slower, Slower: Faster}
 	for range 700 {
-		a := &Document{Windows: list[Window]{random(t, rng, 1)}}
-		b := &Document{Windows: list[Window]{random(t, rng, 1)}}
+		a := &explain.Document{Windows: []*explain.Report{random(t, rng, 1)}}
+		b := &explain.Document{Windows: []*explain.Report{random(t, rng, 1)}}
 		p, q := Compare(a, b).Windows[0], Compare(b, a).Windows[0]
 		if q.Change != opposite[p.Change] || q.Difference != -p.Difference || q.ExplainedBy != p.ExplainedBy {
 			t.Fatalf("%+v\nturned round: %+v", p, q)
@@ -134,23 +134,34 @@ func TestTurnedRound(t *testing.T) {
 const s = time.Second
 
 func TestFindings(t *testing.T) {
-	disk := func(w Window, name string, bytes uint64, await float64) Window {
-		d := Disk{Name: name, ReadBytes: bytes, ReadAwait: &await}
+	copied := func(w *explain.Report) *explain.Report { c := *w; return &c }
+	disk := func(w *explain.Report, name string, bytes uint64, await float64) *explain.Report {
+		d := explain.Disk{Name: name, ReadBytes: bytes, ReadAwait: &await}
 		if bytes == 0 {
 			d.ReadAwait = nil
 		}
+		w = copied(w)
 		w.Disks = append(w.Disks, d)
 		return w
 	}
-	bound := func(w Window, b float64) Window { w.SpeedupBound = &b; return w }
-	within := func(w Window, low, high float64) Window {
+	bound := func(w *explain.Report, b float64) *explain.Report {
+		w = copied(w)
+		w.SpeedupBound = &b
+		return w
+	}
+	within := func(w *explain.Report, low, high float64) *explain.Report {
+		w = copied(w)
 		w.SpeedupLow, w.SpeedupHigh = low, high
 		return w
 	}
-	cut := func(w Window) Window { w.Unfinished = true; return w }
+	cut := func(w *explain.Report) *explain.Report {
+		w = copied(w)
+		w.Unfinished = true
+		return w
+	}
 	base := report(t, spent(1, 4*s, 4*s, 0, 0))
 	for name, test := range map[string]struct {
-		a, b    Window
+		a, b    *explain.Report
 		finding string
 		notes   string
 	}{
@@ -224,7 +235,7 @@ func TestFindings(t *testing.T) {
 			"epoch 1 in A, epoch 2 in B: 8.0 s -> 1.0 s, 8.00x faster.", "In B its name is epoch 2. There is no ledger in B.",
 		},
 	} {
-		p := Compare(&Document{Windows: list[Window]{test.a}}, &Document{Windows: list[Window]{test.b}}).Windows[0]
+		p := Compare(&explain.Document{Windows: []*explain.Report{test.a}}, &explain.Document{Windows: []*explain.Report{test.b}}).Windows[0]
 		notes := strings.Join(p.Notes, " ")
 		if strings.HasPrefix(name, "one eats") {
 			notes = "" // of disks, which it has none of
@@ -235,9 +246,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-func named(kind window.Kind, name string, epoch int) Window {
-	d := 1.0
-	w := Window{Kind: kind, Name: name, Duration: &d}
+func named(kind window.Kind, name string, epoch int) *explain.Report {
+	w := &explain.Report{Kind: kind, Name: name, Duration: 1}
 	if kind == window.Epoch {
 		w.Epoch = &epoch
 	}
@@ -245,10 +255,10 @@ func named(kind window.Kind, name string, epoch int) Window {
 }
 
 func TestMatching(t *testing.T) {
-	a := &Document{Windows: list[Window]{named(window.Epoch, "", 1), named(window.Epoch, "", 1),
+	a := &explain.Document{Windows: []*explain.Report{named(window.Epoch, "", 1), named(window.Epoch, "", 1),
 		named(window.Epoch, "", 2),
 		named(window.Custom, "epoch 2", 0), named(window.Epoch, "val", 2)}}
-	b := &Document{Windows: list[Window]{named(window.Epoch, "", 2), named(window.Epoch, "", 1),
+	b := &explain.Document{Windows: []*explain.Report{named(window.Epoch, "", 2), named(window.Epoch, "", 1),
 		named(window.Epoch, "", 1),
 		named(window.Epoch, "", 1), named(window.Epoch, "", 2)}}
 	for i := range a.Windows {
@@ -268,7 +278,7 @@ func TestMatching(t *testing.T) {
 	if len(c.OnlyA) != 2 || len(c.OnlyB) != 2 || c.OnlyA[0].Label != "epoch 2" || c.OnlyB[0].Label != "epoch 1" {
 		t.Errorf("only in A %v, only in B %v", c.OnlyA, c.OnlyB)
 	}
-	if c := Compare(a, &Document{Windows: list[Window]{named(window.Checkpoint, "", 0)}}); c.Judged() ||
+	if c := Compare(a, &explain.Document{Windows: []*explain.Report{named(window.Checkpoint, "", 0)}}); c.Judged() ||
 		len(c.Windows) != 0 ||
 		!strings.HasPrefix(c.Finding, "No window of A is also in B") {
 		t.Errorf("got %+v, want nothing to compare", c)
@@ -284,13 +294,13 @@ func TestSlowerBy(t *testing.T) {
 		{0.001, 0.009, 0.1, false}, {0, 1, 0.1, true}, {2, 1, 0, false},
 	} {
 		a, b := named(window.Epoch, "", 1), named(window.Epoch, "", 1)
-		a.Duration, b.Duration = &test.a, &test.b
-		c := Compare(&Document{Windows: list[Window]{a}}, &Document{Windows: list[Window]{b}})
+		a.Duration, b.Duration = test.a, test.b
+		c := Compare(&explain.Document{Windows: []*explain.Report{a}}, &explain.Document{Windows: []*explain.Report{b}})
 		if got := len(c.SlowerBy(test.share)) > 0; got != test.slower {
 			t.Errorf("%+v: got %v, want %v", test, got, test.slower)
 		}
 		b.Unfinished = true
-		if c := Compare(&Document{Windows: list[Window]{a}}, &Document{Windows: list[Window]{b}}); len(c.SlowerBy(0)) > 0 ||
+		if c := Compare(&explain.Document{Windows: []*explain.Report{a}}, &explain.Document{Windows: []*explain.Report{b}}); len(c.SlowerBy(0)) > 0 ||
 			c.Judged() {
 			t.Errorf("%+v, cut short, is judged", test)
 		}

@@ -27,13 +27,13 @@ type DiskUse struct {
 const maxDisks = 3
 
 // disks compares the disks if storage is among the reasons, sorted by the bytes moved.
-func (p *Pair) disks(a, b []Disk) {
+func (p *Pair) disks(a, b []explain.Disk) {
 	because := p.reasons()
 	if !slices.ContainsFunc(because, func(part Part) bool { return part.Part == Storage }) {
 		return
 	}
 	at := map[string]int{}
-	use := func(d *Disk) (*DiskPair, *DiskUse) {
+	use := func(d *explain.Disk) (*DiskPair, *DiskUse) {
 		i, known := at[d.Name]
 		if !known {
 			i = len(p.Disks)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // The parts of a ledger, as the report's keys have them without their "_s".
@@ -32,8 +34,8 @@ type share struct {
 	seconds float64
 }
 
-// ledger returns nil if the report has no ledger.
-func (w *Window) ledger() *ledger {
+// ledgerOf returns nil if the report has no ledger.
+func ledgerOf(w *explain.Report) *ledger {
 	switch {
 	case w.Stall == nil:
 		return nil

@@ -1,6 +1,9 @@
 package compare
 
-import "github.com/stallspan/stallspan/internal/window"
+import (
+	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/window"
+)
 
 // identity distinguishes windows. Windows with the same identity are repeats.
 type identity struct {
@@ -11,7 +14,7 @@ type identity struct {
 	epoch    int
 }
 
-func (w *Window) identity() identity {
+func identityOf(w *explain.Report) identity {
 	id := identity{kind: w.Kind, name: w.Name, model: w.Model, hasEpoch: w.Epoch != nil}
 	if w.Epoch != nil {
 		id.epoch = *w.Epoch
@@ -19,40 +22,40 @@ func (w *Window) identity() identity {
 	return id
 }
 
-type matched struct{ a, b *Window }
+type matched struct{ a, b *explain.Report }
 
 // match finds the window of b for each window of a by identity, and repeats by their order. If both have a single
 // window, these two match, whatever their names.
-func match(a, b []Window) (both []matched, onlyA, onlyB []*Window) {
+func match(a, b []*explain.Report) (both []matched, onlyA, onlyB []*explain.Report) {
 	if len(a) == 1 && len(b) == 1 {
-		return []matched{{&a[0], &b[0]}}, nil, nil
+		return []matched{{a[0], b[0]}}, nil, nil
 	}
-	waiting := map[identity][]*Window{}
-	for i := range b {
-		id := b[i].identity()
-		waiting[id] = append(waiting[id], &b[i])
+	waiting := map[identity][]*explain.Report{}
+	for _, w := range b {
+		id := identityOf(w)
+		waiting[id] = append(waiting[id], w)
 	}
-	taken := map[*Window]bool{}
-	for i := range a {
-		id := a[i].identity()
+	taken := map[*explain.Report]bool{}
+	for _, w := range a {
+		id := identityOf(w)
 		if len(waiting[id]) == 0 {
-			onlyA = append(onlyA, &a[i])
+			onlyA = append(onlyA, w)
 			continue
 		}
 		found := waiting[id][0]
 		waiting[id] = waiting[id][1:]
 		taken[found] = true
-		both = append(both, matched{&a[i], found})
+		both = append(both, matched{w, found})
 	}
-	for i := range b {
-		if !taken[&b[i]] {
-			onlyB = append(onlyB, &b[i])
+	for _, w := range b {
+		if !taken[w] {
+			onlyB = append(onlyB, w)
 		}
 	}
 	return both, onlyA, onlyB
 }
 
-func names(windows []*Window) (list []Name) {
+func names(windows []*explain.Report) (list []Name) {
 	for _, w := range windows {
 		list = append(list, Name{w.Kind, w.Label()})
 	}
@@ -60,7 +63,7 @@ func names(windows []*Window) (list []Name) {
 }
 
 // whole compares the runs if both reports have one, and otherwise the sums of all windows.
-func (c *Comparison) whole(a, b *Window) *Pair {
+func (c *Comparison) whole(a, b *explain.Report) *Pair {
 	judged := 0
 	for _, p := range c.Windows {
 		if p.Change != Unknown {

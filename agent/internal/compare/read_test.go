@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 func TestReadRealReports(t *testing.T) {
@@ -35,7 +37,7 @@ func TestReadRealReports(t *testing.T) {
 }
 
 func TestReadRefuses(t *testing.T) {
-	long := `{"windows":[` + strings.Repeat(`{},`, maxEntries) + `{}]}`
+	long := `{"windows":[` + strings.Repeat(`{},`, 100_000) + `{}]}`
 	for text, want := range map[string]string{
 		"":                                    "it is empty",
 		"hello":                               "it is not JSON: see byte 1",
@@ -61,9 +63,12 @@ func TestReadRefuses(t *testing.T) {
 		`{"kind":"epoch","duration_s":1,"process":{"on_cpu_s":2},"stall":{"storage_s":0,"other_s":-1}}`: "window 1: -1 s of other is not a duration",
 		`{"kind":"epoch","duration_s":1,"process":{"on_cpu_s":2},"stall":{"storage_s":0,"other_s":0}}`:  "window 1: the parts of its time add up to 2 s, not to its duration of 1 s: was it edited?",
 		`{"run":{"kind":"custom"},"windows":[{"kind":"epoch","duration_s":1}]}`:                         "the whole run: duration_s is missing",
+		`{"kind":"epoch","duration_s":1,"start":"today"}`:                                               "a time is not as in 2006-01-02T15:04:05Z07:00",
+		`{"kind":"epoch","duration_s":1,"start":3}`:                                                     "a time is not as in 2006-01-02T15:04:05Z07:00",
 		long: "it has 100001 windows: the maximum is 100000",
-		`{"windows":"` + strings.Repeat("x", MaxBytes) + `"}`: "it is larger than 64 MiB, the maximum size of a report",
-		strings.Repeat(`{"run":`, 20_000):                     "it is not JSON: see byte 70001",
+		`{"peers":[` + strings.Repeat("{},", 2_000_000) + "{}]}":      "it has over 2000000 objects, the maximum of a report",
+		`{"windows":"` + strings.Repeat("x", explain.MaxBytes) + `"}`: "it is larger than 64 MiB, the maximum size of a report",
+		strings.Repeat(`{"run":`, 20_000):                             "it is not JSON: see byte 70001",
 	} {
 		d, err := Read(strings.NewReader(text))
 		if err == nil || err.Error() != want {

@@ -2,12 +2,9 @@ package compare
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/aclements/go-moremath/stats"
 
 	"github.com/stallspan/stallspan/internal/explain"
 )
@@ -36,7 +33,7 @@ type Spread struct {
 }
 
 // Several compares several reports of each side. The Comparison is that of the runs with the median durations.
-func Several(a, b []*Document) (*Comparison, *Runs, error) {
+func Several(a, b []*explain.Document) (*Comparison, *Runs, error) {
 	r := &Runs{Change: Unknown}
 	var err error
 	if r.A, err = spread("A", a); err != nil {
@@ -52,10 +49,10 @@ func Several(a, b []*Document) (*Comparison, *Runs, error) {
 	return Compare(a[r.A.middle], b[r.B.middle]), r, nil
 }
 
-func spread(name string, runs []*Document) (Spread, error) {
+func spread(name string, runs []*explain.Document) (Spread, error) {
 	s := Spread{Least: math.Inf(1)}
 	for i, d := range runs {
-		duration, ok := d.duration()
+		duration, ok := durationOf(d)
 		if !ok {
 			return s, fmt.Errorf("run %d of %s was cut short: leave it out", i+1, name)
 		}
@@ -72,18 +69,18 @@ func spread(name string, runs []*Document) (Spread, error) {
 	return s, nil
 }
 
-// duration is that of the whole run, or the sum of all windows if the report has no run. It reports false for a run
+// durationOf is that of the whole run, or the sum of all windows if the report has no run. It reports false for a run
 // that was cut short.
-func (d *Document) duration() (seconds float64, ok bool) {
+func durationOf(d *explain.Document) (seconds float64, ok bool) {
 	windows := d.Windows
 	if d.Run != nil {
-		windows = list[Window]{*d.Run}
+		windows = []*explain.Report{d.Run}
 	}
-	for i := range windows {
-		if windows[i].Unfinished {
+	for _, w := range windows {
+		if w.Unfinished {
 			return 0, false
 		}
-		seconds += *windows[i].Duration
+		seconds += w.Duration
 	}
 	return seconds, true
 }
@@ -91,23 +88,64 @@ func (d *Document) duration() (seconds float64, ok bool) {
 // decides reports whether the test can find a difference between so many runs: whether all runs of A being faster than
 // all of B is less likely by chance than the significance, on either side.
 func decides(a, b int) bool {
-	ways := 1.0
+	return 2/ways(a, b) < significance
+}
+
+// ways is the number of ways to divide values into two sides of these sizes.
+func ways(a, b int) float64 {
+	n := 1.0
 	for i := 1; i <= a; i++ {
-		ways *= float64(b+i) / float64(i)
+		n *= float64(b+i) / float64(i)
 	}
-	return 2/ways < significance
+	return n
+}
+
+// mannWhitney is the probability that two samples of the same values differ by at least as much as a and b, in either
+// direction. It counts the ways to divide all values whose ranks add up to as little as those of the lower side.
+func mannWhitney(a, b []float64) float64 {
+	all := slices.Sorted(slices.Values(slices.Concat(a, b)))
+	twiceRank := func(value float64) int { // equal values share the mean of their ranks
+		first, _ := slices.BinarySearch(all, value)
+		after := first
+		for after < len(all) && all[after] == value {
+			after++
+		}
+		return first + 1 + after
+	}
+	sum := func(values []float64) (ranks int) {
+		for _, v := range values {
+			ranks += twiceRank(v)
+		}
+		return ranks
+	}
+	lower := a
+	if sum(a)*len(b) > sum(b)*len(a) {
+		lower = b
+	}
+	most := sum(lower)
+	count := make([][]float64, len(lower)+1) // by how many values are chosen, and the sum of their ranks
+	for i := range count {
+		count[i] = make([]float64, most+1)
+	}
+	count[0][0] = 1
+	for _, v := range all {
+		rank := twiceRank(v)
+		for n := len(lower); n > 0; n-- {
+			for total := rank; total <= most; total++ {
+				count[n][total] += count[n-1][total-rank]
+			}
+		}
+	}
+	low := 0.0
+	for _, n := range count[len(lower)] {
+		low += n
+	}
+	return min(1, 2*low/ways(len(a), len(b)))
 }
 
 // test sets P and Change.
 func (r *Runs) test() {
-	p := 1.0
-	result, err := stats.MannWhitneyUTest(r.A.Durations, r.B.Durations, stats.LocationDiffers)
-	switch {
-	case err == nil:
-		p = min(1, result.P)
-	case !errors.Is(err, stats.ErrSamplesEqual):
-		return
-	}
+	p := mannWhitney(r.A.Durations, r.B.Durations)
 	r.P, r.Change = &p, Same
 	if p < significance {
 		r.Change = change(r.A.Median, r.B.Median)

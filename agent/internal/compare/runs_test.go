@@ -5,12 +5,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
-func runsOf(durations ...float64) (runs []*Document) {
+func runsOf(durations ...float64) (runs []*explain.Document) {
 	for _, d := range durations {
-		one := &Document{Run: &Window{Kind: "custom", Duration: &d}, Windows: list[Window]{{Kind: "epoch", Duration: &d}}}
-		runs = append(runs, one)
+		runs = append(runs, &explain.Document{Run: &explain.Report{Kind: "custom", Duration: d},
+			Windows: []*explain.Report{{Kind: "epoch", Duration: d}}})
 	}
 	return runs
 }
@@ -98,5 +100,24 @@ func TestCutRun(t *testing.T) {
 	runs[1].Run.Unfinished = true
 	if _, _, err := Several(runsOf(1), runs); err == nil || err.Error() != "run 2 of B was cut short: leave it out" {
 		t.Errorf("got %v, want the run that was cut short", err)
+	}
+}
+
+func TestMannWhitney(t *testing.T) {
+	for _, test := range []struct {
+		a, b []float64
+		want float64
+	}{
+		{[]float64{19, 22, 16, 29, 24}, []float64{20, 11, 17, 12}, 14.0 / 126}, // as in the manual of scipy
+		{[]float64{1, 2, 2}, []float64{2, 3, 3}, 6.0 / 20},                     // 3 of 20 choices have a rank sum of 7 or less
+		{[]float64{0, 0, 0, 5}, []float64{0}, 1},
+		{[]float64{1}, []float64{2}, 1},
+		{[]float64{3, 3}, []float64{3, 3}, 1},
+	} {
+		for _, sides := range [][2][]float64{{test.a, test.b}, {test.b, test.a}} {
+			if got := mannWhitney(sides[0], sides[1]); math.Abs(got-test.want) > 1e-12 {
+				t.Errorf("%v: got p = %v, want %v", sides, got, test.want)
+			}
+		}
 	}
 }

@@ -96,7 +96,7 @@ func (p *Pair) sentence() string {
 }
 
 // note adds remarks on the numbers.
-func (p *Pair) note(a, b *Window) {
+func (p *Pair) note(a, b *explain.Report) {
 	add := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
 	if p.LabelB != "" {
 		add("In B its name is %s.", p.LabelB)
@@ -106,7 +106,7 @@ func (p *Pair) note(a, b *Window) {
 		return
 	}
 	p.noteBound(add)
-	p.noteLedgers(a.ledger(), b.ledger(), add)
+	p.noteLedgers(ledgerOf(a), ledgerOf(b), add)
 	if p.Parts != nil && p.Ledger == GPULedger && p.A.GPUs != p.B.GPUs {
 		add("A ran on %s, B on %s: the parts are the mean of one.", gpus(p.A.GPUs), gpus(p.B.GPUs))
 	}

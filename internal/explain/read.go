@@ -1,110 +1,112 @@
-package compare
+package explain
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
 	"strings"
-
-	"github.com/stallspan/stallspan/internal/explain"
-	"github.com/stallspan/stallspan/internal/window"
+	"time"
 )
 
 // MaxBytes bounds the size of a report. Ten thousand windows, the maximum of a run, with eight disks each take about
 // 20 MiB.
 const MaxBytes = 64 << 20
 
-// Document is the part of a report (docs/report.md) that is compared. Other keys are ignored.
+// maxEntries bounds a list, and maxObjects all of a report: three bytes of JSON can become hundreds in memory.
+const (
+	maxEntries = 100_000
+	maxObjects = 2_000_000
+)
+
+// Document is the windows of a report, as docs/report.md describes it.
 type Document struct {
-	Run     *Window      // the whole run; nil if the report has none
-	Windows list[Window] // at least one
+	Run     *Report   `json:"run,omitempty"` // the whole run, if there was one
+	Windows []*Report `json:"windows"`
 }
 
-// Window is the report of one window. Times are seconds, sizes bytes.
-type Window struct {
-	ID           string         `json:"id"`
-	Kind         window.Kind    `json:"kind"`
-	Name         string         `json:"name"`
-	Model        string         `json:"model"`
-	Epoch        *int           `json:"epoch"`
-	Unfinished   bool           `json:"unfinished"`
-	SlowReason   string         `json:"slowness_reason"`
-	Duration     *float64       `json:"duration_s"`
-	Verdict      window.Verdict `json:"verdict"`
-	Finding      string         `json:"finding"`
-	Slow         bool           `json:"slow"`
-	SpeedupBound *float64       `json:"speedup_bound"`
-	SpeedupLow   float64        `json:"speedup_low"`
-	SpeedupHigh  float64        `json:"speedup_high"`
-	Interrupted  bool           `json:"interrupted"`
-	GPU          *struct {
-		IDs  list[string] `json:"ids"`
-		Busy float64      `json:"busy_s"`
-	} `json:"gpu"`
-	Process *struct {
-		OnCPU float64 `json:"on_cpu_s"`
-	} `json:"process"`
-	Stall *struct {
-		Storage float64  `json:"storage_s"`
-		CPU     *float64 `json:"cpu_s"`
-		Other   float64  `json:"other_s"`
-	} `json:"stall"`
-	Disks list[Disk] `json:"disks"`
+// given is a report as it is read, which may lack its duration.
+type given struct {
+	Report
+	Duration *float64 `json:"duration_s"`
 }
 
-// Disk is the work of one disk in a window, for all programs. The awaits are nil without operations.
-type Disk struct {
-	Name       string   `json:"name"`
-	ReadBytes  uint64   `json:"read_bytes"`
-	ReadAwait  *float64 `json:"read_await_s"`
-	WriteBytes uint64   `json:"write_bytes"`
-	WriteAwait *float64 `json:"write_await_s"`
-}
-
-// Label is the window's name for people.
-func (w *Window) Label() string {
-	return explain.NameOf(w.Kind, w.Name, w.Model, w.Epoch)
+func (g *given) report() (*Report, error) {
+	switch {
+	case g.Kind == "":
+		return nil, errors.New("kind is missing")
+	case g.Duration == nil:
+		return nil, errors.New("duration_s is missing")
+	}
+	g.Report.Duration = *g.Duration
+	return &g.Report, nil
 }
 
 // Read reads a report of --report (run, record, replay) or `demo --json`, or the report of a single window from the
-// API. The errors do not contain the file's name.
+// API. Unknown keys are ignored. The errors do not contain the file's name.
 func Read(r io.Reader) (*Document, error) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(text) > MaxBytes {
+	case len(text) > MaxBytes:
 		return nil, fmt.Errorf("it is larger than %d MiB, the maximum size of a report", MaxBytes>>20)
+	case bytes.Count(text, []byte("{")) > maxObjects:
+		return nil, fmt.Errorf("it has over %d objects, the maximum of a report", maxObjects)
 	}
 	var in struct {
-		Run     *Window       `json:"run"`
-		Windows *list[Window] `json:"windows"`
-		Window                // the report of a single one
+		Run     *given       `json:"run"`
+		Windows *list[given] `json:"windows"`
+		given                // the report of a single one
 	}
 	if err := json.Unmarshal(text, &in); err != nil {
 		return nil, describe(err, len(text))
 	}
-	d := &Document{Run: in.Run}
+	d := &Document{}
+	if in.Run != nil {
+		if d.Run, err = in.Run.report(); err != nil {
+			return nil, fmt.Errorf("the whole run: %w", err)
+		}
+	}
+	var windows list[given]
 	switch {
 	case in.Windows != nil:
-		d.Windows = *in.Windows
+		windows = *in.Windows
 	case in.Kind != "":
-		d.Windows = list[Window]{in.Window}
+		windows = list[given]{in.given}
 	case in.Run == nil:
 		return nil, errors.New(`it has neither "windows" nor "kind"`)
 	}
-	if len(d.Windows) == 0 && d.Run != nil {
-		d.Windows = list[Window]{*d.Run}
+	for i := range windows {
+		w, err := windows[i].report()
+		if err != nil {
+			return nil, fmt.Errorf("window %d: %w", i+1, err)
+		}
+		d.Windows = append(d.Windows, w)
 	}
-	return d, d.check()
+	if len(d.Windows) > 0 {
+		return d, nil
+	}
+	if d.Run == nil {
+		return nil, errors.New("it has no windows")
+	}
+	d.Windows = []*Report{d.Run}
+	return d, nil
 }
 
-// list is an array of bounded length, as three bytes of JSON can become hundreds in memory.
-type list[T any] []T
+// ReadWindow reads the report of one window.
+func ReadWindow(text []byte) (*Report, error) {
+	var g given
+	if err := json.Unmarshal(text, &g); err != nil {
+		return nil, describe(err, len(text))
+	}
+	return g.report()
+}
 
-const maxEntries = 100_000
+// list is an array of bounded length. An error names the entry.
+type list[T any] []T
 
 // UnmarshalJSON reads an array.
 func (l *list[T]) UnmarshalJSON(text []byte) error {
@@ -127,7 +129,7 @@ func (l *list[T]) UnmarshalJSON(text []byte) error {
 // noun names the elements of a list.
 func noun[T any]() string {
 	switch any(*new(T)).(type) {
-	case Window:
+	case given:
 		return "window"
 	case Disk:
 		return "disk"
@@ -139,6 +141,7 @@ func noun[T any]() string {
 func describe(err error, size int) error {
 	var syntax *json.SyntaxError
 	var wrong *json.UnmarshalTypeError
+	var notTime *time.ParseError
 	switch {
 	case errors.As(err, &syntax) && size == 0:
 		return errors.New("it is empty")
@@ -149,8 +152,13 @@ func describe(err error, size int) error {
 	case errors.As(err, &wrong) && wrong.Field == "":
 		return fmt.Errorf("there is %s instead of %s", article(wrong.Value), kindOf(wrong.Type))
 	case errors.As(err, &wrong):
-		field := strings.TrimPrefix(wrong.Field, "Window.") // of a single one
+		field := wrong.Field
+		for _, embedded := range []string{"given.", "Report."} { // they have no keys of their own
+			field = strings.TrimPrefix(field, embedded)
+		}
 		return fmt.Errorf("%s is %s instead of %s", field, article(wrong.Value), kindOf(wrong.Type))
+	case errors.As(err, &notTime), strings.HasPrefix(err.Error(), "Time."): // time.Time has no type for the second one
+		return fmt.Errorf("a time is not as in %s", time.RFC3339)
 	}
 	return err
 }
