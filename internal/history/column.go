@@ -6,14 +6,13 @@ import "time"
 type group struct {
 	key       groupKey
 	columns   []column
-	tiers     int  // on which it is stored, or narrow
+	tiers     int  // on which it is stored
 	seen      bool // in the reading that is appended now
 	gone      bool // missing in the readings since goneSince
 	goneSince time.Duration
 	reset     time.Duration // Stamp.Mono of Disk.Reset
 	period    time.Duration // sample.GPU.Period
 	recalled  bool          // with a past: see recall
-	moved     time.Duration // of a layer: the newest reading in which it had done something
 }
 
 // column is one quantity. Its value grows by the growth of the raw counter, across restarts.
@@ -32,15 +31,14 @@ type column struct {
 	first  float64       // the value at since, of a column with a past; else 0
 }
 
-// rows are the values of a column on one tier. Those before from are older than the column, and those from then until
-// kept are dropped. There may be fewer values than times; their number divides that of the times, so that both rings
+// rows are the values of a column on one tier. Those before from are older than the column. There may be fewer values than times; their number divides that of the times, so that both rings
 // wrap together. The columns of a group share one slice, row by row, because they are written together: values begins
 // with the column's own first value, and has another one after each stride.
 type rows struct {
 	values       []float64
 	stride, size int // columns of the group, and values of this one
-	from, kept   int
-	narrow       bool // values that are not here are dropped, and not constant
+	from         int
+	partial      bool // values that are not here are dropped, and not constant
 }
 
 // newRows returns the rows of some columns on a tier.
@@ -54,10 +52,10 @@ func newRows(columns, size int) []rows {
 
 // covers reports whether there are rows around m.
 func (r *rows) covers(t *tier, m time.Duration) bool {
-	if !r.narrow {
+	if !r.partial {
 		return t.covers(m)
 	}
-	return t.covers(m) && m >= t.at(min(max(t.first(), r.kept, t.next-r.size), t.next-1))
+	return t.covers(m) && m >= t.at(min(max(t.first(), t.next-r.size), t.next-1))
 }
 
 // put writes the value for place i in the ring of the tier.
@@ -71,10 +69,10 @@ func newGroup(a *axis, key groupKey, tiers int, slot uint32, at time.Duration) *
 	for i := range g.columns {
 		g.columns[i].slot, g.columns[i].since = slot+uint32(i), at
 	}
-	for t := range tierCount(tiers, key.kind, len(a.tiers)) {
-		fresh := newRows(len(g.columns), key.kind.rowsOf(len(a.tiers[t].times), tiers))
+	for t := range tiers {
+		fresh := newRows(len(g.columns), key.kind.rows(len(a.tiers[t].times)))
 		for i, r := range fresh {
-			r.from, r.narrow = a.tiers[t].next, tiers == narrow && !key.kind.brief() || key.kind.ofMount()
+			r.from, r.partial = a.tiers[t].next, key.kind.ofMount()
 			g.columns[i].tiers = append(g.columns[i].tiers, r)
 		}
 	}

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -83,20 +82,13 @@ func (h *History) openDetails(reading *sample.GPUDetail) *details {
 	}
 	tiers := len(h.config.Tiers)
 	if size, limit := h.detailSize(tiers), float64(h.config.MaxBytes); float64(h.detailBytes+size) > detailShare*limit ||
-		float64(h.bytes-h.layerBytes-len(h.pasts)*pastBytes+size) > fullShare*limit {
+		float64(h.bytes+size) > fullShare*limit {
 		tiers = 1
 	}
 	size := h.detailSize(tiers)
-	for h.bytes+size > h.config.MaxBytes {
-		if h.dropPasts() || h.dropLayer(math.MaxInt64) || h.shrink(kindGPU) {
-			continue
-		}
-		if h.bytes+size > h.config.MaxBytes+h.config.JobBytes ||
-			float64(h.detailBytes+size) > detailShare*float64(h.config.MaxBytes) { // jobs may have come before
-			h.refused.add(refusedDetails(reading.GPU))
-			return nil
-		}
-		break
+	if h.bytes+size > h.config.MaxBytes {
+		h.refused.add(refusedDetails(reading.GPU))
+		return nil
 	}
 	h.bytes, h.detailBytes = h.bytes+size, h.detailBytes+size
 	d := &details{tiers: make([]tier, tiers)}

@@ -177,13 +177,13 @@ func TestRoomForDetails(t *testing.T) {
 	if h.detailBytes != h.Bytes()-empty-busy || h.detailBytes > DefaultMaxBytes/6 || len(h.details) != 8 {
 		t.Errorf("got %d bytes for details of %d GPUs, want %d for 8", h.detailBytes, len(h.details), h.Bytes()-empty-busy)
 	}
-	_ = h.Append(machine(2*time.Second, 0, 300)) // too many
+	_ = h.Append(machine(2*time.Second, 0, 3000)) // too many
 	if h.Bytes() > DefaultMaxBytes || len(h.details) < 8 {
 		t.Errorf("got %d bytes for %d GPUs, want at most %d for 8 or more", h.Bytes(), len(h.details), DefaultMaxBytes)
 	}
-	_ = h.Append(machine(100*time.Hour, 300, 301))
-	if h.details["300"] == nil || len(h.details) != 1 || h.detailBytes > h.detailSize(3) {
-		t.Errorf("got %d GPUs, %d bytes; want GPU 300 alone", len(h.details), h.detailBytes)
+	_ = h.Append(machine(100*time.Hour, 3000, 3001))
+	if h.details["3000"] == nil || len(h.details) != 1 || h.detailBytes > h.detailSize(3) {
+		t.Errorf("got %d GPUs, %d bytes; want GPU 3000 alone", len(h.details), h.detailBytes)
 	}
 }
 

@@ -8,7 +8,6 @@ package history
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -32,18 +31,14 @@ func DefaultTiers() []Tier {
 	}
 }
 
-// DefaultMaxBytes bounds the rows of a History. With the default tiers there is room for 72 columns on all of them.
-const DefaultMaxBytes = 12 << 20
-
-// DefaultJobBytes bounds what further jobs may have besides, once all columns are narrow: 64 on 16 GPUs, each in a
-// cgroup of its own and followed by the scheduler, and 16 more for windows.
-const DefaultJobBytes = 18 << 20
+// DefaultMaxBytes bounds the rows of a History. With the default tiers there is room for 24 disks, 16 GPUs and 80 jobs,
+// each in a cgroup of its own and followed by the scheduler. A machine with a job and eight disks needs a tenth of it.
+const DefaultMaxBytes = 176 << 20
 
 // Config bounds a History.
 type Config struct {
 	Tiers    []Tier // finest first; the first stores every reading
 	MaxBytes int    // of rows, with full rings
-	JobBytes int    // besides, once all columns are narrow
 }
 
 // History holds the columns. It is safe for concurrent use.
@@ -56,8 +51,7 @@ type History struct {
 	branches    map[string]bool // disks with I/O that were not leaves at the last reading
 	clock       clock
 	bytes       int // of all rows
-	diskBytes   int // part of bytes, for disks
-	layerBytes  int // part of bytes, for layers
+	diskBytes   int // part of bytes, for disks and layers
 	idle        idleLayers
 	pasts       map[string]*past    // of candidates
 	details     map[string]*details // by GPU
@@ -73,7 +67,7 @@ func New(config Config) (*History, error) {
 		config.Tiers = DefaultTiers()
 	}
 	if config.MaxBytes == 0 {
-		config.MaxBytes, config.JobBytes = DefaultMaxBytes, DefaultJobBytes
+		config.MaxBytes = DefaultMaxBytes
 	}
 	for i, t := range config.Tiers {
 		if t.Rows < 2 || t.Period < 0 || (i > 0 && t.Period <= config.Tiers[i-1].Period) {
@@ -182,8 +176,7 @@ func (h *History) openAxis(a *axis) {
 }
 
 // group returns the columns of one device and creates them if needed. With little room left it uses the finest tier
-// only. Without room it evicts a device that is gone, makes the columns narrow, and then others. It returns nil if all
-// of that is not enough.
+// only. Without room it evicts devices that are gone. It returns nil if that is not enough.
 func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	if g := a.find(key); g != nil {
 		return g
@@ -194,30 +187,17 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	if h.refused.still(key) {
 		return nil
 	}
-	if key.kind == kindPeer {
-		if !h.room(kindPeer, 1, 0) && !h.extra(kindPeer) {
-			return nil // no verdict lacks room because of peers: reports have the others
-		}
-		return h.open(a, key, 1, reset, at)
-	}
 	tiers := len(h.config.Tiers)
-	if key.kind.fineOnly() || !h.room(key.kind, tiers, h.layerBytes+len(h.pasts)*pastBytes) {
+	if key.kind.fineOnly() || !h.room(key.kind, tiers) {
 		tiers = 1
 	}
-	for !h.room(key.kind, tiers, 0) {
-		switch {
-		case key.kind != kindLayer && h.dropPasts():
-		case key.kind == kindLayer && !h.dropLayer(at-layerRest):
-			return nil // reports name the disk below it
-		case key.kind == kindLayer || h.evict() || h.dropLayer(math.MaxInt64):
-		case tiers != narrow:
-			tiers = narrow
-		case h.shrink(key.kind):
-		case !h.extra(key.kind):
+	for !h.room(key.kind, tiers) {
+		if key.kind == kindPeer {
+			return nil // no verdict lacks room because of peers: reports have the others
+		}
+		if !h.evict() {
 			h.refused.add(key)
 			return nil
-		default:
-			return h.open(a, key, tiers, reset, at)
 		}
 	}
 	return h.open(a, key, tiers, reset, at)
@@ -257,55 +237,28 @@ func (h *History) noteBranches(disks []sample.Disk) {
 	}
 }
 
-// room reports whether another device fits once so many bytes of others are dropped.
-func (h *History) room(k kind, tiers, dropped int) bool {
-	return h.fits(k, tiers, dropped, h.config.MaxBytes)
-}
-
-// extra reports whether a narrow device fits with what jobs may have besides. The shares of disks stay what they are:
-// only series whose number other packages bound grow with it.
-func (h *History) extra(k kind) bool {
-	return h.fits(k, narrow, 0, h.config.MaxBytes+h.config.JobBytes)
-}
-
-func (h *History) fits(k kind, tiers, dropped, most int) bool {
-	size, limit := h.size(k, tiers)-dropped, float64(h.config.MaxBytes)
-	full := tiers > 1
-	share := 1.0
-	if full {
-		share = fullShare
+// room reports whether another device fits.
+func (h *History) room(k kind, tiers int) bool {
+	size, limit := h.size(k, tiers), float64(h.config.MaxBytes)
+	share, disks := 1.0, diskShare
+	if tiers > 1 {
+		share, disks = fullShare, diskFullShare
 	}
-	if float64(h.bytes+size) > share*float64(most) {
-		return false
-	}
-	disks := float64(h.diskBytes + h.layerBytes + size)
-	switch {
-	case k != kindDisk && k != kindLayer:
-		return true
-	case full:
-		return disks <= diskFullShare*limit
-	case tiers == narrow:
-		return disks <= diskNarrowShare*limit
-	default:
-		return disks <= diskShare*limit
-	}
+	return float64(h.bytes+size) <= share*limit && (!k.ofDisk() || float64(h.diskBytes+size) <= disks*limit)
 }
 
 // charge accounts for the memory of new columns (sign 1) or dropped columns (sign -1).
 func (h *History) charge(k kind, tiers, sign int) {
 	h.bytes += sign * h.size(k, tiers)
-	switch k {
-	case kindDisk:
+	if k.ofDisk() {
 		h.diskBytes += sign * h.size(k, tiers)
-	case kindLayer:
-		h.layerBytes += sign * h.size(k, tiers)
 	}
 }
 
 func (h *History) size(k kind, tiers int) int {
 	rows := 0
-	for _, t := range h.config.Tiers[:tierCount(tiers, k, len(h.config.Tiers))] {
-		rows += k.rowsOf(t.Rows, tiers)
+	for _, t := range h.config.Tiers[:tiers] {
+		rows += k.rows(t.Rows)
 	}
 	return 8 * rows * k.columns()
 }
@@ -348,7 +301,7 @@ func (h *History) commit(a *axis, at time.Duration) {
 			for i := range g.columns {
 				g.columns[i].noteReset(at)
 			}
-		case at-g.goneSince > h.horizon(len(g.columns[0].tiers)): // of narrow columns: longer than they reach
+		case at-g.goneSince > h.horizon(g.tiers):
 			h.forget(a, g.key)
 		}
 	}

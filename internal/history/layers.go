@@ -3,11 +3,7 @@ package history
 import "time"
 
 // A layer is a device that is stacked on others. A machine may have dozens of them that do nothing, such as the loop
-// devices of installed packages. So a layer gets columns when it does something for the first time, and only while
-// nothing else needs the room: it gives way to disks, GPUs and ledgers.
-
-// layerRest is how long a layer has done nothing before another layer may take its place.
-const layerRest = 10 * time.Second
+// devices of installed packages. So a layer gets columns when it does something for the first time.
 
 // maxIdleLayers bounds the layers without columns that are remembered.
 const maxIdleLayers = 1024
@@ -24,10 +20,7 @@ type idleLayer struct {
 // columns then begin with that reading.
 func (h *History) movedLayer(a *axis, key groupKey, values [maxColumns]float64, reset, at time.Duration) bool {
 	reads, writes := LayerReadIOs.index(), LayerWriteIOs.index()
-	if g := a.groups[key]; g != nil {
-		if g.columns[reads].raw != values[reads] || g.columns[writes].raw != values[writes] {
-			g.moved = at
-		}
+	if a.groups[key] != nil {
 		return true
 	}
 	was, known := h.idle[key.id]
@@ -36,7 +29,6 @@ func (h *History) movedLayer(a *axis, key groupKey, values [maxColumns]float64, 
 	}
 	if known && was.reset == reset {
 		if g := h.group(a, key, reset, at); g != nil {
-			g.moved = at
 			for i := range g.columns {
 				g.columns[i].advance(key.kind, was.values[i], false, at)
 				g.columns[i].whole = true // what it did before that reading was before the history
@@ -50,24 +42,4 @@ func (h *History) movedLayer(a *axis, key groupKey, values [maxColumns]float64, 
 	}
 	h.idle[key.id] = idleLayer{values, reset}
 	return false
-}
-
-// dropLayer drops the layer that has done nothing for longest, if it has not since a time.
-func (h *History) dropLayer(since time.Duration) bool {
-	a := &h.axes[diskAxis]
-	var oldest groupKey
-	var found *group
-	for key, g := range a.groups {
-		if key.kind != kindLayer || g.moved > since {
-			continue
-		}
-		if found == nil || g.moved < found.moved || g.moved == found.moved && key.id < oldest.id {
-			oldest, found = key, g
-		}
-	}
-	if found == nil {
-		return false
-	}
-	h.forget(a, oldest)
-	return true
 }

@@ -130,15 +130,6 @@ func (h *History) dropPast(id string) {
 	h.bytes -= pastBytes
 }
 
-// dropPasts makes room for the columns of a device.
-func (h *History) dropPasts() bool {
-	dropped := len(h.pasts) > 0
-	for id := range h.pasts {
-		h.dropPast(id)
-	}
-	return dropped
-}
-
 // recallJobs makes the columns of candidates that have become jobs, with their past.
 func (h *History) recallJobs(s *sample.Sample) {
 	a := &h.axes[processAxis]

@@ -122,35 +122,19 @@ func TestBeforeTheFirstReading(t *testing.T) {
 	}
 }
 
-// Candidates give way to devices, and are kept only while there is room.
-func TestCandidatesGiveWay(t *testing.T) {
-	h := newHistory(t)
-	reading := func(i int) *sample.Sample {
-		s := &sample.Sample{At: sample.Stamp{Mono: time.Duration(i) * tick}}
-		for k := range 200 {
-			s.Candidates = append(s.Candidates, sample.Job{ID: strconv.Itoa(k)})
-		}
-		return s
-	}
-	add(t, h, reading(1))
-	if n := len(h.pasts); n == 0 || n == 200 || h.Bytes() > DefaultMaxBytes*3/4 {
-		t.Fatalf("got %d candidates in %d bytes, want some, in %d bytes at most", n, h.Bytes(), DefaultMaxBytes*3/4)
-	}
-	var disks sample.Sample
-	disks.At.Mono = tick
-	for k := range 8 {
-		disks.Disks = append(disks.Disks, sample.Disk{Name: strconv.Itoa(k), Leaf: true, ReadIOs: 1})
-	}
-	add(t, h, &disks)
-	var all []LedgerTotals
-	for k := range 16 {
-		all = append(all, LedgerTotals{ID: strconv.Itoa(k), HasGain: true})
-	}
-	if err := h.AppendLedgers(tick, all); err != nil {
+// Candidates are kept only while there is room, and as long as they are read.
+func TestCandidatesAreBounded(t *testing.T) {
+	h, err := New(Config{MaxBytes: 4 << 20})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Bytes() > DefaultMaxBytes || len(h.IDs(DiskReadIOs)) != 8 {
-		t.Errorf("got %d disks, %d bytes", len(h.IDs(DiskReadIOs)), h.Bytes())
+	s := &sample.Sample{At: sample.Stamp{Mono: tick}}
+	for k := range 200 {
+		s.Candidates = append(s.Candidates, sample.Job{ID: strconv.Itoa(k)})
+	}
+	add(t, h, s)
+	if n := len(h.pasts); n == 0 || n == 200 || h.Bytes() > 2<<20 {
+		t.Fatalf("got %d candidates in %d bytes, want some, in %d bytes at most", n, h.Bytes(), 2<<20)
 	}
 	add(t, h, &sample.Sample{At: sample.Stamp{Mono: 2 * tick}, Jobs: []sample.Job{{ID: "x"}}})
 	if len(h.pasts) != 0 {

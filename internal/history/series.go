@@ -220,6 +220,8 @@ func (k kind) brief() bool {
 	return k == kindJobNow || k == kindHostNow || k == kindPeer || k.ofMount()
 }
 
+func (k kind) ofDisk() bool { return k == kindDisk || k == kindLayer }
+
 // ofMount reports whether the kind is of a mount without a disk.
 func (k kind) ofMount() bool { return kindMountRead <= k && k <= kindMountWaiting }
 
@@ -250,12 +252,11 @@ const (
 )
 
 // Shares of the memory. Columns on all tiers may use fullShare, so that later devices find room on the finest tier.
-// Disks may use less, so that any number of them leaves room for the ledgers. More of them become narrow.
+// Disks may use less, so that any number of them leaves room for the ledgers.
 const (
-	fullShare       = 0.75
-	diskFullShare   = 0.35
-	diskShare       = 0.5
-	diskNarrowShare = 0.65
+	fullShare     = 0.5
+	diskFullShare = 0.2
+	diskShare     = 0.3
 )
 
 func contains(a axisID, s *sample.Sample) bool {
