@@ -119,9 +119,9 @@ func (o *compareOptions) compare() (c *compare.Comparison, runs *compare.Runs, e
 
 // print writes the comparison to standard output, and the Markdown to its file.
 func (o *compareOptions) print(out io.Writer, c *compare.Comparison, runs *compare.Runs) error {
-	nameA, nameB := listed(o.before), listed(o.after)
+	all := newComparison(firstOf(o.before, maxListedRuns), firstOf(o.after, maxListedRuns), c, runs)
 	if o.markdown != "" {
-		text := markdown(nameA, nameB, c, runs)
+		text := markdown(all)
 		if o.markdown == "-" {
 			_, err := io.WriteString(out, text)
 			return printed(err)
@@ -135,7 +135,7 @@ func (o *compareOptions) print(out io.Writer, c *compare.Comparison, runs *compa
 		}
 	}
 	if o.html != "" {
-		text, err := comparisonHTML(nameA, nameB, c, runs)
+		text, err := comparisonHTML(all)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (o *compareOptions) print(out io.Writer, c *compare.Comparison, runs *compa
 			*compare.Comparison
 		}{runs, c}))
 	}
-	return printed(printComparison(out, nameA, nameB, c, runs))
+	return printed(writeTable(out, func(t *table) { t.comparison(all) }))
 }
 
 // maxCompared bounds the reports of a side that are in memory.
@@ -175,19 +175,8 @@ func differ(flag string, paths []string) error {
 	return nil
 }
 
-// byChance is a warning where there is one run of each side, and a window of them differs.
-func byChance(c *compare.Comparison, runs *compare.Runs) string {
-	differs := func(p *compare.Pair) bool { return p.Change == compare.Faster || p.Change == compare.Slower }
-	if runs != nil || !slices.ContainsFunc(c.Windows, differs) {
-		return ""
-	}
-	return "One run of each: this may be chance. Use --before and --after with four runs each."
-}
-
 // maxListedRuns is how many reports of a side are named.
 const maxListedRuns = 3
-
-func listed(paths []string) string { return firstOf(paths, maxListedRuns) }
 
 // runsOutcome is the result of --fail-on slower for several runs.
 func runsOutcome(r *compare.Runs, threshold float64) error {

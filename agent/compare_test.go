@@ -135,7 +135,9 @@ func TestCompareManyWindows(t *testing.T) {
 		c.OnlyA = append(c.OnlyA, compare.Name{Kind: "epoch", Label: "\x1b[31m" + p.Label})
 	}
 	var out bytes.Buffer
-	if err := printComparison(&out, "a", strings.Repeat("very/long/", 20)+"b.json", c, nil); err != nil {
+	if err := writeTable(&out, func(t *table) {
+		t.comparison(newComparison("a", strings.Repeat("very/long/", 20)+"b.json", c, nil))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(out.String(), "slower"); got != 10 {
@@ -263,7 +265,7 @@ func TestComparisonHTML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := comparisonHTML("<img src=x>", "b", c, runs)
+	text, err := comparisonHTML(newComparison("<img src=x>", "b", c, runs))
 	if err != nil {
 		t.Fatal(err)
 	}

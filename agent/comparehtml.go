@@ -15,25 +15,21 @@ import (
 // and a row for each window.
 type comparePage struct{ strings.Builder }
 
-func comparisonHTML(nameA, nameB string, c *compare.Comparison, runs *compare.Runs) ([]byte, error) {
+func comparisonHTML(c *comparison) ([]byte, error) {
 	var p comparePage
 	p.put("<header><h1>Comparison</h1>")
-	finding := c.Finding
-	if runs != nil {
-		finding = runs.Finding
+	p.put(`<p class="answer">%s</p>`, c.answer)
+	if c.chance != "" {
+		p.put("<p>%s</p>", c.chance)
 	}
-	p.put(`<p class="answer">%s</p>`, finding)
-	if chance := byChance(c, runs); chance != "" {
-		p.put("<p>%s</p>", chance)
-	}
-	p.put(`<p class="muted">A: %s<br>B: %s</p></header>`, nameA, nameB)
-	if runs != nil {
-		p.runs(runs)
+	p.put(`<p class="muted">A: %s<br>B: %s</p></header>`, c.names[0], c.names[1])
+	if c.runs != nil {
+		p.runs(c)
 	}
 	if c.Whole != nil {
 		p.put("<section><h2>Where the time went</h2>")
 		p.ledger(c.Whole, max(c.Whole.A.Duration, c.Whole.B.Duration))
-		if runs != nil {
+		if c.runs != nil {
 			p.put("<p>%s</p>", c.Finding)
 		}
 		for _, note := range c.Whole.Notes {
@@ -120,8 +116,9 @@ func (p *comparePage) bar(name string, duration, longest float64, parts []compar
 }
 
 // runs draws a dot for each run, on one axis.
-func (p *comparePage) runs(r *compare.Runs) {
+func (p *comparePage) runs(c *comparison) {
 	const left, right, height = 40, 960, 70
+	r := c.runs
 	low, high := min(r.A.Least, r.B.Least), max(r.A.Most, r.B.Most)
 	span := max(high-low, 1e-9)
 	x := func(d float64) float64 { return left + (d-low)/span*(right-left) }
@@ -143,44 +140,33 @@ func (p *comparePage) runs(r *compare.Runs) {
 	p.put(`<p class="muted">Each dot is a run, and each bar a median: %s on the left, %s on the right.</p>`,
 		explain.Duration(low), explain.Duration(high))
 	p.table("Runs", "", "Runs", "Number", "Median", "Least", "Most")
-	for _, side := range []struct {
-		name string
-		compare.Spread
-	}{{"A, above", r.A}, {"B, below", r.B}} {
-		p.put(`<tr><th scope="row">%s</th><td>%d</td><td>%s</td><td>%s</td><td>%s</td></tr>`, side.name, len(side.Durations),
-			explain.Duration(side.Median), explain.Duration(side.Least), explain.Duration(side.Most))
+	for i, s := range c.spreads {
+		p.put(`<tr><th scope="row">%s</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>`,
+			s[0]+[]string{", above", ", below"}[i], s[1], s[2], s[3], s[4])
 	}
 	p.put("</tbody></table></div></section>")
 }
 
 // windows has a row for each window that both reports have, in the order of A, and the names of the others.
-func (p *comparePage) windows(c *compare.Comparison) {
-	if len(c.Windows) > 0 {
+func (p *comparePage) windows(c *comparison) {
+	if len(c.rows) > 0 {
 		longest := 0.0
-		for _, w := range c.Windows {
+		for _, w := range c.rows {
 			longest = max(longest, w.A.Duration, w.B.Duration)
 		}
 		p.put("<section><h2>Windows</h2>")
 		p.table("Windows", "compared", "Window", "A above B", "A", "B", "Change", "Why")
-		for _, w := range c.Windows {
+		for _, w := range c.rows {
 			p.put(`<tr><th scope="row">%s</th><td>`, w.Label)
 			p.bar("A", w.A.Duration, longest, w.Parts, func(x compare.Part) float64 { return x.A })
 			p.bar("B", w.B.Duration, longest, w.Parts, func(x compare.Part) float64 { return x.B })
-			p.put(`</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>`, explain.Duration(w.A.Duration),
-				explain.Duration(w.B.Duration), w.Verdict(), w.Why)
+			p.put(`</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>`, w.a, w.b, w.change, w.Why)
 		}
 		p.put("</tbody></table></div></section>")
 	}
-	for _, only := range []struct {
-		name string
-		list []compare.Name
-	}{{"A", c.OnlyA}, {"B", c.OnlyB}} {
-		var names []string
-		for _, n := range only.list {
-			names = append(names, n.Label)
-		}
-		if len(names) > 0 {
-			p.put("<p>Only in %s: %s</p>", only.name, firstOf(names, maxRows))
+	for i, side := range []string{"A", "B"} {
+		if c.only[i] != "" {
+			p.put("<p>Only in %s: %s</p>", side, c.only[i])
 		}
 	}
 }

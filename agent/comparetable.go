@@ -3,100 +3,93 @@ package agent
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/internal/explain"
 )
 
-// changeWidth holds "about the same", the longest change.
-const changeWidth = 14
-
-// printComparison writes one row for each window, and below a changed one its parts and the reason. Among windows in a
-// row with the same change only the first is explained.
-func printComparison(out io.Writer, nameA, nameB string, c *compare.Comparison, runs *compare.Runs) error {
-	return writeTable(out, func(t *table) { (&comparisonTable{*t}).all(nameA, nameB, c, runs) })
+// comparison is what the terminal, Markdown and HTML show of a comparison.
+type comparison struct {
+	*compare.Comparison
+	runs    *compare.Runs // nil for one of each side
+	names   [2]string     // of the reports of A and of B
+	answer  string        // the finding of all runs, or else of the pair
+	chance  string        // a warning where there is one run of each side, and a window of them differs; else ""
+	spreads [][5]string   // side, number of runs, median, least, most
+	rows    []compareRow  // of all windows, in the order of A
+	left    int           // windows that are in no table of the terminal and of Markdown
+	only    [2]string     // names of the windows that only A or B has
 }
 
-func (t *comparisonTable) all(nameA, nameB string, c *compare.Comparison, runs *compare.Runs) {
-	t.line("")
-	t.text("A: ", nameA)
-	t.text("B: ", nameB)
-	t.line("")
+// compareRow is a window in both reports.
+type compareRow struct {
+	*compare.Pair
+	a, b, change, verdict string
+	shown                 bool // among the windows that changed most
+	explained             bool // its parts and reason differ from those of the shown row before it
+}
+
+const maxOnly = 8 // windows of one report alone that are named
+
+func newComparison(nameA, nameB string, c *compare.Comparison, runs *compare.Runs) *comparison {
+	v := &comparison{Comparison: c, runs: runs, names: [2]string{nameA, nameB}, answer: c.Finding,
+		left: max(0, len(c.Windows)-maxRows), only: [2]string{named(c.OnlyA), named(c.OnlyB)}}
 	if runs != nil {
-		t.runs(runs)
-	}
-	if len(c.Windows) > 0 {
-		t.row("window", "A", "B", "change", "verdict")
-	}
-	var previous *compare.Pair
-	for _, p := range topChanges(c.Windows) {
-		t.pair(p, previous == nil || !alike(previous, p))
-		previous = p
-	}
-	if left := len(c.Windows) - maxRows; left > 0 {
-		t.line(fmt.Sprintf("... %d more, which changed less: see --json ...", left))
-	}
-	t.alone("A", c.OnlyA)
-	t.alone("B", c.OnlyB)
-	t.line("")
-	t.text("", c.Finding)
-	if chance := byChance(c, runs); chance != "" {
-		t.text("", chance)
-	}
-	if c.Whole != nil && len(c.Windows) > 1 {
-		for _, note := range c.Whole.Notes {
-			t.text("", note)
+		v.answer = runs.Finding
+		for i, s := range []compare.Spread{runs.A, runs.B} {
+			v.spreads = append(v.spreads, [5]string{string(rune('A' + i)), strconv.Itoa(len(s.Durations)),
+				explain.Duration(s.Median), explain.Duration(s.Least), explain.Duration(s.Most)})
 		}
 	}
+	shown := topChanges(c.Windows)
+	var previous *compare.Pair
+	for i, p := range c.Windows {
+		row := compareRow{Pair: p, a: explain.Duration(p.A.Duration), b: explain.Duration(p.B.Duration), change: p.Verdict(),
+			verdict: string(p.A.Verdict), shown: shown[i]}
+		if p.A.Verdict != p.B.Verdict {
+			row.verdict += " -> " + string(p.B.Verdict)
+		}
+		if row.shown {
+			row.explained = previous == nil || !alike(previous, p)
+			previous = p
+		}
+		if runs == nil && (p.Change == compare.Faster || p.Change == compare.Slower) {
+			v.chance = "One run of each: this may be chance. Use --before and --after with four runs each."
+		}
+		v.rows = append(v.rows, row)
+	}
+	return v
 }
 
-// runs are all runs of both sides, and what they say together.
-func (t *comparisonTable) runs(r *compare.Runs) {
-	t.line(fmt.Sprintf("%s %8s %8s %8s", fit("", labelWidth), "median", "least", "most"))
-	for _, side := range []struct {
-		name string
-		compare.Spread
-	}{{"A", r.A}, {"B", r.B}} {
-		t.line(fmt.Sprintf("%s %8s %8s %8s", fit(fmt.Sprintf("%s, %d runs", side.name, len(side.Durations)), labelWidth),
-			explain.Duration(side.Median), explain.Duration(side.Least), explain.Duration(side.Most)))
+func named(windows []compare.Name) string {
+	var names []string
+	for _, n := range windows {
+		names = append(names, n.Label)
 	}
-	t.line("")
-	t.text("", r.Finding)
-	t.line("")
-	t.text("", "The median runs, window by window:")
-	t.line("")
+	return firstOf(names, maxOnly)
 }
 
-// topChanges selects the windows to show: those with the largest changes, in their order.
-func topChanges(windows []*compare.Pair) []*compare.Pair {
-	if len(windows) <= maxRows {
-		return windows
+// topChanges marks the windows with the largest changes.
+func topChanges(windows []*compare.Pair) []bool {
+	order := make([]int, len(windows))
+	for i := range order {
+		order[i] = i
 	}
-	rank := make([]int, len(windows))
-	for i := range rank {
-		rank[i] = i
+	weight := func(i int) float64 { // seconds
+		if windows[i].Change == compare.Same {
+			return 0
+		}
+		return math.Abs(windows[i].Difference)
 	}
-	slices.SortStableFunc(rank, func(i, j int) int {
-		return cmp.Compare(weight(windows[j]), weight(windows[i]))
-	})
-	rank = rank[:maxRows]
-	slices.Sort(rank)
-	var selected []*compare.Pair
-	for _, i := range rank {
-		selected = append(selected, windows[i])
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(weight(j), weight(i)) })
+	shown := make([]bool, len(windows))
+	for _, i := range order[:min(maxRows, len(order))] {
+		shown[i] = true
 	}
-	return selected
-}
-
-// weight is by how much a window changed, in seconds.
-func weight(p *compare.Pair) float64 {
-	if p.Change == compare.Same {
-		return 0
-	}
-	return math.Abs(p.Difference)
+	return shown
 }
 
 // alike reports whether two windows changed in the same way, for the same reason.
@@ -105,48 +98,72 @@ func alike(p, q *compare.Pair) bool {
 		p.A.Verdict == q.A.Verdict && p.B.Verdict == q.B.Verdict && len(p.Notes) == len(q.Notes)
 }
 
-type comparisonTable struct{ table }
+// changeWidth holds "about the same", the longest change.
+const changeWidth = 14
 
-func (t *comparisonTable) row(label, a, b, change, verdict string) {
+func (t *table) compared(label, a, b, change, verdict string) {
 	t.line(fmt.Sprintf("%s %8s %8s  %s %s", fit(label, labelWidth), a, b, fit(change, changeWidth), verdict))
 }
 
-func (t *comparisonTable) pair(p *compare.Pair, reasons bool) {
-	verdict := string(p.A.Verdict)
-	if p.A.Verdict != p.B.Verdict {
-		verdict += " -> " + string(p.B.Verdict)
+// comparison writes one row for each window, and below a changed one its parts and the reason. Among windows in a row
+// with the same change only the first is explained.
+func (t *table) comparison(c *comparison) {
+	t.line("")
+	t.text("A: ", c.names[0])
+	t.text("B: ", c.names[1])
+	t.line("")
+	if c.runs != nil {
+		t.line(fmt.Sprintf("%s %8s %8s %8s", fit("", labelWidth), "median", "least", "most"))
+		for _, s := range c.spreads {
+			t.line(fmt.Sprintf("%s %8s %8s %8s", fit(s[0]+", "+s[1]+" runs", labelWidth), s[2], s[3], s[4]))
+		}
+		t.line("")
+		t.text("", c.answer)
+		t.line("")
+		t.text("", "The median runs, window by window:")
+		t.line("")
 	}
-	t.row(p.Label, explain.Duration(p.A.Duration), explain.Duration(p.B.Duration), p.Verdict(), verdict)
-	if !reasons || p.Why == "" && len(p.Notes) == 0 {
-		return
+	if len(c.rows) > 0 {
+		t.compared("window", "A", "B", "change", "verdict")
 	}
-	if p.Why != "" {
-		t.parts(p.Parts)
-		t.text("  Why: ", p.Why+".")
+	for i := range c.rows {
+		if c.rows[i].shown {
+			t.comparedWindow(&c.rows[i])
+		}
 	}
-	for _, note := range p.Notes {
-		t.text("  ", note)
+	if c.left > 0 {
+		t.line(fmt.Sprintf("... %d more, which changed less: see --json ...", c.left))
 	}
-}
-
-// parts leaves out those that are zero in both.
-func (t *comparisonTable) parts(parts []compare.Part) {
-	const zero = 0.5e-6 // seconds: rounds to 0
-	for _, p := range parts {
-		if p.A >= zero || p.B >= zero {
-			t.row("  "+compare.PartName(p.Part), explain.Duration(p.A), explain.Duration(p.B), compare.More(p.Difference), "")
+	for i, side := range []string{"A", "B"} {
+		if c.only[i] != "" {
+			t.text("only in "+side+": ", c.only[i])
+		}
+	}
+	t.line("")
+	t.text("", c.Finding)
+	t.text("", c.chance)
+	if c.Whole != nil && len(c.rows) > 1 {
+		for _, note := range c.Whole.Notes {
+			t.text("", note)
 		}
 	}
 }
 
-// alone names the windows that only one report has.
-func (t *comparisonTable) alone(report string, list []compare.Name) {
-	if len(list) == 0 {
+func (t *table) comparedWindow(w *compareRow) {
+	t.compared(w.Label, w.a, w.b, w.change, w.verdict)
+	if !w.explained {
 		return
 	}
-	var names []string
-	for _, n := range list {
-		names = append(names, n.Label)
+	if w.Why != "" {
+		const zero = 0.5e-6 // seconds: rounds to 0
+		for _, p := range w.Parts {
+			if p.A >= zero || p.B >= zero {
+				t.compared("  "+compare.PartName(p.Part), explain.Duration(p.A), explain.Duration(p.B), compare.More(p.Difference), "")
+			}
+		}
+		t.text("  Why: ", w.Why+".")
 	}
-	t.text("only in "+report+": ", firstOf(names, 8))
+	for _, note := range w.Notes {
+		t.text("  ", note)
+	}
 }
