@@ -12,7 +12,7 @@ import (
 )
 
 // page has the precision of each kind, as measured.
-const page = "../../docs/internals/detected.md"
+const page = "../../docs/internals/results.md"
 
 // enough is the precision from which on baselines may learn.
 const enough = 0.95

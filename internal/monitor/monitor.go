@@ -179,7 +179,7 @@ func (m *Monitor) Start() {
 }
 
 // loadsOnly reports on the windows of the one kind whose precision, as measured, is enough to be on by default
-// (docs/internals/detected.md).
+// (docs/internals/results.md).
 func (m *Monitor) loadsOnly(all []detect.Found) {
 	m.Windows.Detected(slices.DeleteFunc(all, func(f detect.Found) bool { return f.Kind != window.ModelLoad }))
 }

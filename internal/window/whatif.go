@@ -31,7 +31,7 @@ const (
 	minOwn = 0.05
 )
 
-// How far off a window's duration without storage may be (docs/internals/accuracy.md).
+// How far off a window's duration without storage may be (docs/internals/schedule.md).
 const (
 	workDoubt   = 0.2  // of its work: what runs between two reads runs slower than from memory
 	guessDoubt  = 0.6  // of the same, without the scheduler's evidence: the kernel's work to fetch data is a part of it
@@ -56,7 +56,7 @@ func (b *builder) whatIf() {
 	u.doubt(b, max(b.Storage, b.Gain))
 	short, long := u.durations()
 	b.WhatIf.Low = max(1, total/long)
-	if b.Kind != ModelLoad { // a part of its work is the kernel's, and unknown (docs/internals/jobs.md)
+	if b.Kind != ModelLoad { // a part of its work is the kernel's, and unknown (docs/internals/schedule.md)
 		b.WhatIf.High = max(b.WhatIf.NoStorage, total/short)
 	}
 	if b.scheduled(history.LedgerFed) > minFed*total {

@@ -186,7 +186,7 @@ func covered(spans []span, from, to time.Duration) (sum time.Duration) {
 }
 
 // confidence is a logistic function of the features. Its weights were chosen with seed 1 and made-up jobs: see
-// docs/internals/detected.md.
+// docs/internals/results.md.
 func (c *cycle) confidence() float64 {
 	if !c.possible() {
 		return 0
