@@ -14,9 +14,8 @@ RERUN     ?=
 # go-nvml binds deprecated functions too, and its header warns of each.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
-LINT = go tool -modfile=internal/tools/go.mod golangci-lint
-LINT_MODULE = go tool -modfile=../../internal/tools/go.mod golangci-lint
-OCB  = go tool -modfile=internal/tools/go.mod builder
+# A linter, or another program that tools/go.mod names.
+TOOL = $(CURDIR)/hack/tool.sh
 
 # grpcnotrace leaves out gRPC's debug pages. Their templates call methods by name, so the linker would keep every method of
 # every type: 4.6 MB.
@@ -50,23 +49,25 @@ generate-check: ## Fail if generating changes or adds a file
 	}
 
 lint: ## Run the linters of .golangci.yml , and check words, line lengths, sentences and links
-	go run ./hack/words
-	go run ./hack/links
-	$(LINT) run
-	cd test/scenarios && $(LINT_MODULE) run --config ../../.golangci.yml
-	cd test/chart && $(LINT_MODULE) run --config ../../.golangci.yml
+	$(TOOL) words
+	$(TOOL) links
+	$(TOOL) golangci-lint run
+	cd test/scenarios && $(TOOL) golangci-lint run --config ../../.golangci.yml
+	cd test/chart && $(TOOL) golangci-lint run --config ../../.golangci.yml
+	cd tools && $(TOOL) golangci-lint run --config ../.golangci.yml
 	hack/govulncheck.sh
 
 # CI runs at most six failed tests again, once. One that then passes is named: its cause is still to be mended.
-RERUN_TESTS = go tool -modfile=$(1)/go.mod gotestsum --format pkgname --hide-summary skipped --packages ./... \
-	--rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-report $(CURDIR)/build/$(if $(filter internal/tools,$(1)),rerun,rerun-scenarios) --
+TEST = $(if $(RERUN),$(TOOL) gotestsum --format pkgname --hide-summary skipped --packages ./... --rerun-fails=1 \
+	--rerun-fails-max-failures=6 --rerun-fails-report $(CURDIR)/build/rerun-$(1) --,go test) $(RACE) \
+	-timeout $(TIMEOUT) $(if $(RERUN),,./...)
 
 test: ## Run all tests; RERUN=1 runs a failed one again
 	@mkdir -p build
 	$(if $(RACE),,@echo 'no C compiler: testing without the race detector' >&2)
-	$(if $(RERUN),$(call RERUN_TESTS,internal/tools),go test) $(RACE) -timeout $(TIMEOUT) $(if $(RERUN),,./...)
-	cd test/scenarios && \
-		$(if $(RERUN),$(call RERUN_TESTS,../../internal/tools),go test) $(RACE) -timeout $(TIMEOUT) $(if $(RERUN),,./...)
+	$(call TEST,root)
+	cd test/scenarios && $(call TEST,scenarios)
+	cd tools && $(call TEST,tools)
 
 build: ## Build build/stallspan, and build/stallspan-nocgo without cgo; vet it for Linux and for macOS
 	go build -tags $(TAGS) -o build/stallspan .
@@ -76,7 +77,7 @@ build: ## Build build/stallspan, and build/stallspan-nocgo without cgo; vet it f
 
 collector: ## Build build/otelcol-stallspan, a Collector with our receiver and processor (five minutes at first)
 	mkdir -p build
-	$(OCB) --config builder-config.yaml
+	$(TOOL) builder --config builder-config.yaml
 	ln -f build/collector/otelcol-stallspan build/otelcol-stallspan
 
 end-to-end: collector ## Test the built Collector with a real disk and a real VictoriaMetrics
@@ -164,7 +165,7 @@ demo: ## Diagnose a slow epoch on this machine in under a minute
 	go run . demo
 
 pictures: build ## Draw the pictures in the README again, from runs of the demo (the second and third with Debian's chromium)
-	go run ./hack/picture -o docs/images/demo.svg -- build/stallspan demo
+	$(TOOL) picture -o docs/images/demo.svg -- build/stallspan demo
 	build/stallspan demo --html build/demo.html >/dev/null
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1100,1040 --virtual-time-budget=3000 \
 		--screenshot=docs/images/report.png build/demo.html

@@ -13,9 +13,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-helm=$(go -C test/chart tool -n helm)
-"$helm" package deploy/helm/stallspan --version "$2" --app-version "$3" --destination "$work" >/dev/null
+hack/tool.sh helm package deploy/helm/stallspan --version "$2" --app-version "$3" --destination "$work" >/dev/null
 tar -xzf "$work/stallspan-$2.tgz" -C "$work"
 tar --directory "$work" --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
 	--format=gnu --create stallspan | gzip --no-name -9 >"$out/stallspan-$2.tgz"
-"$helm" lint --quiet --set export.endpoint=backend:4317 "$out/stallspan-$2.tgz" >&2
+hack/tool.sh helm lint --quiet --set export.endpoint=backend:4317 "$out/stallspan-$2.tgz" >&2

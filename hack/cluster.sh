@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Starts a Kubernetes cluster of one node on this machine, and runs the tests of test/cluster in it: the Helm chart with
-# real pods. Its programs are built once from the modules of internal/tools/kubernetes and kept in $CLUSTER_CACHE. It needs
+# real pods. Its programs are built once, from the module of the version below, and kept in $CLUSTER_CACHE. It needs
 # root, and containerd, runc, containernetworking-plugins, dnsmasq-base, iptables and conntrack of Debian. The cluster has
 # a network of its own, and all its files are in build/cluster.
 #
@@ -29,15 +29,24 @@ for program in containerd runc ctr dnsmasq iptables conntrack /usr/lib/cni/ptp; 
 	exit 1
 done
 
-version=$(go list -C internal/tools/kubernetes -m -f '{{.Version}}' k8s.io/kubernetes)
+version=v1.34.4 # of Kubernetes
 bin=${CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stallspan-cluster}/$version
 mkdir -p "$bin"
 IFS=. read -r major minor _ <<<"${version#v}"
+# Kubernetes keeps the parts of itself in folders that its module does not contain. They are modules, too: v1.34.4 has
+# them as v0.34.4.
+modules() {
+	source=$(go mod download -json k8s.io/kubernetes@"$version" | sed -n 's/.*"Dir": "\(.*\)",/\1/p')
+	sed -E "s|=> \./staging/src/(.*)|=> \1 v0.${version#v*.}|" "$source/go.mod" >"$bin/kubernetes.mod"
+	cp "$source/go.sum" "$bin/kubernetes.sum"
+}
+source=
 build() { # NAME PACKAGE
 	[[ -x $bin/$1 ]] && return
+	[[ $source ]] || modules
 	echo "building $1 $version"
 	local p=k8s.io/component-base/version
-	CGO_ENABLED=0 go build -C internal/tools/kubernetes -o "$bin/$1" \
+	CGO_ENABLED=0 GOWORK=off go build -C "$source" -mod=mod -modfile="$bin/kubernetes.mod" -o "$bin/$1" \
 		-ldflags "-s -w -X $p.gitVersion=$version -X $p.gitMajor=$major -X $p.gitMinor=$minor" "$2"
 }
 for name in kubelet kube-apiserver kube-scheduler kube-controller-manager kube-proxy kubectl; do

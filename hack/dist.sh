@@ -61,7 +61,7 @@ archive() {
 # package runs nfpm for a format, a config and an architecture. The version 1.2.3-rc.1 is 1.2.3~rc.1 there.
 package() {
 	PACKAGE_VERSION=$version PACKAGE_ARCH=$3 PACKAGE_MANUAL=$work/manual \
-		"$work/nfpm" package --packager "$1" --config "$2" --target "$out" >/dev/null
+		hack/tool.sh nfpm package --packager "$1" --config "$2" --target "$out" >/dev/null
 }
 
 rm -rf "$work" "$out"
@@ -69,13 +69,13 @@ mkdir -p "$work" "$out"
 
 sed -e "s|^  version: .*|  version: $version|" -e "s|^  output_path: .*|  output_path: $work/collector|" \
 	builder-config.yaml >"$work/builder-config.yaml"
-go tool -modfile=internal/tools/go.mod builder --config "$work/builder-config.yaml" --skip-compilation >"$work/ocb.log" 2>&1 || {
+hack/tool.sh builder --config "$work/builder-config.yaml" --skip-compilation >"$work/ocb.log" 2>&1 || {
 	cat "$work/ocb.log" >&2
 	exit 1
 }
 
 module=$(go list -m)
-go run ./hack/manual -o "$work/manual"
+hack/tool.sh manual -o "$work/manual"
 gzip --no-name -9 "$work"/manual/man1/*
 for package in stallspan otelcol-stallspan; do
 	mkdir -p "$work/scripts/$package"
@@ -83,7 +83,6 @@ for package in stallspan otelcol-stallspan; do
 		sed "s/@NAME@/$package/g" "$script" >"$work/scripts/$package/${script##*/}"
 	done
 done
-go build -modfile=internal/tools/release/go.mod -o "$work/nfpm" github.com/goreleaser/nfpm/v2/cmd/nfpm
 
 binaries=()
 for arch in "${architectures[@]}"; do
@@ -139,11 +138,10 @@ hack/chart.sh "$out" "$version" "$number"
 
 # The file name of each binary's lists is that of its archive.
 if [[ ${SBOM:-} != no ]]; then
-	go build -modfile=internal/tools/release/go.mod -o "$work/syft" github.com/anchore/syft/cmd/syft
 	for folder in "$work"/*_linux_*; do
 		name=${folder##*/}
 		file=$folder/${name%%_*}
-		SYFT_CHECK_FOR_APP_UPDATE=false "$work/syft" scan --quiet "file:$file" --source-name "${name%%_*}" \
+		SYFT_CHECK_FOR_APP_UPDATE=false hack/tool.sh syft scan --quiet "file:$file" --source-name "${name%%_*}" \
 			--source-version "$version" --output "spdx-json=$out/$name.spdx.json" --output "cyclonedx-json=$out/$name.cdx.json"
 	done
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the images of the agent and the Collector, with hack/image and files of Debian's packages, without a daemon. It
+# Makes the images of the agent and the Collector, with tools/image and files of Debian's packages, without a daemon. It
 # needs apt-get, dpkg-deb and Debian's keyring, and downloads the packages into build/image/debs once.
 #
 #   hack/image.sh FOLDER VERSION TITLE ARCH=BINARY...     TITLE is stallspan or otelcol-stallspan
@@ -40,6 +40,6 @@ fetch() {
 	rm -rf "$work"
 }
 for pair in "${binaries[@]}"; do fetch "${pair%%=*}"; done
-go run -C hack/image . -debs "$debs" -out "$out" -title "$title" -version "$version" \
+hack/tool.sh image -debs "$debs" -out "$out" -title "$title" -version "$version" \
 	-revision "${REVISION-$(git rev-parse HEAD 2>/dev/null || true)}" \
 	-created "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}" "${binaries[@]}"

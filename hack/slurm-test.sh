@@ -235,7 +235,7 @@ if [[ $task == cgroup ]]; then
 fi
 
 # 3. A job is known from outside: by its cgroup, or else by its environment. The environment has its name in any case.
-go build -o "$w/identify" ./hack/identify
+go build -C tools -o "$w/identify" ./identify
 submit '#SBATCH --job-name=train
 echo $$ >running; while ! [ -e end ]; do sleep 0.1; done' >"$w/submitted" &
 waiting=$!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python package into a folder: its sdist, without a program, and a wheel around each binary, whose platform
-# hack/wheel reads from the binary. It needs Debian's python3-setuptools and python3-wheel, and downloads nothing.
+# tools/wheel reads from the binary. It needs Debian's python3-setuptools and python3-wheel, and downloads nothing.
 #
 #   hack/wheels.sh FOLDER BINARY...
 set -euo pipefail
@@ -29,4 +29,4 @@ tar --directory "$work/unpacked" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-$(gi
 	--owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w --format=gnu --create "$name" | gzip --no-name -9 >"$out/$name.tar.gz"
 # The wheel is made from the sdist, so nothing is missing there.
 call "$work/unpacked/$name" build_wheel "$work/pure"
-go run ./hack/wheel -out "$out" "$work"/pure/*.whl "${binaries[@]}"
+hack/tool.sh wheel -out "$out" "$work"/pure/*.whl "${binaries[@]}"

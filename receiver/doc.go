@@ -4,4 +4,4 @@
 // It changes no global state, because it runs in a Collector with other components.
 package receiver
 
-//go:generate go tool -modfile=../internal/tools/go.mod mdatagen metadata.yaml
+//go:generate ../hack/tool.sh mdatagen metadata.yaml

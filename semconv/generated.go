@@ -1,4 +1,4 @@
-// Code generated from registry/*.yaml by internal/gen; DO NOT EDIT.
+// Code generated from registry/*.yaml by tools/semconv; DO NOT EDIT.
 
 package semconv
 

@@ -8,7 +8,8 @@ package semconv
 
 import "go.opentelemetry.io/otel/attribute"
 
-//go:generate go run ./internal/gen
+//go:generate ../hack/tool.sh semconv
+//go:generate ../hack/tool.sh dashboards -root ..
 
 // Kind is the kind of a metric, as in OTLP.
 type Kind uint8

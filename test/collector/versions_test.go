@@ -15,7 +15,7 @@ const (
 
 	corePath    = "go.opentelemetry.io/collector"
 	contribPath = "github.com/open-telemetry/opentelemetry-collector-contrib/"
-	tools       = "../../internal/tools/go.mod"
+	tools       = "../../tools/go.mod"
 )
 
 // exceptions are modules of contrib at another version.
@@ -30,7 +30,7 @@ func TestVersionsAreOneSet(t *testing.T) {
 	named := map[string]map[string]string{ // by file, then by module
 		"builder-config.yaml":   builderModules(t),
 		"go.mod":                requirements(t, "../../go.mod"),
-		"internal/tools/go.mod": requirements(t, tools),
+		"tools/go.mod": requirements(t, tools),
 	}
 	first := map[string]string{}
 	for file, modules := range named {
@@ -58,7 +58,7 @@ func TestVersionsAreOneSet(t *testing.T) {
 		}
 	}
 	for _, tool := range []string{"builder", "mdatagen"} {
-		if v := named["internal/tools/go.mod"][corePath+"/cmd/"+tool]; v != core {
+		if v := named["tools/go.mod"][corePath+"/cmd/"+tool]; v != core {
 			t.Errorf("%s: version of %s: got %q, want %s", tools, tool, v, core)
 		}
 	}
