@@ -2,14 +2,10 @@ package sample
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// ErrLeftOut is returned by a Source that has nothing to read in this round. Such a reading reaches no Sink.
-var ErrLeftOut = errors.New("there is nothing to read in this round")
 
 // Source reads one kind of device.
 type Source interface {
@@ -97,10 +93,7 @@ func (s *slot) read(sink Sink, edge bool, now Stamp) {
 	err := Protect(func() {
 		s.sample.Reset()
 		s.sample.Edge = edge
-		err := s.Source.Read(&s.sample)
-		if !errors.Is(err, ErrLeftOut) {
-			sink(s.Name, &s.sample, err)
-		}
+		sink(s.Name, &s.sample, s.Source.Read(&s.sample))
 	})
 	if err == nil {
 		s.pause = 0

@@ -3,7 +3,6 @@ package sample
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 	"sync"
@@ -57,29 +56,6 @@ func TestSamplerReadsEverySourceAtEachTick(t *testing.T) {
 			t.Errorf("got %d late ticks, want 0", s.Late())
 		}
 	})
-}
-
-// resting leaves out all rounds that are for no edge.
-type resting struct{ counting }
-
-func (r *resting) Read(s *Sample) error {
-	if !s.Edge {
-		return fmt.Errorf("a test: %w", ErrLeftOut)
-	}
-	return r.counting.Read(s)
-}
-
-func TestSamplerPassesOnNothingThatIsLeftOut(t *testing.T) {
-	source := &resting{}
-	s := NewSampler(time.Second, []Named{{"a", source}})
-	passed := 0
-	sink := func(string, *Sample, error) { passed++ }
-	if s.read(sink, false); passed != 0 {
-		t.Errorf("a round that is left out: got %d readings passed on, want none", passed)
-	}
-	if s.Read(sink); passed != 1 || source.reads != 1 {
-		t.Errorf("an edge: got %d readings and %d passed on, want 1 of each", source.reads, passed)
-	}
 }
 
 // The kernel's timer keeps the pace, does not repeat missed beats, and ends with the context.

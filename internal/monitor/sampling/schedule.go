@@ -38,23 +38,6 @@ func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 	return nil, err.Error()
 }
 
-// afterJobs reads the scheduler's events in the round after one that left out all jobs, if that was no such round
-// itself: so once for each reading of jobs that are read rarely, in a round in which little else is done. Go's monitor
-// thread, which the many calls of the other one wake, sleeps by then.
-type afterJobs struct {
-	events sample.Source
-	jobs   interface{ Rests() bool }
-	rested bool // the last round left out all jobs
-}
-
-func (a *afterJobs) Read(into *sample.Sample) error {
-	rested := a.rested
-	if a.rested = a.jobs.Rests(); rested && !into.Edge {
-		return sample.ErrLeftOut
-	}
-	return a.events.Read(into)
-}
-
 // threads follows the threads of jobs through the scheduler. The zero value follows none.
 type threads struct {
 	source   Scheduler

@@ -94,17 +94,15 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		named = append(named, sample.Named{Name: latencySource, Source: s.latency})
 	}
 	if s.schedule != nil {
-		events := sample.Source(s.schedule)
 		if own, ok := s.schedule.(*schedule.Source); ok {
 			s.Process.Watch(own)
-			events = &afterJobs{events: own, jobs: s.Process}
 			s.watchOpens(&c, own)
 		}
 		if opener, ok := s.schedule.(process.Opener); ok { // also one that borrows the events
 			s.Process.WatchConnections(opener)
 		}
 		// The last: its events reach beyond the moment of every other reading.
-		named = append(named, sample.Named{Name: "schedule", Source: events})
+		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
 	}
 	s.sampler = sample.NewSampler(c.Interval, named)
 	return s

@@ -160,7 +160,7 @@ func (s *Source) readCandidates(out *sample.Sample, now time.Duration) {
 	active := 0
 	for _, j := range c.jobs {
 		before := j.total
-		j.read(s, &ignored, due, now)
+		j.read(s, &ignored)
 		if j.total != before {
 			j.worked = now
 		}
@@ -191,7 +191,7 @@ func (s *Source) scanCandidates(active int, now time.Duration) {
 		seconds := max(1, (now - j.scanned).Seconds())
 		j.score += (scoreOf(j.total.minus(j.scored))/seconds - j.score) * learnShare
 		j.scored = j.total
-		j.lastScan, j.scanned = j.scanned, now
+		j.scanned = now
 		if now-j.worked < lookInterval {
 			j.scanThreads(s, maxCandidateThreads/max(1, active), now)
 			j.threads.remote = false // no calls are sampled
@@ -455,7 +455,7 @@ func (s *Source) addCandidate(pid int, seen *known, score float64, now time.Dura
 	}
 	j.sortMembers()
 	var ignored sample.Problems
-	j.read(s, &ignored, true, now)
+	j.read(s, &ignored)
 	j.threads.read(s, now)
 	j.scanThreads(s, 1, now)
 	j.scored = j.total

@@ -28,7 +28,7 @@ func (j *job) scan(s *Source) {
 	j.problems.Reset()
 	j.scans++
 	j.excess = 0
-	j.all, j.unfinished = j.unfinished, false
+	j.unfinished = false
 	for _, m := range j.members {
 		m.ioError = nil // the permission may have changed
 	}
@@ -61,21 +61,6 @@ func (j *job) sortMembers() {
 	slices.SortFunc(j.members, func(a, b *member) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
 	})
-}
-
-// isQuiet reports whether this scan can skip a process: it has done nothing since the previous scan, not even a page
-// fault, so it has hardly started a process or opened a file. Every fifth scan includes it.
-func (j *job) isQuiet(m *member) bool {
-	return m.moved < j.lastScan && j.scans%quietScans != 0 && !j.all
-}
-
-// hasNoNew reports whether this scan can skip the children of a process: the scheduler reports that it began none, or
-// it is quiet.
-func (j *job) hasNoNew(s *Source, m *member) bool {
-	if s.childless(m) {
-		return (j.scans+m.pid)%lookEvery != 0 && !j.all
-	}
-	return j.isQuiet(m)
 }
 
 // join adds a process unless it is a member. parent is the one through which it was found; nil for none.
@@ -120,7 +105,7 @@ func (j *job) scanChildren(s *Source) {
 			m.listed.forks = m.forks
 			s.idle.forks++ // its children may belong to another process now
 		}
-		if m.lost == 0 && !m.ended && !j.hasNoNew(s, m) {
+		if m.lost == 0 && !m.ended && (!s.childless(m) || (j.scans+m.pid)%lookEvery == 0) {
 			budget--
 			j.scanChildrenOf(s, m)
 		}

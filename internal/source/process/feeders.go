@@ -277,7 +277,7 @@ func (j *job) feedersTime() usage {
 // scanFeeders finds the children of feeders.
 func (j *job) scanFeeders(s *Source) {
 	for i := 0; i < len(j.members); i++ { // the list grows
-		if m := j.members[i]; m.feeds && m.lost == 0 && !m.ended && !j.isQuiet(m) {
+		if m := j.members[i]; m.feeds && m.lost == 0 && !m.ended {
 			j.scanChildrenOf(s, m)
 		}
 	}

@@ -190,7 +190,6 @@ func TestFeederLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	tree.pipe(90, 5, 7, "0100001")
-	s.jobs[0].scans = quietScans - 1 // with the files of quiet processes
 	if got := tree.feeders(s); !slices.Equal(got, []int{90}) {
 		t.Errorf("at once: got %v, want that it stays", got)
 	}
@@ -234,7 +233,6 @@ func TestManyFeeders(t *testing.T) {
 	for i := range 2 * maxEnds {
 		tree.pipe(100, 100+i, 100+i, "0100000")
 	}
-	s.jobs[0].scans = quietScans - 1
 	tree.feeders(s)
 	if got := len(s.jobs[0].byPID[100].ends.open); got != maxEnds {
 		t.Errorf("got %d ends of pipes, want %d", got, maxEnds)
@@ -264,7 +262,7 @@ func TestSearchesBecomeRare(t *testing.T) {
 	}
 	tree.running(program{pid: 91, parent: 10, session: 10, start: 990, cgroup: scope, writes: []int{2}})
 	tree.pipe(100, 5, 2, "0100000")
-	j.scans, s.searched = quietScans-1, 0
+	s.searched = 0
 	s.lookNow()
 	if got := read(t, s).Jobs[0].Processes; got != 3 {
 		t.Errorf("with another pipe: got %d processes, want 3", got)

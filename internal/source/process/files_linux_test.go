@@ -1,14 +1,12 @@
 package process
 
 import (
-	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 )
 
 // What this process has open: a model, another file, one that has no name any more, and a socket that listens.
@@ -91,82 +89,6 @@ func BenchmarkModelFiles(b *testing.B) {
 	for b.Loop() {
 		if _, err := d.ModelFiles(self, FilesWanted{Others: true}); err != nil {
 			b.Fatal(err)
-		}
-	}
-}
-
-// Open files are listed again after their number has changed.
-func TestOtherFilesAreOpen(t *testing.T) {
-	program := exec.Command("sh", "-c", "echo; read line; exec 5</dev/null; read line")
-	input, err1 := program.StdinPipe()
-	output, err2 := program.StdoutPipe()
-	if err := errors.Join(err1, err2, program.Start()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := output.Read(make([]byte, 1)); err != nil { // it has opened its libraries
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = input.Close()
-		_ = program.Wait()
-	})
-	s := New("/")
-	m, err := s.admit(program.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j := newJob("job", m.pid)
-	j.members = []*member{m}
-	if at, err := os.Stat(filepath.Join(m.dir, "fd")); err != nil || at.Size() == 0 {
-		t.Skip("needs Linux 6.2, whose folders of open files have a size:", err)
-	}
-	if !m.hasOtherFiles() {
-		t.Error("before the first list: got no other files, want that they are not known")
-	}
-	j.scanFiles(s, maxFDs, time.Minute)
-	if m.hasOtherFiles() {
-		t.Errorf("after a list of %d files: got others, want none", m.openFiles)
-	}
-	if _, err := input.Write([]byte("\n")); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(10 * time.Second); !m.hasOtherFiles(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after another file was opened: got the same %d files", m.openFiles)
-		}
-	}
-	if j.scanFiles(s, 1, 2*time.Minute); !m.hasOtherFiles() {
-		t.Error("after a list of one of its files: got no others, want that they are not known")
-	}
-}
-
-// Open files of a job that no window needs are listed once a minute, and after 15 s if there may be others.
-func TestRareFiles(t *testing.T) {
-	ended := &member{proc: &proc{ended: true}}
-	unknown := &member{proc: &proc{dir: t.TempDir()}}
-	if err := os.Mkdir(filepath.Join(unknown.dir, "fd"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name    string
-		m       *member
-		sockets bool
-		want    []int // s, of the lists
-	}{
-		{"as many files", ended, false, []int{60, 120}},
-		{"sockets", ended, true, []int{15, 30, 45, 60, 75, 90, 105, 120}},
-		{"an unknown number", unknown, false, []int{15, 30, 45, 60, 75, 90, 105, 120}},
-	} {
-		j := &job{rarely: true, members: []*member{c.m}}
-		j.mounts.sockets = c.sockets
-		var got []int
-		for s := 1; s <= 120; s++ {
-			if now := time.Duration(s) * time.Second; j.scansFiles(true, now) {
-				got, j.mounts.at = append(got, s), now
-			}
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: got lists after %v s, want %v", c.name, got, c.want)
 		}
 	}
 }

@@ -8,32 +8,21 @@ type Activity interface {
 	// forked is whether it began other processes meanwhile: such a process may not be known otherwise, or be 0. It reports
 	// whether these are all.
 	EachRan(mark func(pid int, forked bool)) (all bool)
-	// Crowded reports whether EachRan should be called soon: there is little room for what happens.
-	Crowded() bool
 	// EachMoved calls mark for each job that has read so many bytes since the last call.
 	EachMoved(least uint64, mark func(job string))
 }
 
 // The counters of a process change only while one of its threads runs, with exceptions: io_uring may work for it, a
-// hypervisor may hide a switch. So such processes are read in turn: each once in idleRounds turns, at most idleReads in
-// one. A turn is a tick, or an edge some time after one: thousands of windows may end in a second.
-const (
-	idleRounds   = 10
-	turnInterval = 50 * time.Millisecond // at least, between two turns
-	idleReads    = 32
-	// unsureFor is how long all processes are read after events were lost: one may run that seems not to.
-	unsureFor = 2 * time.Second
-)
+// hypervisor may hide a switch. So one that did not run is read once a second.
+
+// unsureFor is how long all processes are read after events were lost: one may run that seems not to.
+const unsureFor = 2 * time.Second
 
 // idleness is what is known of processes that do not run. The zero value knows nothing.
 type idleness struct {
 	activity Activity
 	unsure   time.Duration // Stamp.Mono until which all are read
 	known    bool          // in this round
-	every    uint64        // turns
-	turn     uint64        // number of the last turn
-	turnedAt time.Duration // Stamp.Mono of that
-	inTurn   bool          // this round is one
 	forks    uint64        // by processes that are not followed here: their children may belong to any job
 }
 
@@ -67,20 +56,12 @@ func (s *Source) noteRan(now time.Duration) {
 		s.idle.forks++
 	}
 	s.idle.known = now >= s.idle.unsure
-	s.idle.every = max(idleRounds, uint64((len(s.procs)+idleReads-1)/idleReads))
-	if s.idle.inTurn = now-s.idle.turnedAt >= turnInterval; s.idle.inTurn {
-		s.idle.turn, s.idle.turnedAt = s.idle.turn+1, now
-	}
 }
 
 // isIdle reports whether a process need not be read in this round. One that has ended runs no more, but leaves its
 // counters to its parent: it is read whenever its parent is, which is before it (readWanted).
 func (s *Source) isIdle(p *proc) bool {
-	i := &s.idle
-	if !i.known || !p.traced || p.ran || i.inTurn && (uint64(p.pid)+i.turn)%i.every == 0 {
-		return false
-	}
-	return !p.ended || s.leftOut(p.parent)
+	return s.idle.known && p.traced && !p.ran && !s.fullRound && (!p.ended || s.leftOut(p.parent))
 }
 
 // lookEvery is the longest time, in scans of a job, until the children of a process are listed that began none by the
@@ -96,19 +77,6 @@ func (s *Source) childless(m *member) bool {
 type listing struct {
 	traced        bool
 	forks, others uint64 // its own, and idleness.forks
-}
-
-// toRead returns how many processes of a job are read if it is read in this round.
-func (s *Source) toRead(j *job) (n int) {
-	if !s.idle.known {
-		return len(j.members)
-	}
-	for _, m := range j.members {
-		if !s.isIdle(m.proc) {
-			n++
-		}
-	}
-	return n
 }
 
 // leftOut reports whether the process of that number did not run, and was not read in this round.

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -13,8 +12,7 @@ type scripted struct {
 	forked []int // of them or others
 	lost   bool
 
-	crowded bool
-	moved   []string
+	moved []string
 }
 
 func (s *scripted) EachMoved(_ uint64, mark func(job string)) {
@@ -23,8 +21,6 @@ func (s *scripted) EachMoved(_ uint64, mark func(job string)) {
 	}
 	s.moved = nil
 }
-
-func (s *scripted) Crowded() bool { return s.crowded }
 
 func (s *scripted) EachRan(mark func(pid int, forked bool)) (all bool) {
 	for _, pid := range s.ran {
@@ -40,10 +36,7 @@ func (s *scripted) EachRan(mark func(pid int, forked bool)) (all bool) {
 // readIn returns how many processes a reading takes from files.
 func readIn(t *testing.T, source *Source, edge bool) (count int) {
 	t.Helper()
-	switch err := source.Read(&sample.Sample{Edge: edge}); {
-	case errors.Is(err, sample.ErrLeftOut):
-		return 0
-	case err != nil:
+	if err := source.Read(&sample.Sample{Edge: edge}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range source.procs {
@@ -54,7 +47,7 @@ func readIn(t *testing.T, source *Source, edge bool) (count int) {
 	return count
 }
 
-// A process that did not run is left out of nearly all readings, and one that ran is in the next one.
+// A process that did not run is read once a second, and one that ran is in the next reading.
 func TestIdleProcessesAreLeftOut(t *testing.T) {
 	tree := crowd(t, 20)
 	source := New(tree.root)
@@ -73,25 +66,14 @@ func TestIdleProcessesAreLeftOut(t *testing.T) {
 	if got := readIn(t, source, false); got != all {
 		t.Errorf("all ran: got %d read, want %d", got, all)
 	}
-	sum := 0
-	for range idleRounds {
-		source.idle.turnedAt = -turnInterval // as after a while
-		sum += readIn(t, source, true)
-	}
-	ended := 0 // each of these is read again, with its parent
-	for _, p := range source.procs {
-		if p.ended {
-			ended++
-		}
-	}
-	if sum != all+ended {
-		t.Errorf("none ran: got %d readings in %d turns, want each of %d once, and %d twice", sum, idleRounds, all, ended)
-	}
-	for range 2 * idleRounds {
-		source.idle.turnedAt = sample.Now().Mono
+	for range 20 {
 		if got := readIn(t, source, true); got != 0 {
-			t.Errorf("an edge right after a turn: got %d read, want none", got)
+			t.Errorf("none ran: got %d read, want none", got)
 		}
+	}
+	source.fullAt -= scanInterval // as after a second
+	if got := readIn(t, source, false); got != all {
+		t.Errorf("a second later: got %d read, want all %d", got, all)
 	}
 
 	tree.put(1003, 100, 500000, 'S', counts{cpuTicks: 700}, counts{})
@@ -140,8 +122,8 @@ func TestEndedProcessThatWaitsForItsParent(t *testing.T) {
 		}
 		tree.end(101)
 		tree.put(100, 1, 5, 'S', counts{}, own)
-		for n := range 3 * idleRounds {
-			source.idle.turnedAt = -turnInterval // as after a while
+		for n := range 4 {
+			source.fullAt -= scanInterval // as after a second
 			ran := []int{100}
 			if n > 0 {
 				ran = nil
@@ -171,28 +153,6 @@ func TestIdleProcessOfAnotherJob(t *testing.T) {
 	source.Remove("first")
 	if got := readIn(t, source, false); got != all {
 		t.Errorf("got %d read, want %d", got, all)
-	}
-}
-
-// A large job with few processes that run is read in every round.
-func TestPaceOfIdleJob(t *testing.T) {
-	source := New(crowd(t, 2*maxReads).root)
-	activity := &scripted{}
-	source.Watch(activity)
-	if err := source.Add("large", 100, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	for pid := range source.procs {
-		activity.ran = append(activity.ran, pid)
-	}
-	for range 4 { // all of them are read in every third round
-		readIn(t, source, false)
-	}
-	for range 5 {
-		activity.ran = []int{100, 1000}
-		if got := readIn(t, source, false); got < 2 || got > 2+idleReads || source.jobs[0].round != source.round {
-			t.Errorf("got %d processes read, want 2 and at most %d others, in every round", got, idleReads)
-		}
 	}
 }
 
@@ -226,16 +186,7 @@ func TestRareJob(t *testing.T) {
 			t.Errorf("within a second: got %d processes read, want none", got)
 		}
 	}
-	if !source.Rests() {
-		t.Error("within a second: got a reading of jobs, want none")
-	}
-	activity.crowded = true
-	if readIn(t, source, false); source.Rests() || len(activity.ran) > 0 {
-		t.Errorf("with little room for events: got a reading of jobs %v and %d events left, want one and none",
-			!source.Rests(), len(activity.ran))
-	}
-	activity.crowded = false
-	source.rareAt -= scanInterval // as after a second
+	source.fullAt -= scanInterval // as after a second
 	run()
 	if got := readIn(t, source, false); got != all || source.jobs[0].total[cpuTicks]-before != 300 {
 		t.Errorf("after a second: got %d processes read and %d ticks, want %d and 300", got,
@@ -247,18 +198,9 @@ func TestRareJob(t *testing.T) {
 		t.Errorf("with a window: got %d processes read, want all %d", got, all)
 	}
 	source.Rare("job", true)
-	readIn(t, source, false)
-	readIn(t, source, true)
-	if readIn(t, source, false); source.Rests() {
-		t.Error("after an edge: got no reading of jobs, want all, for what waits for readings after the edge")
-	}
-	source.edgeAt -= awake
-	if readIn(t, source, false); !source.Rests() {
-		t.Error("long after an edge: got a reading of jobs, want none")
-	}
 	run()
 	activity.lost = true
-	source.rareAt -= scanInterval // the loss is known after a second at most
+	source.fullAt -= scanInterval // the loss is known after a second at most
 	if got := readIn(t, source, false); got != all {
 		t.Errorf("after a loss of events: got %d processes read, want all %d", got, all)
 	}

@@ -222,49 +222,6 @@ func ordinary(t *testing.T, source *Source) *sample.Sample {
 	return &s
 }
 
-// The bytes of a process that does nothing are read quietInterval, its CPU time always, and for an edge everything is.
-func TestQuietProcesses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := tree{t, t.TempDir()}
-		k.put(100, 1, 5, 'S', counts{1, 1, 10, 10, 10}, counts{})
-		k.children(100)
-		source := New(k.root)
-		defer source.Close()
-		if err := source.Add("job", 100, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		tick := func() *sample.Sample {
-			time.Sleep(100 * time.Millisecond)
-			source.jobs[0].scanned = sample.Now().Mono // a look reads everything
-			return ordinary(t, source)
-		}
-		for range 15 {
-			tick()
-		}
-		late := 0
-		k.put(100, 1, 5, 'S', counts{1, 1, 500, 10, 10}, counts{})
-		for tick().Jobs[0].ReadBytes != 490 {
-			if late++; late > 4 {
-				t.Fatal("bytes are seen half a second late")
-			}
-		}
-		for range 15 {
-			tick()
-		}
-		k.put(100, 1, 5, 'S', counts{3, 1, 600, 10, 10}, counts{})
-		if got := tick().Jobs[0]; got.ReadBytes != 590 || got.CPUTime == 0 {
-			t.Errorf("it worked: %+v", got)
-		}
-		for range 15 {
-			tick()
-		}
-		k.put(100, 1, 5, 'S', counts{3, 1, 700, 10, 10}, counts{})
-		if got := read(t, source).Jobs[0].ReadBytes; got != 690 {
-			t.Errorf("at an edge %d bytes were read, want 690", got)
-		}
-	})
-}
-
 // A parent whose own bytes are another user's inherits the CPU time, and the bytes stay counted as they were.
 func TestInheritWithoutBytes(t *testing.T) {
 	parent := &member{proc: &proc{}, gain: counts{cpuTicks: 10, faults: 10}}

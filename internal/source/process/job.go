@@ -27,16 +27,12 @@ type job struct {
 	rare       bool // see Source.Rare
 	rarely     bool // it is read once a second now
 	stirring   stirring
-	reads      int             // processes that a reading in this round takes
-	every      uint64          // it is read in every so many rounds
 	round      uint64          // of the last reading
 	readAt     time.Duration   // Stamp.Mono of that
 	scans      int             // number of scans
 	scanned    time.Duration   // Stamp.Mono of the last scan
-	lastScan   time.Duration   // and of the scan before
 	nextScan   int             // member with which the next scan for children starts
 	unfinished bool            // the last scan has left processes out
-	all        bool            // the present one includes quiet processes
 	excess     int             // processes above the limit at the last scan
 	problems   sample.Problems // of the last scan
 
@@ -64,16 +60,8 @@ type job struct {
 	scored counts        // total when score was computed
 }
 
-// The bytes of a process that sleeps and has done nothing for quietFor are read every quietInterval. Its CPU time is
-// read at every tick, and any change ends the quiet time.
-const (
-	quietFor      = time.Second
-	quietInterval = 450 * time.Millisecond
-	quietScans    = 5 // every so many scans include a quiet process
-)
-
-// read updates the counters. all includes the bytes of quiet members.
-func (j *job) read(s *Source, problems *sample.Problems, all bool, now time.Duration) {
+// read updates the counters.
+func (j *job) read(s *Source, problems *sample.Problems) {
 	j.readings++
 	if j.dir != "" {
 		if now, err := s.readUsage(j); err == nil {
@@ -86,7 +74,7 @@ func (j *job) read(s *Source, problems *sample.Problems, all bool, now time.Dura
 	}
 	for _, m := range j.members {
 		if m.lost == 0 {
-			j.refresh(s, m, problems, all, now)
+			j.refresh(s, m, problems)
 		}
 	}
 	if slices.ContainsFunc(j.members, func(m *member) bool { return m.lost != 0 }) {
@@ -96,19 +84,19 @@ func (j *job) read(s *Source, problems *sample.Problems, all bool, now time.Dura
 }
 
 // readNew reads the members that a scan has added.
-func (j *job) readNew(s *Source, problems *sample.Problems, now time.Duration) {
+func (j *job) readNew(s *Source, problems *sample.Problems) {
 	for _, m := range j.members {
 		if m.fresh && m.lost == 0 {
-			j.refresh(s, m, problems, true, now)
+			j.refresh(s, m, problems)
 		}
 	}
 	j.sum(problems)
 }
 
 // refresh reads one member.
-func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool, now time.Duration) {
-	if m.round != s.round || all && m.bytesAt != now {
-		s.refresh(m.proc, all, now)
+func (j *job) refresh(s *Source, m *member, problems *sample.Problems) {
+	if m.round != s.round {
+		s.refresh(m.proc)
 	}
 	exists, err := m.take()
 	if err != nil {

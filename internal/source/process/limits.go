@@ -5,7 +5,6 @@ import "time"
 // Limits change rarely, but may change while a job runs.
 const (
 	limitsInterval = 5 * time.Second
-	limitsRarely   = time.Minute // of a job that no window needs
 	limitsSoon     = time.Second // a window needs what holds now, and a job may enter its cgroup after its start
 	limitsYoung    = 5 * time.Second
 )
@@ -14,10 +13,7 @@ const (
 // same. While none runs, the last ones stay.
 func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
 	wait := limitsInterval
-	switch {
-	case j.rarely:
-		wait = limitsRarely
-	case edge, now-j.begun < limitsYoung:
+	if edge || now-j.begun < limitsYoung {
 		wait = limitsSoon
 	}
 	if j.limitsAt != 0 && now-j.limitsAt < wait {

@@ -33,8 +33,6 @@ type member struct {
 	listed  listing
 	seenFDs bool // all of them were scanned once
 
-	openFiles int // at the last scan of its open files; 0 if that did not list all
-
 	fetched fetched         // at the last scan of threads
 	threads map[int]fetched // by thread, at the last scan
 	worked  uint64          // own at the last scan

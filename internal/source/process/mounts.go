@@ -22,8 +22,6 @@ const (
 	maxMounts       = 64   // of one job: the newest
 	maxMountIDs     = 8192 // stored
 	forgetEvery     = time.Minute
-	rareFiles       = 15 * time.Second // between two scans of a job that no window needs
-	sameFiles       = time.Minute      // the same, while its processes have as many files open as at the last one
 	flagDirectory   = 0o200000
 	flagPath        = 0o10000000
 	flagCloseOnExec = 0o2000000
@@ -35,44 +33,14 @@ type mounts struct {
 	seen   []sample.Mount // immutable, because samples refer to it
 	known  map[int]sample.Mount
 	since  time.Duration // age of known
-	at     time.Duration // Stamp.Mono of the last scan
 	next   int           // member with which the next scan starts
 	reread bool          // the list of mounts was read in this scan
-
-	counted time.Duration // Stamp.Mono at which open files were last counted in place of a scan
-	sockets bool          // one of them was a socket at the last scan
-}
-
-// scansFiles reports whether open files are due. scans is whether processes are. A window that begins finds a list that
-// is not older than those of other jobs.
-func (j *job) scansFiles(scans bool, now time.Duration) bool {
-	age := now - j.mounts.at
-	if !j.rarely {
-		return scans || age >= quietScans*scanInterval
-	}
-	if !scans || min(age, now-j.mounts.counted) < rareFiles {
-		return false
-	}
-	j.mounts.counted = now
-	return age >= sameFiles || j.mounts.sockets || slices.ContainsFunc(j.members, (*member).hasOtherFiles)
-}
-
-// hasOtherFiles reports whether a process has not as many files open as at its last scan, or that is not known: before
-// Linux 6.2, or of one with more files than one scan lists. Programs open other sockets in place of theirs, so that of
-// jobs with sockets nothing follows from a number.
-func (m *member) hasOtherFiles() bool {
-	if m.lost != 0 || m.ended {
-		return false
-	}
-	now, err := os.Stat(filepath.Join(m.dir, "fd")) // its size is the number of files
-	return err == nil && (m.openFiles == 0 || now.Size() != int64(m.openFiles))
 }
 
 // scanFiles stores the mounts of up to budget open files. The next scan starts with the rest. now is the time of the
 // scan.
 func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
-	all := now-j.mounts.at >= (quietScans-1)*scanInterval // quiet processes, too
-	j.mounts.reread, j.mounts.at, j.mounts.sockets = false, now, false
+	j.mounts.reread = false
 	if now-j.mounts.since >= forgetEvery || j.mounts.known == nil { // the kernel reuses mount IDs
 		j.mounts.known, j.mounts.since = make(map[int]sample.Mount), now
 	}
@@ -83,7 +51,7 @@ func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
 		}
 		m := j.members[j.mounts.next%len(j.members)]
 		j.mounts.next++
-		if m.lost == 0 && !m.ended && (all || !j.isQuiet(m)) {
+		if m.lost == 0 && !m.ended {
 			budget -= j.mounts.scan(s, j, m, budget, seen)
 		}
 	}
@@ -105,7 +73,6 @@ func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sa
 			continue
 		}
 		if s.connections.isSocket(*f) {
-			ms.sockets = true
 			s.connections.want(j, f.Inode, !m.seenFDs && (m.start < j.added || m.joined))
 		} else if at, found := ms.find(f.Mount, m); found && hasData(&at) {
 			seen[f.Mount] = at
@@ -113,9 +80,6 @@ func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sa
 	}
 	count := min(files, budget)
 	m.ends.learn(list, count, files)
-	if m.openFiles = files; count < files {
-		m.openFiles = 0
-	}
 	m.seenFDs = m.seenFDs || m.nextFD+count >= files
 	m.nextFD = (m.nextFD + count) % files
 	return count

@@ -1,19 +1,15 @@
 package process
 
-import (
-	"cmp"
-	"slices"
-	"time"
-)
+import "time"
 
-// A reading takes about 3 us a process, and a scan 20 us. So both have a budget for all jobs together. Small jobs take
-// what they need, and large ones share the rest: each is read in every so many rounds, as a whole, because what ended
-// children leave to their parents shows only in a reading of both (inherit.go).
+// What an open window or a load under way needs is read at the interval, everything else once a second. A job of more
+// than maxReads processes is read once a second in any case, because a process takes about 3 us. All that is read once
+// a second is read in the same round.
 const (
-	maxReads = 384 // processes in a round
+	maxReads = 384
 	maxScans = 512 // processes whose children are listed, a second
-	// edgeInterval is the minimum between two readings of a job that is not read in every round. The ends of windows are
-	// later than the last reading by that at most.
+	// edgeInterval is the minimum between two readings of a job that is read once a second. The ends of windows are later
+	// than the last reading by that at most.
 	edgeInterval = 500 * time.Millisecond
 )
 
@@ -45,48 +41,18 @@ func (f *findings) take(now time.Duration) bool {
 	return true
 }
 
-// pace sets in which rounds each job is read.
+// pace sets which jobs are read once a second. That of a job that no window needs takes the scheduler, which reports
+// what its threads do meanwhile.
 func (s *Source) pace(now time.Duration) {
-	s.bySize = append(s.bySize[:0], s.jobs...)
-	bySize := s.bySize
-	for _, j := range bySize {
-		j.reads = s.toRead(j)
-		j.rarely = j.rare && s.idle.known && len(j.members) > 0 && j.members[0].traced &&
-			now >= j.stirring.until
+	if s.fullRound = now-s.fullAt >= scanInterval; s.fullRound {
+		s.fullAt = now
 	}
-	// All that are read once a second are read in the same round: the others then make few system calls.
-	if s.rareRound = now-s.rareAt >= scanInterval; s.rareRound {
-		s.rareAt = now
-	}
-	slices.SortStableFunc(bySize, func(a, b *job) int { return cmp.Compare(a.reads, b.reads) })
-	left := maxReads
-	for i, j := range bySize {
-		share := max(1, left/(len(bySize)-i))
-		n := j.reads
-		j.every = uint64(max(1, (n+share-1)/share))
-		left -= min(n, share)
+	for _, j := range s.jobs {
+		j.rarely = j.rare && s.idle.known && len(j.members) > 0 && j.members[0].traced && now >= j.stirring.until
 	}
 }
 
-// awake is how long no round is left out after an edge. A window that began or ended there waits for readings from
-// after it, which come with those of the GPUs.
-const awake = 10 * time.Second
-
-// rests reports whether no job is to be read in a round that is not for an edge: all are read rarely, and were read
-// less than a second ago. What the scheduler reports meanwhile waits until the next round that reads jobs.
-func (s *Source) rests(now time.Duration) bool {
-	if len(s.jobs) == 0 || s.candidates.wanted || now-s.rareAt >= scanInterval || s.idle.activity == nil ||
-		s.edgeAt > 0 && now-s.edgeAt < awake {
-		return false
-	}
-	read := func(j *job) bool { return !j.rare || !j.rarely || now < j.stirring.until }
-	return !slices.ContainsFunc(s.jobs, read) && !s.idle.activity.Crowded()
-}
-
-// due reports whether a job is read in a round. rare is whether it is one in which those are that are read rarely.
-func (j *job) due(round uint64, rare, edge bool, now time.Duration) bool {
-	if j.rarely {
-		return rare || edge && now-j.readAt >= edgeInterval
-	}
-	return j.every <= 1 || round >= j.round+j.every || edge && now-j.readAt >= edgeInterval
+// due reports whether a job is read in a round. full is whether it is one in which all are.
+func (j *job) due(full, edge bool, now time.Duration) bool {
+	return full || !j.rarely && len(j.members) <= maxReads || edge && now-j.readAt >= edgeInterval
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // proc is a process that jobs follow. It is read once in a round for all of them.
@@ -24,8 +22,6 @@ type proc struct {
 
 	round  uint64 // of the last reading
 	wanted bool   // in the round that begins
-	all    bool   // with its bytes, even if it is quiet
-	every  uint64 // it is read in every so many rounds
 	gone   bool
 	traced bool   // the scheduler reports when it runs
 	ran    bool   // since its last reading, if traced
@@ -44,9 +40,6 @@ type proc struct {
 
 	answer   Bytes  // of the reader, ahead of the reading that uses it
 	answered uint64 // the round that may use it; 0 for none
-
-	moved   time.Duration // Stamp.Mono of the last change
-	bytesAt time.Duration // Stamp.Mono of the last reading of the bytes
 
 	children   []byte        // list of IDs, of a process with several users
 	childrenAt time.Duration // Stamp.Mono of that list
@@ -73,7 +66,7 @@ func (s *Source) admit(pid int) (*member, error) {
 	}
 	dir := filepath.Join(s.proc, strconv.Itoa(pid))
 	p := &proc{
-		pid: pid, dir: dir, users: 1, moved: sample.Now().Mono,
+		pid: pid, dir: dir, users: 1,
 		stat: file{path: filepath.Join(dir, "stat")},
 		io:   file{path: filepath.Join(dir, "io")},
 	}
@@ -121,46 +114,39 @@ func (s *Source) same(p *proc) bool {
 	return ok && now.start == p.start
 }
 
-// want has the processes of a job read in the round that begins. all includes the bytes of quiet ones.
-func (s *Source) want(j *job, all bool) {
+// want has the processes of a job read in the round that begins.
+func (s *Source) want(j *job) {
 	for _, m := range j.members {
-		if m.lost == 0 {
-			m.all = m.wanted && m.all || all
-		}
-		switch {
-		case m.lost != 0:
-		case m.wanted:
-			m.every = min(m.every, j.every)
-		default:
-			m.wanted, m.every = true, j.every
+		if m.lost == 0 && !m.wanted {
+			m.wanted = true
 			s.wanted = append(s.wanted, m.proc)
 		}
 	}
 }
 
 // readWanted reads the wanted processes once, parents before children, whatever jobs they are in: see inherit.go.
-func (s *Source) readWanted(now time.Duration) {
+func (s *Source) readWanted() {
 	byAge := func(a, b *proc) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid)) }
 	if !slices.IsSortedFunc(s.wanted, byAge) {
 		slices.SortFunc(s.wanted, byAge)
 	}
-	s.ask(s.wanted, now)
+	s.ask(s.wanted)
 	for _, p := range s.wanted {
 		p.wanted = false
-		s.refresh(p, p.all, now)
+		s.refresh(p)
 	}
 	clear(s.wanted)
 	s.wanted = s.wanted[:0]
 }
 
-// refresh reads the counters, and the bytes if requested or if the process is active.
-func (s *Source) refresh(p *proc, bytes bool, at time.Duration) {
+// refresh reads the counters.
+func (s *Source) refresh(p *proc) {
 	p.round, p.failed = s.round, nil
 	if p.gone {
 		return
 	}
 	if s.isIdle(p) {
-		p.left, p.bytesAt = s.round, at
+		p.left = s.round
 		return
 	}
 	p.ran = false
@@ -179,33 +165,22 @@ func (s *Source) refresh(p *proc, bytes bool, at time.Duration) {
 	if reaped[cpuTicks] != p.reaped[cpuTicks] || reaped[faults] != p.reaped[faults] {
 		p.answered = 0 // the answer may be from before that
 	}
-	if bytes || !p.quiet(at) || counted != p.counts || now.state != 'S' {
-		p.readIO(s, &counted)
-		p.bytesAt = at
-	}
+	p.readIO(s, &counted)
 	reaped.takeBytes(counted)
-	if counted != p.counts {
-		p.moved = at
-	}
 	p.parent, p.ended, p.own, p.many = int(now.parent), now.ended(), now.user+now.system, now.threads > 1
 	p.reaped, p.counts = reaped, counted
-}
-
-// quiet reports whether the bytes of a process need not be read, unless it has moved.
-func (p *proc) quiet(at time.Duration) bool {
-	return at-p.moved >= quietFor && at-p.bytesAt < quietInterval*time.Duration(max(1, p.every))
 }
 
 // ask asks the reader for the bytes of processes that will be read in this round: one question for all costs less than
 // one for each. What a child leaves to its parent never counts twice (inherit.go): if the stat that is read next shows
 // that a parent has inherited, it is asked for again. If not, the parent shows neither bytes nor times of the child.
-func (s *Source) ask(list []*proc, now time.Duration) {
+func (s *Source) ask(list []*proc) {
 	if s.reader == nil {
 		return
 	}
 	s.asking, s.keys = s.asking[:0], s.keys[:0]
 	for _, p := range list {
-		if !p.gone && p.ioError == nil && (p.all || !p.quiet(now)) {
+		if !p.gone && p.ioError == nil && !s.isIdle(p) {
 			s.asking, s.keys = append(s.asking, p), append(s.keys, p.key())
 		}
 	}

@@ -27,10 +27,8 @@ const (
 )
 
 // Source reads one sample.Job for each job, and one sample.Process for each living process of it. Scans for new members
-// take place once a second. Between them, a reading takes two small files for each process. The bytes of a process that
-// sleeps and has done nothing for a second are read twice a second, and for every edge. A process that has done nothing
-// since the last scan is scanned every five seconds. Where the scheduler reports which processes begin others, only
-// their children are listed. Source is safe for concurrent use.
+// take place once a second. Between them, a reading takes two small files for each process. Where the scheduler reports
+// which processes begin others, only their children are listed. Source is safe for concurrent use.
 //
 // The counters of a job start at 0 when it is added and never decrease. A process that starts later counts from its
 // start, even if the scan finds it a second later: then its first bytes arrive together. A child that ended before any
@@ -39,8 +37,8 @@ const (
 // tick, usually of the first process. Where its parent takes a reading before it waits, as stallspan run does, that
 // reading is complete. For a job with its own cgroup, the CPU time always is.
 //
-// A process is read once in a round for all jobs, and rarely if the scheduler knows that it does not run. Of more than
-// 384 processes that may have run, those of large jobs are read less often: see pace.
+// A process is read once in a round for all jobs, and once a second if the scheduler knows that it does not run, or if
+// no window needs it: see pace.go.
 //
 // sample.Process has the counters of the process since its start, and those inherited from children that no scan found.
 type Source struct {
@@ -54,11 +52,8 @@ type Source struct {
 	procs     map[int]*proc // followed processes, by ID
 	round     uint64        // number of the round of readings
 	wanted    []*proc       // in the round that begins
-	bySize    []*job        // scratch of pace
-	rareAt    time.Duration // Stamp.Mono of the last round in which jobs were read that are read rarely
-	rareRound bool          // this one is
-	resting   bool          // the last one read no job
-	edgeAt    time.Duration // Stamp.Mono of the last one for an edge
+	fullAt    time.Duration // Stamp.Mono of the last round in which all jobs and processes were read
+	fullRound bool          // this one is
 	idle      idleness
 	wake      chan<- struct{} // see Stirs
 	stirred   []string        // jobs
@@ -142,7 +137,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	s.round++
 	s.noteRan(j.begun)
 	j.scan(s)
-	j.read(s, &sample.Problems{}, true, j.scanned) // the first reading is the base of the others
+	j.read(s, &sample.Problems{}) // the first reading is the base of the others
 	j.round, j.readAt = s.round, j.scanned
 	for _, m := range j.members {
 		m.ioReported = false // report it at the next reading
@@ -209,39 +204,25 @@ func (s *Source) Remove(id string) {
 	s.release(id)
 }
 
-// Rests reports whether the last Read left out all jobs: none was due.
-func (s *Source) Rests() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.resting
-}
-
-// Read appends the jobs in the order of Add. A process that ended since the last reading is not an error. It returns
-// sample.ErrLeftOut if all jobs are read once a second, and none is due.
+// Read appends the jobs in the order of Add. A process that ended since the last reading is not an error.
 func (s *Source) Read(out *sample.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := sample.Now()
 	s.hear(now.Mono)
-	if s.resting = !out.Edge && s.rests(now.Mono); s.resting {
-		return sample.ErrLeftOut
-	}
 	out.At = now
-	if out.Edge {
-		s.edgeAt = now.Mono
-	}
 	var problems sample.Problems
 	s.round++
 	s.noteRan(now.Mono)
 	s.connections.hear(s.jobs, now.Mono)
 	s.pace(now.Mono)
 	for _, j := range s.jobs {
-		if j.due(s.round, s.rareRound, out.Edge, now.Mono) {
+		if j.due(s.fullRound, out.Edge, now.Mono) {
 			j.round, j.readAt = s.round, now.Mono
-			s.want(j, out.Edge || j.every <= 1 && now.Mono-j.scanned >= scanInterval)
+			s.want(j)
 		}
 	}
-	s.readWanted(now.Mono)
+	s.readWanted()
 	for _, j := range s.jobs {
 		if j.rarely {
 			j.threads.leave()
@@ -254,24 +235,24 @@ func (s *Source) Read(out *sample.Sample) error {
 			continue
 		}
 		due := now.Mono-j.scanned >= scanInterval
-		j.read(s, &problems, out.Edge || due && j.every <= 1, now.Mono)
+		j.read(s, &problems)
 		s.compare(j, now.Mono)
 		if due {
-			j.lastScan, j.scanned = j.scanned, now.Mono
+			j.scanned = now.Mono
 		}
 		scans := due || j.unfinished || now.Mono-j.begun < startPeriod && len(j.members) <= startMembers
 		if scans {
 			j.scan(s)
-			j.readNew(s, &problems, now.Mono)
+			j.readNew(s, &problems)
 		}
 		if scans || j.becameActive() {
 			j.scanThreads(s, maxScannedThreads/len(s.jobs), now.Mono)
 		}
-		if j.scansFiles(scans, now.Mono) {
+		if scans {
 			j.scanFiles(s, maxFDs/len(s.jobs), now.Mono)
 		}
 		if scans && j.findFeeders(s, now.Mono) {
-			j.readNew(s, &problems, now.Mono)
+			j.readNew(s, &problems)
 		}
 		j.readLimits(s, out.Edge, now.Mono)
 		j.emit(out)

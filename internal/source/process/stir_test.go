@@ -23,12 +23,12 @@ func TestStir(t *testing.T) {
 	for pid := range source.procs {
 		activity.ran = append(activity.ran, pid)
 	}
-	source.rareAt -= scanInterval
+	source.fullAt -= scanInterval
 	readIn(t, source, false)
 	j := source.jobs[0]
 	rests := func() bool {
 		readIn(t, source, false)
-		return source.Rests()
+		return j.round != source.round
 	}
 	noted := func() (got []string) {
 		source.EachStirred(func(id string) { got = append(got, id) })
@@ -133,8 +133,8 @@ func TestOpenedModelsStir(t *testing.T) {
 		if woken = len(wake) == 1; woken {
 			<-wake
 		}
-		if woken != (got == 1) || woken && source.Rests() {
-			t.Errorf("got a wake-up %t, %d jobs, and a reading %t; want all of them or none", woken, got, !source.Rests())
+		if woken != (got == 1) || woken && j.round != source.round {
+			t.Errorf("got a wake-up %t, %d jobs, and a reading %t; want all of them or none", woken, got, j.round == source.round)
 		}
 		return woken
 	}

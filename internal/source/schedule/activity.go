@@ -114,14 +114,6 @@ func (s *Source) EachRan(mark func(pid int, forked bool)) (all bool) {
 	return all
 }
 
-// Crowded reports whether a quarter of the kernel's buffer is in use. A tenth of a second of as many events as are
-// reported one by one fits in the rest.
-func (s *Source) Crowded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.closed && s.ring.used() >= s.ring.size/4
-}
-
 // EachMoved calls mark for each job whose threads have read so many bytes since the last call, by calls and from
 // storage. They count when the thread leaves its CPU. It makes no system call.
 func (s *Source) EachMoved(least uint64, mark func(job string)) {

@@ -113,12 +113,6 @@ func (r *ring) use(first uint64) error {
 	return nil
 }
 
-// used returns how many bytes wait to be read.
-func (r *ring) used() uint64 {
-	at := atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.consumer[0])))
-	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0]))) - at
-}
-
 // drain passes at most limit records on and frees their room. It stops at a record that is still being written, or
 // where the data cannot be mapped. It reports whether it reached the end.
 func (r *ring) drain(limit int, record func([]byte)) bool {

@@ -40,9 +40,6 @@ func (*Source) Unfollow(string) {}
 // EachRan knows nothing.
 func (*Source) EachRan(func(int, bool)) bool { return false }
 
-// Crowded is false.
-func (*Source) Crowded() bool { return false }
-
 // EachMoved knows nothing.
 func (*Source) EachMoved(uint64, func(string)) {}
 
