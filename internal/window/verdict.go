@@ -29,7 +29,9 @@ var Thresholds = struct {
 	Ratio float64 // storage_bound, network_bound or cpu_bound if one stall is this many times any other
 	Other float64 // unknown if the rest of other reaches this, and Ratio times the largest stall
 	Slow  float64 // slow if storage took more than this
-	Doubt float64 // unknown if the ledger is less certain than this
+	// Doubt makes a verdict unknown if the ledger is less certain. In short windows, ticks of CPU accounting and late GPU
+	// samples leave most of it open.
+	Doubt float64
 }{Busy: 0.9, Stall: 0.15, Ratio: 2, Other: 0.5, Slow: 0.5, Doubt: 0.2}
 
 // Shares are the parts of a ledger as shares of its time. They add up to one.
