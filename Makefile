@@ -69,11 +69,11 @@ test: ## Run all tests; RERUN=1 runs a failed one again
 	cd test/scenarios && $(call TEST,scenarios)
 	cd tools && $(call TEST,tools)
 
-build: ## Build build/stallspan, and build/stallspan-nocgo without cgo; vet it for Linux and for macOS
+build: ## Build build/stallspan, and build/stallspan-nocgo without cgo; vet it, and the receiver and processor for macOS
 	go build -tags $(TAGS) -o build/stallspan .
 	CGO_ENABLED=0 go build -tags $(TAGS) -o build/stallspan-nocgo .
 	CGO_ENABLED=0 go vet ./...
-	GOOS=darwin CGO_ENABLED=0 go vet . ./agent/... ./internal/...
+	GOOS=darwin CGO_ENABLED=0 go vet ./receiver/... ./processor/...
 
 collector: ## Build build/otelcol-stallspan, a Collector with our receiver and processor (five minutes at first)
 	mkdir -p build

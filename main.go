@@ -1,3 +1,5 @@
+//go:build linux
+
 // Stallspan says where the time of a GPU went: to work, to waiting for storage, to waiting for the CPU.
 package main
 

@@ -24,9 +24,10 @@ const (
 	attachFor  = 10 * time.Second
 	attachMost = 7 * 24 * time.Hour // as for an announced window
 	attachJob  = "attach"
-	// attachLook is how often attach looks whether the process is still there.
-	attachLook = 100 * time.Millisecond
 )
+
+// attachLook is how often a wait looks whether the process is still there.
+const attachLook = 100 * time.Millisecond
 
 // attach watches a process that runs already.
 type attach struct {

@@ -53,8 +53,8 @@ func largest(t *testing.T, db string) *baseline.Entry {
 
 // tooLong returns a sleep that is slow by the baseline.
 func tooLong(e *baseline.Entry) string {
-	limit, _ := slowAbove(e)
-	return fmt.Sprintf("sleep %.3f", (limit + 200*time.Millisecond).Seconds())
+	usual, _ := e.Baseline()
+	return fmt.Sprintf("sleep %.3f", (usual.Limit(0) + 200*time.Millisecond).Seconds())
 }
 
 // Eight loads are learned, and a later one of another process is slow.
@@ -319,9 +319,9 @@ func TestFirstEpochsAreApart(t *testing.T) {
 		first.Median() < 300*time.Millisecond || !later.Matches("job") || !first.Matches("job") {
 		t.Errorf("got %+v, want 2 first epochs of about half a second, and 6 later ones", all)
 	}
-	var out bytes.Buffer
-	if err := printBaselines(&out, all, time.Now()); err != nil || !strings.Contains(out.String(), "\nfirst epoch job ") {
-		t.Errorf("got %v\n%s, want a row of the first epoch", err, out.String())
+	v := stallspan(t, "baseline", "list", "--file", db)
+	if code := v.run(); code != 0 || !strings.Contains(v.out.String(), "\nfirst epoch job ") {
+		t.Errorf("exit code %d: %s\n%s, want a row of the first epoch", code, &v.err, &v.out)
 	}
 }
 

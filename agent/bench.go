@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -148,8 +146,7 @@ const statusTimeout = 2 * time.Second
 // noOpenWindow returns an error if a window is open, or may be: in the agent or Collector that serves the API, and in
 // each stallspan run with the same folder for temporary files.
 func noOpenWindow(ctx context.Context) error {
-	runs, _ := filepath.Glob(filepath.Join(os.TempDir(), runPrefix+"*", runSocket))
-	for _, path := range append([]string{api.DefaultSocket()}, runs...) {
+	for _, path := range append([]string{api.DefaultSocket()}, runSockets()...) {
 		open, err := openWindows(ctx, path)
 		if err != nil {
 			return fmt.Errorf("cannot find out whether a window is open at %s (%w): --force measures anyway", path, err)

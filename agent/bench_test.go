@@ -14,6 +14,7 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/golden"
 )
 
 // benchFile makes a file that is large enough to measure.
@@ -198,15 +199,12 @@ func TestBenchOutput(t *testing.T) {
 			t.Errorf("too wide: %q", line)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join("testdata", "bench"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, filepath.Join("testdata", "bench", "table.txt"), table.Bytes())
+	golden.Check(t, filepath.Join("testdata", "table.txt"), table.Bytes())
 	if err := writeJSON(&text, measuredReport()); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, filepath.Join("testdata", "bench", "report.json"), text.Bytes())
-	document, err := os.ReadFile(docs + "bench.md")
+	golden.Check(t, filepath.Join("testdata", "report.json"), text.Bytes())
+	document, err := os.ReadFile("../../../docs/" + "bench.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +212,7 @@ func TestBenchOutput(t *testing.T) {
 	if err := json.Unmarshal(text.Bytes(), &object); err != nil {
 		t.Fatal(err)
 	}
-	for key := range keysOf(object) {
+	for key := range golden.Keys(object) {
 		if !strings.Contains(string(document), "`"+key+"`") {
 			t.Errorf("docs/bench.md lacks the key %s", key)
 		}

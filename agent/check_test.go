@@ -15,6 +15,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/check"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/test/fixture"
+	"github.com/stallspan/stallspan/test/golden"
 )
 
 // runCheck runs check and returns its findings. It leaves no cgroup behind.
@@ -38,7 +39,7 @@ func runCheck(t *testing.T, v *invocation) (code int, report checkReport) {
 	return code, report
 }
 
-func (r *checkReport) of(t *testing.T, area check.Area) check.Finding {
+func findingOf(t *testing.T, r *checkReport, area check.Area) check.Finding {
 	t.Helper()
 	i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Area == area })
 	if i < 0 {
@@ -55,15 +56,15 @@ func TestCheck(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d: %+v", code, report)
 	}
-	if f := report.of(t, check.API); f.State != check.Off ||
+	if f := findingOf(t, &report, check.API); f.State != check.Off ||
 		f.Fix != "stallspan agent # or a Collector with the receiver stallspan" {
 		t.Errorf("got %+v, want off, with the command of the agent as the fix", f)
 	}
-	if f := report.of(t, check.Export); f.State != check.Off ||
+	if f := findingOf(t, &report, check.Export); f.State != check.Off ||
 		!strings.HasPrefix(f.Fix, "export OTEL_EXPORTER_OTLP_ENDPOINT=") {
 		t.Errorf("got %+v, want off, with the OTLP endpoint as the fix", f)
 	}
-	if f := report.of(t, check.Clock); f.Details["reading_median_s"] == nil {
+	if f := findingOf(t, &report, check.Clock); f.Details["reading_median_s"] == nil {
 		t.Errorf("got %+v, want the median of a reading", f)
 	}
 }
@@ -75,7 +76,7 @@ func TestCheckAgreesWithRun(t *testing.T) {
 	if code := run.run(); code != 0 {
 		t.Fatalf("got %s, want exit code 0", run.err.String())
 	}
-	if f := report.of(t, check.Cgroup); (f.State == check.Seen) != strings.Contains(run.out.String(), "/stallspan-run-") {
+	if f := findingOf(t, &report, check.Cgroup); (f.State == check.Seen) != strings.Contains(run.out.String(), "/stallspan-run-") {
 		t.Errorf("%+v, and run had %s", f, run.out.String())
 	}
 }
@@ -101,10 +102,10 @@ func TestCheckWithoutRights(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d: %+v", code, report)
 	}
-	if f := report.of(t, check.Cgroup); f.State != check.Limited || f.Fix == "" {
+	if f := findingOf(t, &report, check.Cgroup); f.State != check.Limited || f.Fix == "" {
 		t.Errorf("got %+v, want limited, with a fix", f)
 	}
-	if f := report.of(t, check.Processes); f.Details["own_io"] != true {
+	if f := findingOf(t, &report, check.Processes); f.Details["own_io"] != true {
 		t.Errorf("got %+v, want the I/O counters of the own process", f)
 	}
 }
@@ -117,10 +118,10 @@ func TestCheckFindsAgentAndBackend(t *testing.T) {
 	v := stallspan(t, "check", "--json")
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+b.address)
 	_, report := runCheck(t, v)
-	if f := report.of(t, check.API); !strings.Contains(f.Message, "answers on "+socket) {
+	if f := findingOf(t, &report, check.API); !strings.Contains(f.Message, "answers on "+socket) {
 		t.Errorf("got %+v, want an answer on the socket", f)
 	}
-	if f := report.of(t, check.Export); f.State != check.Seen || !strings.Contains(f.Message, b.address) {
+	if f := findingOf(t, &report, check.Export); f.State != check.Seen || !strings.Contains(f.Message, b.address) {
 		t.Errorf("got %+v, want a backend that accepts connections", f)
 	}
 	stop(t, running)
@@ -160,7 +161,7 @@ func TestCheckOfGPUs(t *testing.T) {
 			t.Parallel()
 			v := stallspan(t, "check", "--json").withGPU(library, fixture.PlayGPU(t, plays))
 			_, report := runCheck(t, v)
-			f := report.of(t, check.GPU)
+			f := findingOf(t, &report, check.GPU)
 			if f.State != want.state || !strings.Contains(f.Message, want.says) || !strings.Contains(f.Fix, want.fix) {
 				t.Errorf("got %+v, want %v, %q with the fix %q", f, want.state, want.says, want.fix)
 			}
@@ -187,22 +188,7 @@ func TestCheckTable(t *testing.T) {
 	if err := printCheck(&out, found); err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "check", "table.txt")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(out.Bytes(), want) {
-		t.Errorf("not as in %s (run with -update to take it):\n%s", golden, out.String())
-	}
+	golden.Check(t, filepath.Join("testdata", "table.txt"), out.Bytes())
 	for line := range strings.Lines(out.String()) {
 		if columns(strings.TrimSuffix(line, "\n")) > tableWidth && !strings.Contains(line, "fix: ") {
 			t.Errorf("too wide: %q", line)

@@ -29,7 +29,7 @@ func TestTableWidths(t *testing.T) {
 	const sentence = "The program waited for storage 61 % of the time: 1200 operations read 408.7 MiB from nvme0n1."
 	for _, width := range []uint16{60, 66, 71, 72, 79, 80, 100, 160, 250} {
 		var out bytes.Buffer
-		w := &table{out: &out, screen: terminalOf(t, width, console.Never)}
+		w := &windowTable{table: &table{out: &out, screen: terminalOf(t, width, console.Never)}}
 		w.row("window", "duration", "GPU busy", "storage", "CPU", "other", "disk", "verdict")
 		w.row("epoch 12", "16.0 min", "100 %", "100 %", "100 %", "100 %", "nvme0n1", "storage_bound SLOW")
 		w.text("  Try: ", sentence)
@@ -52,7 +52,7 @@ func TestTableWidths(t *testing.T) {
 func TestTableColors(t *testing.T) {
 	draw := func(when console.When) string {
 		var out bytes.Buffer
-		w := &table{out: &out, screen: terminalOf(t, 80, when)}
+		w := &windowTable{table: &table{out: &out, screen: terminalOf(t, 80, when)}}
 		for _, verdict := range []string{"storage_bound SLOW", "gpu_bound", "cpu_bound", "unknown"} {
 			w.row("epoch 1", "1.0 s", "20 %", "61 %", "10 %", "9 %", "\x1b[31mvda", verdict)
 		}

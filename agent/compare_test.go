@@ -11,26 +11,10 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/test/golden"
 )
 
 func reportPath(name string) string { return filepath.Join("..", "testdata", "reports", name+".json") }
-
-// golden compares text with a file, or writes the file.
-func golden(t *testing.T, path string, got []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("not as in %s (run with -update to take it):\n%s", path, got)
-	}
-}
 
 // of are the options with one report of each side.
 func (o compareOptions) of(a, b string) *compareOptions {
@@ -55,8 +39,8 @@ func TestCompareRealReports(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		golden(t, filepath.Join("testdata", "compare", name+".txt"), text.Bytes())
-		golden(t, filepath.Join("testdata", "compare", name+".json"), document.Bytes())
+		golden.Check(t, filepath.Join("testdata", "compare", name+".txt"), text.Bytes())
+		golden.Check(t, filepath.Join("testdata", "compare", name+".json"), document.Bytes())
 		for _, line := range strings.Split(text.String(), "\n") {
 			if columns(line) > tableWidth || strings.TrimRight(line, " ") != line {
 				t.Errorf("%d columns: %q", columns(line), line)
@@ -94,32 +78,12 @@ func TestComparisonKeysAreDocumented(t *testing.T) {
 		if err := json.Unmarshal(text, &document); err != nil {
 			t.Fatal(err)
 		}
-		for key := range keysOf(document) {
+		for key := range golden.Keys(document) {
 			if !bytes.Contains(section, []byte("`"+key+"`")) {
 				t.Errorf("%s: %s is not documented", path, key)
 			}
 		}
 	}
-}
-
-func keysOf(value any) map[string]bool {
-	keys := map[string]bool{}
-	var walk func(any)
-	walk = func(value any) {
-		switch v := value.(type) {
-		case map[string]any:
-			for key, inner := range v {
-				keys[key] = true
-				walk(inner)
-			}
-		case []any:
-			for _, inner := range v {
-				walk(inner)
-			}
-		}
-	}
-	walk(value)
-	return keys
 }
 
 // Of a thousand windows, those that changed are shown, and the others are counted.
@@ -234,14 +198,14 @@ func TestCompareMarkdown(t *testing.T) {
 		if err := o.run(&text); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, filepath.Join("testdata", "compare", name+".markdown"), text.Bytes())
+		golden.Check(t, filepath.Join("testdata", "compare", name+".markdown"), text.Bytes())
 		o.markdown = ""
 		text.Reset()
 		if err := o.run(&text); err != nil {
 			t.Fatal(err)
 		}
 		if name == "several" {
-			golden(t, filepath.Join("testdata", "compare", name+".txt"), text.Bytes())
+			golden.Check(t, filepath.Join("testdata", "compare", name+".txt"), text.Bytes())
 		}
 	}
 }

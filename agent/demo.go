@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
@@ -120,7 +121,7 @@ func (d *demo) watch(ctx context.Context) error {
 	defer m.Jobs.Unfollow(demoName)
 	runtime.LockOSThread() // the loop is one thread, as in most training programs
 	defer runtime.UnlockOSThread()
-	m.Jobs.Lead(demoName, threadID())
+	m.Jobs.Lead(demoName, syscall.Gettid())
 	began := m.Now()
 	root := t.exporter.Begin(rootName(demoName), began.At.Wall, trace.SpanContext{})
 	d.client = newClient(m, t, &d.timeline, demoName, demoName, root.SpanContext())

@@ -285,7 +285,7 @@ func (t *historyTable) listWindows(to *table) {
 		if json.Unmarshal(e.Text, &r) != nil {
 			continue // of a later version
 		}
-		to.listRow(&r, "")
+		listRow(to, &r, "")
 		if r.Finding != previous {
 			to.text("  ", r.Finding)
 		}

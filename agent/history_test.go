@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/store"
+	"github.com/stallspan/stallspan/test/golden"
 )
 
 // pastOfTest is the first moment of the history of tests.
@@ -20,6 +21,7 @@ var pastOfTest = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 // storedPast writes four hours of two GPUs, two disks and a job, with a slow window and an event.
 func storedPast(t *testing.T) (folder string) {
 	t.Helper()
+	const step = 10 * time.Second // of stored intervals
 	folder = filepath.Join(t.TempDir(), "history")
 	w, err := store.Open(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
 	if err != nil {
@@ -47,10 +49,10 @@ func storedPast(t *testing.T) (folder string) {
 	}
 	const n = 4 * 360
 	for i := range n {
-		at := pastOfTest.Add(time.Duration(i) * storedStep)
+		at := pastOfTest.Add(time.Duration(i) * step)
 		stalled := i >= n/2 && i < n/2+60 // ten minutes of slow storage
-		w.Add(store.Devices, columns, at, storedStep, valuesOf(columns, i, stalled))
-		w.Add(store.Jobs, ofJob, at, storedStep, valuesOf(ofJob, i, stalled))
+		w.Add(store.Devices, columns, at, step, valuesOf(columns, i, stalled))
+		w.Add(store.Jobs, ofJob, at, step, valuesOf(ofJob, i, stalled))
 		if i%6 == 5 {
 			if i == n/2+59 {
 				w.AddEntry(store.Entry{At: at, Text: json.RawMessage(`{"id":"8f1c2a90d3b7e645","kind":"epoch","epoch":3,` +
@@ -65,7 +67,7 @@ func storedPast(t *testing.T) (folder string) {
 			}
 		}
 	}
-	if err := w.Close(pastOfTest.Add(n * storedStep)); err != nil {
+	if err := w.Close(pastOfTest.Add(n * step)); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -115,7 +117,7 @@ func TestHistoryOutput(t *testing.T) {
 		if code := v.run(); code != 0 || v.err.Len() > 0 {
 			t.Errorf("%s: exit code %d, %s", name, code, &v.err)
 		}
-		golden(t, filepath.Join("testdata", "history", name), v.out.Bytes())
+		golden.Check(t, filepath.Join("testdata", "history", name), v.out.Bytes())
 	}
 }
 

@@ -63,7 +63,7 @@ The agent keeps these times in its history. A Collector with the receiver counts
 			case asCSV:
 				return jobsCSV(cmd.OutOrStdout(), all)
 			}
-			return writeTable(cmd.OutOrStdout(), func(t *table) { t.jobs(all, from) })
+			return writeTable(cmd.OutOrStdout(), func(t *table) { printJobs(t, all, from) })
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", since,
@@ -74,12 +74,12 @@ The agent keeps these times in its history. A Collector with the receiver counts
 	return cmd
 }
 
-// jobs prints a line for each job, and one for each GPU that no process held for a while.
-func (t *table) jobs(all *api.Jobs, from time.Time) {
+// printJobs prints a line for each job, and one for each GPU that no process held for a while.
+func printJobs(t *table, all *api.Jobs, from time.Time) {
 	if len(all.Jobs) == 0 {
 		t.line("No job has held memory of a GPU in this time.")
 	} else {
-		t.jobRow("job", "user or pod", "GPUs", "held", "busy", "storage", "CPU", "other", "unused", "best fix")
+		printJob(t, "job", "user or pod", "GPUs", "held", "busy", "storage", "CPU", "other", "unused", "best fix")
 	}
 	slices.SortStableFunc(all.Jobs, func(a, b api.Job) int { return cmp.Compare(b.Lost(), a.Lost()) })
 	named := map[string]int{} // how many jobs have a name
@@ -102,7 +102,7 @@ func (t *table) jobs(all *api.Jobs, from time.Time) {
 		if len(j.GPUs) == 0 { // its own time is divided
 			busy = "-"
 		}
-		t.jobRow(name, jobOwner(j), gpuCount(j), hours(j.Allocated), busy, share(j.Storage, j),
+		printJob(t, name, jobOwner(j), gpuCount(j), hours(j.Allocated), busy, share(j.Storage, j),
 			share(j.CPU, j), share(j.Other, j), share(j.Unused, j), fix)
 	}
 	for _, g := range all.GPUs {
@@ -115,7 +115,7 @@ func (t *table) jobs(all *api.Jobs, from time.Time) {
 	}
 }
 
-func (t *table) jobRow(name, owner, gpus, held, busy, storage, cpu, other, unused, fix string) {
+func printJob(t *table, name, owner, gpus, held, busy, storage, cpu, other, unused, fix string) {
 	const nameWidth, ownerWidth = 22, 12
 	t.line(fmt.Sprintf("%s %s %4s %7s %5s %7s %5s %5s %6s  %s", fit(name, nameWidth), fit(owner, ownerWidth), gpus, held,
 		busy, storage, cpu, other, unused, fix))

@@ -112,7 +112,7 @@ func TestJobsOfOneName(t *testing.T) {
 	}}
 	all.Jobs[0].GPUs = []api.JobGPU{{ID: "GPU-0"}}
 	var out strings.Builder
-	if err := writeTable(&out, func(to *table) { to.jobs(all, time.Now()) }); err != nil {
+	if err := writeTable(&out, func(to *table) { printJobs(to, all, time.Now()) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

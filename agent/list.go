@@ -48,7 +48,7 @@ far. Those of a followed job name it. With STALLSPAN_SOCKET it lists those of th
 			if asJSON {
 				return writeJSON(cmd.OutOrStdout(), all)
 			}
-			return writeTable(cmd.OutOrStdout(), func(t *table) { t.list(all, last) })
+			return writeTable(cmd.OutOrStdout(), func(t *table) { printWindows(t, all, last) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print all reports as JSON")
@@ -66,16 +66,16 @@ func listAll(ctx context.Context, client *api.Client) (api.Listing, error) {
 	if os.Getenv(api.SocketVariable) != "" {
 		return all, unanswered(client, failed)
 	}
-	runs := 0
+	answered := 0
 	for _, socket := range runSockets() {
-		if runs == maxRuns {
+		if answered == maxRuns {
 			break
 		}
 		one, err := api.NewClient(socket).Windows(ctx)
 		if err != nil {
 			continue // it belongs to another user, or has just ended
 		}
-		runs++
+		answered++
 		all.Running = append(all.Running, one.Running...)
 		all.Ended = append(all.Ended, one.Ended...)
 	}
@@ -85,7 +85,7 @@ func listAll(ctx context.Context, client *api.Client) (api.Listing, error) {
 		known[r.ID] = true
 		return twice
 	})
-	if runs > 0 {
+	if answered > 0 {
 		return all, nil
 	}
 	return all, unanswered(client, failed)
@@ -110,15 +110,15 @@ func writeWindow(out io.Writer, all api.Listing, id string, asJSON bool) error {
 	return err
 }
 
-func (t *table) list(all api.Listing, last int) {
+func printWindows(t *table, all api.Listing, last int) {
 	if len(all.Running)+len(all.Ended) == 0 {
 		t.text("", "No windows are open, and none has ended in the last hour, or since the agent or Collector began. "+
 			"stallspan history shows what an agent has kept.")
 		return
 	}
-	t.listed("ID", "began", "window", "duration", "storage", "verdict", "")
+	listHead(t)
 	for _, r := range all.Running {
-		t.listRow(r, "open, ")
+		listRow(t, r, "open, ")
 	}
 	left := max(0, len(all.Ended)-last)
 	if left > 0 {
@@ -126,11 +126,15 @@ func (t *table) list(all api.Listing, last int) {
 	}
 	slices.SortStableFunc(all.Ended, func(a, b *explain.Report) int { return a.Start.Compare(b.Start) })
 	for _, r := range all.Ended[left:] {
-		t.listRow(r, "")
+		listRow(t, r, "")
 	}
 }
 
-func (t *table) listRow(r *explain.Report, state string) {
+// listHead writes the head of a list of windows.
+func listHead(t *table) { listLine(t, "ID", "began", "window", "duration", "storage", "verdict", "") }
+
+// listRow writes a window in one line of a list.
+func listRow(t *table, r *explain.Report, state string) {
 	storage := "-"
 	if total := r.GPUTime(); r.Stall != nil && total > 0 {
 		storage = fmt.Sprintf("%.0f %%", 100*r.Stall.Storage/total)
@@ -142,11 +146,11 @@ func (t *table) listRow(r *explain.Report, state string) {
 	if r.Job != nil {
 		of += fmt.Sprintf("  of %s %d", cmp.Or(r.Job.Pod, window.ShownName(r.Job.Name)), r.Job.PID)
 	}
-	t.listed(r.ID, r.Start.Local().Format(time.TimeOnly), explain.Label(r.Label(), r.Unfinished),
+	listLine(t, r.ID, r.Start.Local().Format(time.TimeOnly), explain.Label(r.Label(), r.Unfinished),
 		explain.Duration(r.Duration), storage, state+explain.Verdict(r.Verdict, r.Slow), printable(of))
 }
 
-func (t *table) listed(id, began, label, duration, storage, verdict, of string) {
+func listLine(t *table, id, began, label, duration, storage, verdict, of string) {
 	const idWidth, timeWidth = 16, 8
 	t.cells(cell{text: fmt.Sprintf("%s %s %s %8s %7s ", fit(id, idWidth), fit(began, timeWidth), fit(label, labelWidth),
 		duration, storage)}, cell{verdict, verdictColor(verdict)}, cell{text: of})

@@ -110,7 +110,7 @@ func TestListOfAJob(t *testing.T) {
 		Verdict: window.StorageBound, Job: &explain.Job{Name: "serve.py", PID: 42, Pod: "llm-0"}},
 		{ID: "2", Kind: window.Custom, Name: "other", Source: window.Announced, Verdict: window.Unknown}}}
 	var out strings.Builder
-	if err := writeTable(&out, func(to *table) { to.list(all, 2) }); err != nil {
+	if err := writeTable(&out, func(to *table) { printWindows(to, all, 2) }); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{" storage_bound  detected  of llm-0 42\n", " unknown\n"} {

@@ -2,35 +2,18 @@ package agent
 
 import (
 	"context"
-	"net"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-)
 
-// manager is a socket like that of systemd.
-func manager(t *testing.T) (path string, next func(time.Duration) string) {
-	t.Helper()
-	path = filepath.Join(filepath.Dir(socketIn(t)), "notify")
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return path, func(wait time.Duration) string {
-		buf := make([]byte, 100)
-		_ = conn.SetReadDeadline(time.Now().Add(wait))
-		n, _ := conn.Read(buf)
-		return string(buf[:n])
-	}
-}
+	"github.com/stallspan/stallspan/test/fixture"
+)
 
 // An agent reports to systemd that it is ready, that it is alive, and that it stops.
 func TestNotify(t *testing.T) {
 	t.Parallel()
-	path, next := manager(t)
+	path, next := fixture.ServiceManager(t)
 	v := stallspan(t, "agent")
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=1500000")
 	v.start()
@@ -53,7 +36,7 @@ func TestNotify(t *testing.T) {
 
 // An agent whose readings hang is silent, so that systemd starts it again.
 func TestWatchdogOfAHang(t *testing.T) {
-	path, next := manager(t)
+	path, next := fixture.ServiceManager(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var rounds atomic.Uint64
 	rounds.Store(1)

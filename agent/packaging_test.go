@@ -8,7 +8,7 @@ import (
 
 // The config of the packages is all comments. Its settings are the ones of the agent, and those with a default show it.
 func TestConfigOfThePackages(t *testing.T) {
-	text, err := os.ReadFile("../packaging/etc/agent.yaml")
+	text, err := os.ReadFile("../../../packaging/etc/agent.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,11 @@ func TestJournals(t *testing.T) {
 	if err := files.trace.save(nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if track := readTrace(t, path).Of("CPU", "cores at work"); track == nil || len(track.Values) != 2 {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if track := pftrace.Decode(t, data).Of("CPU", "cores at work"); track == nil || len(track.Values) != 2 {
 		t.Errorf("got %+v, want two values", track)
 	}
 }

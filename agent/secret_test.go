@@ -111,7 +111,7 @@ func TestConfigWritableByOthers(t *testing.T) {
 
 // The examples of the documentation are valid. The secret comes from the test.
 func TestActionsDocument(t *testing.T) {
-	page, err := os.ReadFile(docs + "events.md")
+	page, err := os.ReadFile("../../../docs/events.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestActionsDocument(t *testing.T) {
 	if c, err := parseConfig([]byte(example)); err != nil || len(c.Actions) != 2 {
 		t.Errorf("got %+v, %v; want two actions from\n%s", c, err, example)
 	}
-	text, err := os.ReadFile("../examples/agent/events.yaml") // perhaps of another user than the one who runs the tests
+	text, err := os.ReadFile("../../../examples/agent/events.yaml") // perhaps of another user than the one who runs the tests
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/stat"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/golden"
 )
 
 // statMachine returns readings of a machine with all kinds of devices, one second apart.
@@ -147,19 +147,7 @@ func statTexts(t *testing.T) map[string]string {
 
 func TestStatForms(t *testing.T) {
 	for name, text := range statTexts(t) {
-		golden := filepath.Join("testdata", "stat", name)
-		if *update {
-			if err := os.WriteFile(golden, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text != string(want) {
-			t.Errorf("not as in %s (run with -update to take it):\n%s", golden, text)
-		}
+		golden.Check(t, filepath.Join("testdata", name), []byte(text))
 	}
 }
 

@@ -15,9 +15,11 @@ import (
 const (
 	tableWidth = 80
 	labelWidth = 15
-	diskWidth  = 7
-	maxRows    = 40 // a longer table shows its first and last rows, and the slow ones between them
+	maxRows    = 40 // a longer table of windows shows its first and last rows, and the slow ones between them
+)
 
+const (
+	diskWidth   = 7
 	maxSlowRows = 1000
 )
 
@@ -25,8 +27,6 @@ const (
 type table struct {
 	out    io.Writer
 	screen console.Screen
-	gpu    bool // rows show the GPUs' time; otherwise the program's own
-	label  int  // columns of the rows' names; 0 for labelWidth
 }
 
 // newTable is a table that knows what its output can show.
@@ -79,8 +79,16 @@ func verdictColor(text string) console.Color {
 	return console.Plain
 }
 
+// windowTable has a row for each window.
+type windowTable struct {
+	*table
+
+	gpu   bool // rows show the GPUs' time; otherwise the program's own
+	label int  // columns of the rows' names; 0 for labelWidth
+}
+
 // labelFor is the width of the names, where the terminal has room for them.
-func (t *table) labelFor(reports []*window.Report) int {
+func (t *windowTable) labelFor(reports []*window.Report) int {
 	longest := labelWidth
 	for _, r := range reports {
 		longest = max(longest, columns(explain.NewRow(r).Label))
@@ -91,7 +99,7 @@ func (t *table) labelFor(reports []*window.Report) int {
 // printTable writes one row for each window, and below it the finding and the remedy. Among windows in a row with the
 // same verdict only the first is explained. The reason for a slow one is added where the verdict does not give it.
 func printTable(out io.Writer, reports []*window.Report, problems []error) {
-	w := newTable(out)
+	w := &windowTable{table: newTable(out)}
 	w.label = w.labelFor(reports)
 	w.line("")
 	w.gpu = slices.ContainsFunc(reports, func(r *window.Report) bool { return len(r.GPUIDs) > 0 })
@@ -162,7 +170,7 @@ func advisedFor(reports []*window.Report) map[string][]string {
 const maxSame = 3
 
 // remedy writes what to try, once for all windows with that advice.
-func (t *table) remedy(r *window.Report, advised map[string][]string) {
+func (t *windowTable) remedy(r *window.Report, advised map[string][]string) {
 	advice := explain.Advice(r)
 	labels := advised[advice]
 	delete(advised, advice)
@@ -181,7 +189,7 @@ func (t *table) remedy(r *window.Report, advised map[string][]string) {
 }
 
 // further writes the findings beyond the verdict that the previous window did not have.
-func (t *table) further(r, previous *window.Report) {
+func (t *windowTable) further(r, previous *window.Report) {
 	for _, f := range explain.FurtherFindings(r) {
 		if previous == nil || previous.Finding(f.Kind) == nil {
 			t.text("  Also: ", f.Text)
@@ -191,7 +199,7 @@ func (t *table) further(r, previous *window.Report) {
 }
 
 // row writes one row. A terminal of less than 80 columns shows fewer of them, down to 60.
-func (t *table) row(label, duration, busy, storage, cpu, other, disk, verdict string) {
+func (t *windowTable) row(label, duration, busy, storage, cpu, other, disk, verdict string) {
 	width, name := t.screen.Width(), max(t.label, labelWidth)
 	disk, other = " "+fit(disk, diskWidth), fmt.Sprintf(" %5s", other)
 	if width < tableWidth {
@@ -204,7 +212,7 @@ func (t *table) row(label, duration, busy, storage, cpu, other, disk, verdict st
 	t.cells(cell{text: text}, cell{verdict, verdictColor(verdict)})
 }
 
-func (t *table) report(r *window.Report) {
+func (t *windowTable) report(r *window.Report) {
 	row := explain.NewRow(r)
 	busy, cpu := row.Busy, row.CPU
 	if !t.gpu {
@@ -236,4 +244,11 @@ func diskOf(r *window.Report) string {
 		return r.Mounts[0].Type
 	}
 	return ""
+}
+
+// evidence writes what the ledgers were made from, and what would give more.
+func (t *windowTable) evidence(reports []*window.Report) {
+	if text := explain.EvidenceOf(reports); text != "" {
+		t.text("", text)
+	}
 }

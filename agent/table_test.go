@@ -3,8 +3,6 @@ package agent
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,9 +13,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
+	"github.com/stallspan/stallspan/test/golden"
 )
-
-var update = flag.Bool("update", false, "write testdata/table/*.txt again")
 
 // row is a report with these parts of its GPU time, in percent. The rest is "other".
 func row(w window.Window, took time.Duration, gpus []string, busy, storage, cpu int,
@@ -174,19 +171,7 @@ func TestTable(t *testing.T) {
 			if name == "measured" || name == "gpu" {
 				printWhatIf(&out, given.reports)
 			}
-			golden := filepath.Join("testdata", "table", name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(out.Bytes(), want) {
-				t.Errorf("not as in %s (run with -update to take it):\n%s", golden, out.String())
-			}
+			golden.Check(t, filepath.Join("testdata", name+".txt"), out.Bytes())
 			for _, line := range strings.Split(out.String(), "\n") {
 				if columns(line) > tableWidth || strings.TrimRight(line, " ") != line {
 					t.Errorf("%d columns: %q", columns(line), line)

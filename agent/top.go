@@ -15,6 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/top"
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -48,8 +49,8 @@ processes that hold GPU memory, and those that work most. h shows the keys.`,
 			if len(args) > maxTopJobs {
 				return usagef("%d processes: top follows at most %d", len(args), maxTopJobs)
 			}
-			if o.interval < minInterval || o.interval > time.Minute {
-				return usagef("--interval %v: choose %v to %v", o.interval, minInterval, time.Minute)
+			if o.interval < config.DefaultInterval || o.interval > time.Minute {
+				return usagef("--interval %v: choose %v to %v", o.interval, config.DefaultInterval, time.Minute)
 			}
 			return o.show(cmd.Context(), args)
 		},

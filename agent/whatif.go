@@ -34,10 +34,3 @@ func printWhatIf(out io.Writer, reports []*window.Report) {
 		}
 	}
 }
-
-// evidence writes what the ledgers were made from, and what would give more.
-func (t *table) evidence(reports []*window.Report) {
-	if text := explain.EvidenceOf(reports); text != "" {
-		t.text("", text)
-	}
-}

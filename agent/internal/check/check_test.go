@@ -3,7 +3,6 @@ package check
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,9 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stallspan/stallspan/test/fixture"
+	"github.com/stallspan/stallspan/test/golden"
 )
-
-var update = flag.Bool("update", false, "write testdata/*.txt again")
 
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("KUBERNETES_SERVICE_HOST") // the tests may run in a pod
@@ -75,19 +73,7 @@ func TestFixtures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &machine{Options: Options{Root: root}, root: root}
 			got := text(root, m.steady(t))
-			golden := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(got, want) {
-				t.Errorf("not as in %s (run with -update to take it):\n%s", golden, got)
-			}
+			golden.Check(t, filepath.Join("testdata", name+".txt"), got)
 		})
 	}
 }
