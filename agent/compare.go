@@ -153,7 +153,7 @@ func (o *compareOptions) print(out io.Writer, c *compare.Comparison, runs *compa
 			*compare.Comparison
 		}{runs, c}))
 	}
-	return printed(writeTable(out, func(t *table) { t.comparison(all) }))
+	return printed(writeTable(out, func(t *table) { comparisonTable{t}.comparison(all) }))
 }
 
 // maxCompared bounds the reports of a side that are in memory.

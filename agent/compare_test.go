@@ -14,7 +14,9 @@ import (
 	"github.com/stallspan/stallspan/test/golden"
 )
 
-func reportPath(name string) string { return filepath.Join("..", "testdata", "reports", name+".json") }
+func savedReport(name string) string { return filepath.Join("..", "testdata", "reports", name+".json") }
+
+func reportPath(name string) string { return filepath.Join("..", "..", "..", "testdata", "reports", name+".json") }
 
 // of are the options with one report of each side.
 func (o compareOptions) of(a, b string) *compareOptions {
@@ -39,8 +41,8 @@ func TestCompareRealReports(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		golden.Check(t, filepath.Join("testdata", "compare", name+".txt"), text.Bytes())
-		golden.Check(t, filepath.Join("testdata", "compare", name+".json"), document.Bytes())
+		golden.Check(t, filepath.Join("testdata", name+".txt"), text.Bytes())
+		golden.Check(t, filepath.Join("testdata", name+".json"), document.Bytes())
 		for _, line := range strings.Split(text.String(), "\n") {
 			if columns(line) > tableWidth || strings.TrimRight(line, " ") != line {
 				t.Errorf("%d columns: %q", columns(line), line)
@@ -51,21 +53,21 @@ func TestCompareRealReports(t *testing.T) {
 
 // The keys are those of docs/commands.md.
 func TestComparisonKeysAreDocumented(t *testing.T) {
-	page, err := os.ReadFile(docs + "commands.md")
+	page, err := os.ReadFile("../../../docs/commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, _ := bytes.Cut(page, []byte("\n## compare"))
 	section, _, _ = bytes.Cut(section, []byte("\n## "))
-	shown, err := os.ReadFile("testdata/compare/train-disk-train-memory.txt")
+	shown, err := os.ReadFile("testdata/train-disk-train-memory.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	shown, _, _ = bytes.Cut(bytes.TrimSpace(shown), []byte("\nepoch 2 ")) // the page has the first window
-	if shown = bytes.ReplaceAll(shown, []byte("../testdata/reports/train-"), nil); !bytes.Contains(section, shown) {
+	if shown = bytes.ReplaceAll(shown, []byte("../../../testdata/reports/train-"), nil); !bytes.Contains(section, shown) {
 		t.Errorf("the example is not as it prints:\n%s", shown)
 	}
-	found, err := filepath.Glob(filepath.Join("testdata", "compare", "*.json"))
+	found, err := filepath.Glob(filepath.Join("testdata", "*.json"))
 	if err != nil || len(found) == 0 {
 		t.Fatalf("got %v %v, want at least one golden file", found, err)
 	}
@@ -100,7 +102,7 @@ func TestCompareManyWindows(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if err := writeTable(&out, func(t *table) {
-		t.comparison(newComparison("a", strings.Repeat("very/long/", 20)+"b.json", c, nil))
+		comparisonTable{t}.comparison(newComparison("a", strings.Repeat("very/long/", 20)+"b.json", c, nil))
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestCompareExitCodes(t *testing.T) {
 		}
 		return path
 	}
-	fast, slow := reportPath("train-memory"), reportPath("train-disk")
+	fast, slow := savedReport("train-memory"), savedReport("train-disk")
 	again := func(path string) string {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -198,14 +200,14 @@ func TestCompareMarkdown(t *testing.T) {
 		if err := o.run(&text); err != nil {
 			t.Fatal(err)
 		}
-		golden.Check(t, filepath.Join("testdata", "compare", name+".markdown"), text.Bytes())
+		golden.Check(t, filepath.Join("testdata", name+".markdown"), text.Bytes())
 		o.markdown = ""
 		text.Reset()
 		if err := o.run(&text); err != nil {
 			t.Fatal(err)
 		}
 		if name == "several" {
-			golden.Check(t, filepath.Join("testdata", "compare", name+".txt"), text.Bytes())
+			golden.Check(t, filepath.Join("testdata", name+".txt"), text.Bytes())
 		}
 	}
 }

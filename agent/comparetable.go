@@ -101,13 +101,16 @@ func alike(p, q *compare.Pair) bool {
 // changeWidth holds "about the same", the longest change.
 const changeWidth = 14
 
-func (t *table) compared(label, a, b, change, verdict string) {
+// comparisonTable writes a comparison for a person.
+type comparisonTable struct{ *table }
+
+func (t comparisonTable) compared(label, a, b, change, verdict string) {
 	t.line(fmt.Sprintf("%s %8s %8s  %s %s", fit(label, labelWidth), a, b, fit(change, changeWidth), verdict))
 }
 
 // comparison writes one row for each window, and below a changed one its parts and the reason. Among windows in a row
 // with the same change only the first is explained.
-func (t *table) comparison(c *comparison) {
+func (t comparisonTable) comparison(c *comparison) {
 	t.line("")
 	t.text("A: ", c.names[0])
 	t.text("B: ", c.names[1])
@@ -149,7 +152,7 @@ func (t *table) comparison(c *comparison) {
 	}
 }
 
-func (t *table) comparedWindow(w *compareRow) {
+func (t comparisonTable) comparedWindow(w *compareRow) {
 	t.compared(w.Label, w.a, w.b, w.change, w.verdict)
 	if !w.explained {
 		return
