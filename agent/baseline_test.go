@@ -264,7 +264,14 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 	if got := call(0, "list", "--file", db); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	var listed struct{ Baselines []baselineJSON }
+	var listed struct {
+		Baselines []struct {
+			P95        float64   `json:"p95_s"`
+			SlowAbove  *float64  `json:"slow_above_s"`
+			SlowInARow int       `json:"slow_in_a_row"`
+			Took       []float64 `json:"took_s"`
+		}
+	}
 	if err := json.Unmarshal([]byte(call(0, "list", "--json", "--file", db)), &listed); err != nil ||
 		len(listed.Baselines) != 3 ||
 		listed.Baselines[0].SlowAbove != nil || listed.Baselines[1].P95 != 15 || *listed.Baselines[1].SlowAbove != 22.5 ||

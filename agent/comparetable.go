@@ -36,7 +36,7 @@ const maxOnly = 8 // windows of one report alone that are named
 
 func newComparison(nameA, nameB string, c *compare.Comparison, runs *compare.Runs) *comparison {
 	v := &comparison{Comparison: c, runs: runs, names: [2]string{nameA, nameB}, answer: c.Finding,
-		left: max(0, len(c.Windows)-maxRows), only: [2]string{named(c.OnlyA), named(c.OnlyB)}}
+		left: max(0, len(c.Windows)-maxRows), only: [2]string{namesOf(c.OnlyA), namesOf(c.OnlyB)}}
 	if runs != nil {
 		v.answer = runs.Finding
 		for i, s := range []compare.Spread{runs.A, runs.B} {
@@ -64,7 +64,7 @@ func newComparison(nameA, nameB string, c *compare.Comparison, runs *compare.Run
 	return v
 }
 
-func named(windows []compare.Name) string {
+func namesOf(windows []compare.Name) string {
 	var names []string
 	for _, n := range windows {
 		names = append(names, n.Label)

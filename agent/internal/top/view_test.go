@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected screens")
 
-// recorded returns all frames of a recording of testdata.
-func recorded(t testing.TB, name string, step time.Duration) (frames []*Frame) {
+// framesOf returns all frames of a recording of testdata.
+func framesOf(t testing.TB, name string, step time.Duration) (frames []*Frame) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".jsonl.gz")
 	if _, err := os.Stat(path); err != nil {
@@ -63,7 +63,7 @@ func recorded(t testing.TB, name string, step time.Duration) (frames []*Frame) {
 func shown(t testing.TB, name string) *View {
 	t.Helper()
 	v := NewView(time.Second, name+".jsonl.gz", false)
-	for _, f := range recorded(t, name, v.Interval) {
+	for _, f := range framesOf(t, name, v.Interval) {
 		v.Add(f)
 	}
 	v.ended = true
