@@ -12,17 +12,41 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stallspan/stallspan/agent/internal/attach"
+	"github.com/stallspan/stallspan/agent/internal/baseline"
+	"github.com/stallspan/stallspan/agent/internal/bench"
+	"github.com/stallspan/stallspan/agent/internal/check"
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/agent/internal/console"
+	"github.com/stallspan/stallspan/agent/internal/daemon"
+	"github.com/stallspan/stallspan/agent/internal/demo"
+	"github.com/stallspan/stallspan/agent/internal/events"
+	"github.com/stallspan/stallspan/agent/internal/health"
+	"github.com/stallspan/stallspan/agent/internal/history"
+	"github.com/stallspan/stallspan/agent/internal/jobs"
+	"github.com/stallspan/stallspan/agent/internal/list"
+	"github.com/stallspan/stallspan/agent/internal/load"
+	"github.com/stallspan/stallspan/agent/internal/mark"
+	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/agent/internal/page"
+	"github.com/stallspan/stallspan/agent/internal/record"
+	"github.com/stallspan/stallspan/agent/internal/replay"
+	"github.com/stallspan/stallspan/agent/internal/run"
+	"github.com/stallspan/stallspan/agent/internal/stat"
+	"github.com/stallspan/stallspan/agent/internal/support"
+	"github.com/stallspan/stallspan/agent/internal/top"
+	"github.com/stallspan/stallspan/agent/internal/version"
 )
 
 // Main runs the command line and returns the exit code.
 func Main(args []string) int {
 	if err := giveUpFileRights(); err != nil {
-		say("%v", err)
-		return exitFailed
+		cli.Say("%v", err)
+		return cli.ExitFailed
 	}
 	log.SetOutput(io.Discard) // net/http writes what servers send to it; standard error is the wrapped program's, too
-	ctx, stop := signal.NotifyContext(context.Background(), append(notIgnored(os.Interrupt), syscall.SIGTERM)...)
+	ctx, stop := signal.NotifyContext(context.Background(), append(cli.NotIgnored(os.Interrupt), syscall.SIGTERM)...)
 	defer stop()
 	// A reader that closed our output must not end us before the report is written: the failed write is enough. Ignoring
 	// the signal would be inherited by wrapped programs; catching it is not.
@@ -31,16 +55,16 @@ func Main(args []string) int {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		started = true
-		colors = console.When(root.PersistentFlags().Lookup(colorFlag).Value.String())
+		output.Colors = console.When(root.PersistentFlags().Lookup(output.ColorFlag).Value.String())
 		return giveUpCapabilities(cmd)
 	}
 	root.SetArgs(args)
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
 		plainUsages(root)
 	}
-	code, message := exitCode(root.ExecuteContext(ctx), started)
+	code, message := cli.ExitCode(root.ExecuteContext(ctx), started)
 	if message != nil {
-		say("%v", message)
+		cli.Say("%v", message)
 	}
 	return code
 }
@@ -52,40 +76,40 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "stallspan",
 		Short:         "Show where a GPU's time goes: to work, to waiting for storage, or to waiting for the CPU",
-		Version:       version(),
+		Version:       version.Number(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	groupOf(root,
-		runCommand(),
-		attachCommand(),
-		demoCommand(),
-		markCommand(),
-		compareCommand(),
-		baselineCommand(),
-		agentCommand(),
-		eventsCommand(),
-		listCommand(),
-		jobsCommand(),
-		historyCommand(),
-		checkCommand(),
-		supportCommand(),
-		healthCommand(),
-		benchCommand(),
-		loadCommand(),
-		topCommand(),
-		pageCommand(),
-		statCommand(),
-		recordCommand(),
-		replayCommand(),
+	cli.Group(root,
+		run.Command(),
+		attach.Command(),
+		demo.Command(),
+		mark.Command(),
+		compare.Command(),
+		baseline.Command(),
+		daemon.Command(),
+		events.Command(),
+		list.Command(),
+		jobs.Command(),
+		history.Command(),
+		check.Command(),
+		support.Command(),
+		health.Command(),
+		bench.Command(),
+		load.Command(),
+		top.Command(),
+		page.Command(),
+		stat.Command(),
+		record.Command(),
+		replay.Command(),
 		docsCommand(),
 	)
-	root.SetVersionTemplate(describeBuild() + "\n")
+	root.SetVersionTemplate(version.Describe() + "\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	strictDefaults(root)
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetHelpFunc(printHelp)
-	root.PersistentFlags().Var(new(colorValue), colorFlag, "colours on a terminal: `when` is auto, always or never")
+	root.PersistentFlags().Var(new(output.ColorValue), output.ColorFlag, "colours on a terminal: `when` is auto, always or never")
 	completeValues(root)
 	return root
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/state/baseline"
 )
 
@@ -182,22 +182,6 @@ func TestDamagedBaselines(t *testing.T) {
 	}
 }
 
-// A name that is cut cannot be given to reset, so the whole key follows.
-func TestBaselineListOfLongNames(t *testing.T) {
-	e := baseline.Entry{Key: "load/ssd/cold//tmp/a folder/models/llama.gguf (97152000 bytes)"}
-	e.Durations, e.Slow, e.Last = []time.Duration{time.Second}, 1, time.Now()
-	var out bytes.Buffer
-	if err := printBaselines(&out, []baseline.Entry{e}, time.Now()); err != nil ||
-		!strings.Contains(out.String(), "\n  "+string(e.Key)+"\n") {
-		t.Errorf("got %v\n%s, want the key on a line of its own", err, out.String())
-	}
-	out.Reset()
-	if err := showBaselines(&out, []baseline.Entry{e}); err != nil ||
-		!strings.Contains(strings.Join(strings.Fields(out.String()), " "), "; 1 slow since") {
-		t.Errorf("got %v\n%s, want \"; 1 slow since\"", err, out.String())
-	}
-}
-
 // A missing home folder is not an error of the command line.
 func TestBaselineWithoutAHome(t *testing.T) {
 	if os.Geteuid() == 0 {
@@ -209,7 +193,7 @@ func TestBaselineWithoutAHome(t *testing.T) {
 		v.Env = append(v.Env, "HOME=", "XDG_STATE_HOME=")
 		code := v.run()
 		want = "set XDG_STATE_HOME, or name a file with " + want
-		if text := v.err.String(); code == exitUsage || !strings.Contains(text, want) {
+		if text := v.err.String(); code == cli.ExitUsage || !strings.Contains(text, want) {
 			t.Errorf("%s: got exit code %d, %s; want %q", args, code, text, want)
 		}
 	}
@@ -226,9 +210,9 @@ func TestSlowFlags(t *testing.T) {
 		"--span-names x":    "choose grouped or indexed",
 	} {
 		v := stallspan(t, append(append([]string{"run"}, strings.Fields(args)...), "--", "true")...)
-		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) ||
+		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), want) ||
 			strings.Contains(v.err.String(), "strconv") {
-			t.Errorf("%s: got exit code %d, %s; want %d and %q", args, code, v.err.String(), exitUsage, want)
+			t.Errorf("%s: got exit code %d, %s; want %d and %q", args, code, v.err.String(), cli.ExitUsage, want)
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/bench"
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
-	"github.com/stallspan/stallspan/test/golden"
 )
 
 // benchFile makes a file that is large enough to measure.
@@ -49,7 +49,7 @@ func TestBench(t *testing.T) {
 	if code := v.run(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}
-	var r benchReport
+	var r bench.Report
 	decoder := json.NewDecoder(&v.out)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&r); err != nil {
@@ -88,7 +88,7 @@ func TestBenchDuringWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, v := measure(); code != exitFailed || !strings.Contains(v.errorLine(), "--force") || v.out.Len() > 0 {
+	if code, v := measure(); code != cli.ExitFailed || !strings.Contains(v.errorLine(), "--force") || v.out.Len() > 0 {
 		t.Errorf("with an open window: got exit code %d, %s; want 1", code, v.err.String())
 	}
 	if code, v := measure("--force"); code != 0 {
@@ -121,7 +121,7 @@ func TestBenchDuringRun(t *testing.T) {
 	time.Sleep(200 * time.Millisecond) // its window begins then
 	v := stallspan(t, "bench", "--path", os.Args[0])
 	v.Env = append(v.Env, "TMPDIR="+run.temp, "STALLSPAN_SOCKET="+socketIn(t))
-	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "a window is open") {
+	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.errorLine(), "a window is open") {
 		t.Errorf("got %d, %s, want exit code 1 for an open window", code, v.err.String())
 	}
 }
@@ -134,7 +134,7 @@ func TestBenchWrongly(t *testing.T) {
 		"accepts no": {"sda"},
 	} {
 		v := stallspan(t, append([]string{"bench"}, args...)...)
-		if code := v.run(); code != exitUsage || v.errorLine() == "" || want != "accepts no" &&
+		if code := v.run(); code != cli.ExitUsage || v.errorLine() == "" || want != "accepts no" &&
 			!strings.Contains(v.errorLine(), want) {
 			t.Errorf("%v: got %d, %s, want a usage error", args, code, v.err.String())
 		}
@@ -145,7 +145,7 @@ func TestBenchWrongly(t *testing.T) {
 	} {
 		v := stallspan(t, append([]string{"bench"}, args...)...)
 		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
-		if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), want) {
+		if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.errorLine(), want) {
 			t.Errorf("%v: got %d, %s, want exit code 1 and %q", args, code, v.err.String(), want)
 		}
 	}
@@ -161,60 +161,14 @@ func TestBenchInterrupted(t *testing.T) {
 	if err := v.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := v.wait(); code != exitSignalBase+2 {
+	if code := v.wait(); code != cli.ExitSignalBase+2 {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
-	var r benchReport
+	var r bench.Report
 	if v.out.Len() == 0 {
 		return // it was too slow to have measured anything
 	}
 	if err := json.Unmarshal(v.out.Bytes(), &r); err != nil || !r.Interrupted || len(r.Random) == 6 {
 		t.Errorf("got %+v, %v, want an interrupted result without all depths", r, err)
-	}
-}
-
-// measuredReport has all numbers.
-func measuredReport() *benchReport {
-	r := &bench.Result{
-		Device: "nvme0n1", Path: "/data/" + strings.Repeat("a long name of a file ", 4), Size: 1 << 40, Direct: true,
-		Cached: 12.5 * (1 << 30), Sequential: 3.25 * (1 << 30), OfDisk: true, Seed: 42, Duration: 20.25,
-		Notes: []string{"It is on 2 disks (sda, sdb): the numbers are those of all of them."},
-	}
-	for i, depth := range []int{1, 2, 4, 8, 16, 32} {
-		iops := float64(int(12000) << i)
-		r.Random = append(r.Random, bench.Random{Depth: depth, IOPS: iops, Rate: iops * 4096,
-			AwaitP50: 8.25e-5 * float64(i+1), AwaitP99: 3e-3 * float64(i+1), Reads: 30000})
-	}
-	return &benchReport{Result: r, Ceiling: r.Ceiling(), Identity: "size=2147483648 serial=S1",
-		KeptIn: "/var/lib/stallspan/ceilings.json"}
-}
-
-func TestBenchOutput(t *testing.T) {
-	var table, text bytes.Buffer
-	if err := printBench(&table, measuredReport()); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(table.String()) {
-		if columns(strings.TrimSuffix(line, "\n")) > tableWidth {
-			t.Errorf("too wide: %q", line)
-		}
-	}
-	golden.Check(t, filepath.Join("testdata", "table.txt"), table.Bytes())
-	if err := writeJSON(&text, measuredReport()); err != nil {
-		t.Fatal(err)
-	}
-	golden.Check(t, filepath.Join("testdata", "report.json"), text.Bytes())
-	document, err := os.ReadFile("../../../docs/" + "bench.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var object any
-	if err := json.Unmarshal(text.Bytes(), &object); err != nil {
-		t.Fatal(err)
-	}
-	for key := range golden.Keys(object) {
-		if !strings.Contains(string(document), "`"+key+"`") {
-			t.Errorf("docs/bench.md lacks the key %s", key)
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,13 +12,13 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/agent/internal/check"
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/test/fixture"
-	"github.com/stallspan/stallspan/test/golden"
 )
 
 // runCheck runs check and returns its findings. It leaves no cgroup behind.
-func runCheck(t *testing.T, v *invocation) (code int, report checkReport) {
+func runCheck(t *testing.T, v *invocation) (code int, report check.Report) {
 	t.Helper()
 	code = v.run()
 	if _, own, err := follow.OwnCgroup(); err == nil {
@@ -39,7 +38,7 @@ func runCheck(t *testing.T, v *invocation) (code int, report checkReport) {
 	return code, report
 }
 
-func findingOf(t *testing.T, r *checkReport, area check.Area) check.Finding {
+func findingOf(t *testing.T, r *check.Report, area check.Area) check.Finding {
 	t.Helper()
 	i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Area == area })
 	if i < 0 {
@@ -76,7 +75,8 @@ func TestCheckAgreesWithRun(t *testing.T) {
 	if code := run.run(); code != 0 {
 		t.Fatalf("got %s, want exit code 0", run.err.String())
 	}
-	if f := findingOf(t, &report, check.Cgroup); (f.State == check.Seen) != strings.Contains(run.out.String(), "/stallspan-run-") {
+	if f := findingOf(t, &report, check.Cgroup); (f.State == check.Seen) != strings.Contains(run.out.String(),
+		"/stallspan-run-") {
 		t.Errorf("%+v, and run had %s", f, run.out.String())
 	}
 }
@@ -135,7 +135,7 @@ func TestCheckOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, report := runCheck(t, stallspan(t, "check", "--json", "--config", config))
-	if code != exitFailed || report.Essential {
+	if code != cli.ExitFailed || report.Essential {
 		t.Errorf("exit code %d: %+v", code, report)
 	}
 }
@@ -169,29 +169,5 @@ func TestCheckOfGPUs(t *testing.T) {
 				t.Errorf("got %s, want a summary with GPU time only if it can be split", report.Summary)
 			}
 		})
-	}
-}
-
-func TestCheckTable(t *testing.T) {
-	found := []check.Finding{
-		{Area: check.GPU, What: "driver", State: check.Missing, Message: "There is no NVIDIA driver here."},
-		{Area: check.Disks, What: "disk counters", State: check.Seen,
-			Message: "7 disks can be read: nvme0n1, nvme1n1, nvme2n1, nvme3n1, nvme4n1, nvme5n1 and 1 other.",
-			Details: map[string]any{"disks": []string{"nvme0n1"}}},
-		{Area: check.Cgroup, What: "own cgroup", State: check.Limited,
-			Message: "A name that a terminal would obey: \x1b[31m.",
-			Fix:     "as root: a line that is there to be copied, and therefore stays in one piece, however long it is"},
-		{Area: check.Export, What: "OTLP", State: check.Off, Message: "No telemetry is exported.",
-			Fix: "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"},
-	}
-	var out bytes.Buffer
-	if err := printCheck(&out, found); err != nil {
-		t.Fatal(err)
-	}
-	golden.Check(t, filepath.Join("testdata", "table.txt"), out.Bytes())
-	for line := range strings.Lines(out.String()) {
-		if columns(strings.TrimSuffix(line, "\n")) > tableWidth && !strings.Contains(line, "fix: ") {
-			t.Errorf("too wide: %q", line)
-		}
 	}
 }

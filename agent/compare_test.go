@@ -1,125 +1,15 @@
 package agent
 
 import (
-	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/agent/internal/compare"
-	"github.com/stallspan/stallspan/internal/explain"
-	"github.com/stallspan/stallspan/test/golden"
+	"github.com/stallspan/stallspan/agent/internal/cli"
 )
 
 func savedReport(name string) string { return filepath.Join("..", "testdata", "reports", name+".json") }
-
-func reportPath(name string) string { return filepath.Join("..", "..", "..", "testdata", "reports", name+".json") }
-
-// of are the options with one report of each side.
-func (o compareOptions) of(a, b string) *compareOptions {
-	o.before, o.after = []string{a}, []string{b}
-	return &o
-}
-
-func TestCompareRealReports(t *testing.T) {
-	for _, test := range [][2]string{
-		{"demo-first", "demo-second"}, // noise, and a load that only one had to wait for
-		{"train-disk", "train-memory"},
-		{"train-memory", "train-disk"},
-		{"demo-first", "train-disk"}, // ledgers of two kinds
-		{"window", "window"},
-		{"window", "demo-first"}, // nothing in common
-	} {
-		name := test[0] + "-" + test[1]
-		var text, document bytes.Buffer
-		for out, o := range map[*bytes.Buffer]compareOptions{&text: {threshold: "10%"},
-			&document: {threshold: "10%", asJSON: true}} {
-			if err := o.of(reportPath(test[0]), reportPath(test[1])).run(out); err != nil {
-				t.Fatal(err)
-			}
-		}
-		golden.Check(t, filepath.Join("testdata", name+".txt"), text.Bytes())
-		golden.Check(t, filepath.Join("testdata", name+".json"), document.Bytes())
-		for _, line := range strings.Split(text.String(), "\n") {
-			if columns(line) > tableWidth || strings.TrimRight(line, " ") != line {
-				t.Errorf("%d columns: %q", columns(line), line)
-			}
-		}
-	}
-}
-
-// The keys are those of docs/commands.md.
-func TestComparisonKeysAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/commands.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := bytes.Cut(page, []byte("\n## compare"))
-	section, _, _ = bytes.Cut(section, []byte("\n## "))
-	shown, err := os.ReadFile("testdata/train-disk-train-memory.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown, _, _ = bytes.Cut(bytes.TrimSpace(shown), []byte("\nepoch 2 ")) // the page has the first window
-	if shown = bytes.ReplaceAll(shown, []byte("../../../testdata/reports/train-"), nil); !bytes.Contains(section, shown) {
-		t.Errorf("the example is not as it prints:\n%s", shown)
-	}
-	found, err := filepath.Glob(filepath.Join("testdata", "*.json"))
-	if err != nil || len(found) == 0 {
-		t.Fatalf("got %v %v, want at least one golden file", found, err)
-	}
-	for _, path := range found {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var document any
-		if err := json.Unmarshal(text, &document); err != nil {
-			t.Fatal(err)
-		}
-		for key := range golden.Keys(document) {
-			if !bytes.Contains(section, []byte("`"+key+"`")) {
-				t.Errorf("%s: %s is not documented", path, key)
-			}
-		}
-	}
-}
-
-// Of a thousand windows, those that changed are shown, and the others are counted.
-func TestCompareManyWindows(t *testing.T) {
-	c := &compare.Comparison{Finding: "Done."}
-	for n := range 1000 {
-		p := &compare.Pair{Kind: "epoch", Label: "epoch " + strings.Repeat("x", n), Change: compare.Same}
-		p.A.Duration, p.B.Duration = 10, 10.1
-		if n%100 == 0 {
-			p.Change, p.B.Duration, p.Difference = compare.Slower, 20, 10
-		}
-		c.Windows = append(c.Windows, p)
-		c.OnlyA = append(c.OnlyA, compare.Name{Kind: "epoch", Label: "\x1b[31m" + p.Label})
-	}
-	var out bytes.Buffer
-	if err := writeTable(&out, func(t *table) {
-		comparisonTable{t}.comparison(newComparison("a", strings.Repeat("very/long/", 20)+"b.json", c, nil))
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Count(out.String(), "slower"); got != 10 {
-		t.Errorf("%d of 10 that got slower: %s", got, out.String())
-	}
-	words := strings.Join(strings.Fields(out.String()), " ")
-	if !strings.Contains(words, "... 960 more") || !strings.Contains(words, "and 992 more") ||
-		strings.Contains(words, "\x1b") {
-		t.Errorf("got %s, want the counts of rows left out, and no escape sequence", out.String())
-	}
-	for _, line := range strings.Split(out.String(), "\n") {
-		if columns(line) > tableWidth {
-			t.Errorf("%d columns: %q", columns(line), line)
-		}
-	}
-}
 
 func TestCompareExitCodes(t *testing.T) {
 	folder := t.TempDir()
@@ -151,29 +41,29 @@ func TestCompareExitCodes(t *testing.T) {
 	}{
 		{[]string{fast, slow}, 0, ""},
 		{[]string{slow, fast, "--fail-on", "slower"}, 0, ""},
-		{[]string{fast, slow, "--fail-on", "slower"}, exitSlow, "slower by more than 10 %: epoch 1, epoch 2"},
-		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "100 %"}, exitSlow, "slower by more than 100 %: epoch 1"},
+		{[]string{fast, slow, "--fail-on", "slower"}, cli.ExitSlow, "slower by more than 10 %: epoch 1, epoch 2"},
+		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "100 %"}, cli.ExitSlow, "slower by more than 100 %: epoch 1"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "5000%", "--json"}, 0, ""},
-		{[]string{one, cut, "--fail-on", "slower"}, exitFailed, "no window is complete in both reports"},
+		{[]string{one, cut, "--fail-on", "slower"}, cli.ExitFailed, "no window is complete in both reports"},
 		{[]string{one, cut}, 0, ""},
-		{[]string{fast}, exitUsage, "compare needs two reports: stallspan compare A.json B.json"},
-		{[]string{fast, slow, slow}, exitUsage, "compare needs two reports"},
-		{[]string{"--before", fast, slow}, exitUsage, "give all reports with --before and --after"},
-		{[]string{"--before", fast}, exitUsage, "give reports with both --before and --after"},
-		{[]string{"--json", "--markdown", "-", fast, slow}, exitUsage, "both write to standard output"},
-		{[]string{"--before", fast, "--after", strings.Repeat(slow+",", 101) + slow}, exitUsage, "at most 100 reports"},
-		{[]string{"--before", fast, "--after", slow + "," + slowAgain, "--fail-on", "slower"}, exitSlow, "too few runs"},
+		{[]string{fast}, cli.ExitUsage, "compare needs two reports: stallspan compare A.json B.json"},
+		{[]string{fast, slow, slow}, cli.ExitUsage, "compare needs two reports"},
+		{[]string{"--before", fast, slow}, cli.ExitUsage, "give all reports with --before and --after"},
+		{[]string{"--before", fast}, cli.ExitUsage, "give reports with both --before and --after"},
+		{[]string{"--json", "--markdown", "-", fast, slow}, cli.ExitUsage, "both write to standard output"},
+		{[]string{"--before", fast, "--after", strings.Repeat(slow+",", 101) + slow}, cli.ExitUsage, "at most 100 reports"},
+		{[]string{"--before", fast, "--after", slow + "," + slowAgain, "--fail-on", "slower"}, cli.ExitSlow, "too few runs"},
 		{[]string{"--before", fast + "," + fastAgain, "--after", fast + "," + fastAgain, "--fail-on", "slower"}, 0, ""},
-		{[]string{"--before", fast + "," + linked, "--after", slow}, exitUsage, "--before has " + linked + " twice"},
-		{[]string{fast, slow, "--fail-on", "slow"}, exitUsage, "--fail-on \"slow\" is unknown: the only choice is slower"},
-		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, exitUsage,
+		{[]string{"--before", fast + "," + linked, "--after", slow}, cli.ExitUsage, "--before has " + linked + " twice"},
+		{[]string{fast, slow, "--fail-on", "slow"}, cli.ExitUsage, "--fail-on \"slow\" is unknown: the only choice is slower"},
+		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, cli.ExitUsage,
 			"--threshold \"0.1\": give a percentage such as 10%"},
-		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "NaN%"}, exitUsage, "give a percentage"},
-		{[]string{fast, slow, "--threshold", "5%"}, exitSlow, "slower by more than 5 %"},
-		{[]string{fast, folder}, exitFailed, "is a directory"},
-		{[]string{folder + "/none", fast}, exitFailed,
+		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "NaN%"}, cli.ExitUsage, "give a percentage"},
+		{[]string{fast, slow, "--threshold", "5%"}, cli.ExitSlow, "slower by more than 5 %"},
+		{[]string{fast, folder}, cli.ExitFailed, "is a directory"},
+		{[]string{folder + "/none", fast}, cli.ExitFailed,
 			"/none cannot be read, give a report of run --report: no such file or directory"},
-		{[]string{file("text", "window duration"), fast}, exitFailed,
+		{[]string{file("text", "window duration"), fast}, cli.ExitFailed,
 			"text is not a report of run --report: it is not JSON: see byte 1"},
 	} {
 		v := stallspan(t, append([]string{"compare"}, test.args...)...)
@@ -185,64 +75,6 @@ func TestCompareExitCodes(t *testing.T) {
 		}
 		if test.says != "" && !strings.Contains(v.errorLine(), test.says) {
 			t.Errorf("%q: got %s, want %s", test.args, v.err.String(), test.says)
-		}
-	}
-}
-
-func TestCompareMarkdown(t *testing.T) {
-	for name, o := range map[string]*compareOptions{
-		"train-disk-train-memory": compareOptions{}.of(reportPath("train-disk"), reportPath("train-memory")),
-		"several": {before: slices.Repeat([]string{reportPath("train-disk")}, 4),
-			after: slices.Repeat([]string{reportPath("train-memory")}, 4)},
-	} {
-		o.threshold, o.markdown = "10%", "-"
-		var text bytes.Buffer
-		if err := o.run(&text); err != nil {
-			t.Fatal(err)
-		}
-		golden.Check(t, filepath.Join("testdata", name+".markdown"), text.Bytes())
-		o.markdown = ""
-		text.Reset()
-		if err := o.run(&text); err != nil {
-			t.Fatal(err)
-		}
-		if name == "several" {
-			golden.Check(t, filepath.Join("testdata", name+".txt"), text.Bytes())
-		}
-	}
-}
-
-// A name of a program stays a name.
-func TestMarkdownEscapes(t *testing.T) {
-	const hostile = "a|b\n\n# c <img src=x> [d](http://e) `f` *g* @h &lt;"
-	got := inMarkdown(hostile)
-	if want := "a\\|b??\\# c &lt;img src=x&gt; \\[d\\](http://e) \\`f\\` \\*g\\* &#64;h &amp;lt;"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-// Nothing that a program called itself becomes markup, and a bar is as long as its time.
-func TestComparisonHTML(t *testing.T) {
-	run := func(seconds float64) *explain.Document {
-		w := &explain.Report{Kind: "custom", Name: `<script>alert(1)</script>" onload="x`, Duration: seconds}
-		return &explain.Document{Windows: []*explain.Report{w}}
-	}
-	c, runs, err := compare.Several([]*explain.Document{run(2)}, []*explain.Document{run(1), run(1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := comparisonHTML(newComparison("<img src=x>", "b", c, runs))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range []string{"<script", "<img", `" onload`} {
-		if strings.Contains(string(text), bad) {
-			t.Errorf("got %s in the page, want it escaped", bad)
-		}
-	}
-	for _, want := range []string{`width="1000.00"`, `width="500.00"`, "default-src 'none'", "&lt;script&gt;"} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("got no %s in the page", want)
 		}
 	}
 }

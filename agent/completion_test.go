@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/state/baseline"
 )
 
@@ -17,7 +18,7 @@ func TestCompletionValues(t *testing.T) {
 	s.Learn("load/nvme/cold/llama 7b", time.Second, false, time.Now())
 	s.Learn("epoch/train.py", time.Second, false, time.Now())
 	s.Close()
-	disks := diskNames()
+	disks := cli.DiskNames()
 	if len(disks) == 0 {
 		t.Skip("this machine has no block device to complete")
 	}

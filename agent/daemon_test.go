@@ -18,6 +18,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/test/fixture"
@@ -151,7 +152,7 @@ func TestSecondAgent(t *testing.T) {
 	said.until(t, 1, "nothing is sent: set OTEL_EXPORTER_OTLP_ENDPOINT")
 	second := stallspan(t, "agent")
 	second.Env = append(second.Env, "STALLSPAN_SOCKET="+socket)
-	if code := second.run(); code != exitFailed || !strings.Contains(second.errorLine(),
+	if code := second.run(); code != cli.ExitFailed || !strings.Contains(second.errorLine(),
 		"another stallspan serves "+socket) {
 		t.Errorf("exit code %d: %s", code, second.err.String())
 	}
@@ -248,7 +249,7 @@ func TestAgentRefuses(t *testing.T) {
 		if !strings.Contains(text, "socket") {
 			v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
 		}
-		if code := v.run(); code != exitUsage && code != exitFailed || !strings.Contains(v.errorLine(), says) {
+		if code := v.run(); code != cli.ExitUsage && code != cli.ExitFailed || !strings.Contains(v.errorLine(), says) {
 			t.Errorf("%s: got exit code %d, %s; want an error with %q", text, code, v.err.String(), says)
 		}
 	}

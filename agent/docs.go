@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/output"
 	manual "github.com/stallspan/stallspan/docs"
 	"github.com/stallspan/stallspan/internal/nearest"
 )
@@ -19,25 +21,28 @@ func docsCommand() *cobra.Command {
 name pages in this way.`,
 		Example: `  stallspan docs
   stallspan docs verdicts | less`,
-		Args:              needs(0, 1, "docs prints one page: stallspan docs verdicts"),
-		ValidArgsFunction: oneWord(manual.Names),
+		Args:              cli.Needs(0, 1, "docs prints one page: stallspan docs verdicts"),
+		ValidArgsFunction: cli.CompleteOneWord(manual.Names),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return writeTable(cmd.OutOrStdout(), func(t *table) { t.text("Pages: ", strings.Join(manual.Names(), ", ")) })
+				return output.WriteTable(cmd.OutOrStdout(), func(t *output.Table) {
+					t.Text("Pages: ",
+						strings.Join(manual.Names(), ", "))
+				})
 			}
 			text, found := manual.Page(args[0])
 			if !found {
 				return noPage(args[0])
 			}
 			_, err := io.WriteString(cmd.OutOrStdout(), text)
-			return printed(err)
+			return output.Printed(err)
 		},
 	}
 }
 
 func noPage(name string) error {
 	if near := nearest.Word(name, manual.Names()); near != "" {
-		return usagef("there is no page %.60q: did you mean %s?", name, near)
+		return cli.Usagef("there is no page %.60q: did you mean %s?", name, near)
 	}
-	return usage(fmt.Errorf("there is no page %.60q: list them with stallspan docs", name))
+	return cli.Usage(fmt.Errorf("there is no page %.60q: list them with stallspan docs", name))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/agent/internal/check"
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	manual "github.com/stallspan/stallspan/docs"
 )
 
@@ -23,7 +24,7 @@ func TestDocs(t *testing.T) {
 		t.Errorf("got exit code %d and %q, want a list of pages", code, v.out.String())
 	}
 	v = stallspan(t, "docs", "verdict")
-	if code := v.run(); code != exitUsage || !strings.Contains(v.err.String(), "did you mean verdicts?") {
+	if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.err.String(), "did you mean verdicts?") {
 		t.Errorf("got exit code %d and %q, want a suggestion", code, v.err.String())
 	}
 }

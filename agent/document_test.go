@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/reports"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
 // reportDocument is the report of docs/report.md. Other keys are an error.
 type reportDocument struct {
-	Program  *programDocument `json:"program"`
-	Run      *reportWindow    `json:"run"`
-	Windows  []reportWindow   `json:"windows"`
-	Problems []string         `json:"problems"`
+	Program  *reports.ProgramDocument `json:"program"`
+	Run      *reportWindow            `json:"run"`
+	Windows  []reportWindow           `json:"windows"`
+	Problems []string                 `json:"problems"`
 }
 
 type reportWindow struct {

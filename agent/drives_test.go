@@ -11,6 +11,7 @@ import (
 
 	logpb "go.opentelemetry.io/proto/otlp/logs/v1"
 
+	"github.com/stallspan/stallspan/agent/internal/events"
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
@@ -48,7 +49,7 @@ func (a *ailing) has(t *testing.T, disk string, errors int) {
 }
 
 // watched runs an agent until it has reported the wanted event, and returns its events.
-func (a *ailing) watched(t *testing.T, b *backend, until string) (shown []shownEvent) {
+func (a *ailing) watched(t *testing.T, b *backend, until string) (shown []events.Shown) {
 	t.Helper()
 	socket := socketIn(t)
 	v := stallspan(t, "agent", "--config", a.config)
@@ -71,7 +72,7 @@ func (a *ailing) watched(t *testing.T, b *backend, until string) (shown []shownE
 	stop(t, v)
 	_ = show.wait() // its agent has ended
 	for line := range strings.Lines(out.String()) {
-		var e shownEvent
+		var e events.Shown
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +121,7 @@ func TestDriveFailsAndVanishes(t *testing.T) {
 	}
 	for i, want := range []struct{ says, state string }{{"nvme0n1 has 12 media errors, all since ", "predicted_failure"},
 		{"has disappeared from the machine", "failed"}} {
-		e := []shownEvent{failing[0], gone[0]}[i]
+		e := []events.Shown{failing[0], gone[0]}[i]
 		r := records[i]
 		got := attributes(r.Attributes)
 		if e.Name != "stallspan.disk.health" || e.Severity != "ERROR" || e.Attributes["hw.state"] != want.state ||

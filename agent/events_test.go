@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"unicode"
 
+	"github.com/stallspan/stallspan/agent/internal/events"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/test/fixture"
 )
@@ -57,7 +57,7 @@ func TestEvents(t *testing.T) {
 	player.Write("gpu 0 uuid=GPU-0\ngpu 1 uuid=GPU-1\nlost 1\n")
 	shown.until(t, 1, `"test":false`)
 	for line := range strings.Lines(shown.String()) {
-		var l shownEvent
+		var l events.Shown
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
 		}
@@ -99,22 +99,6 @@ func TestEventsRefused(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, said.String())
 		}
 	}
-}
-
-// No event shows a control character on the terminal.
-func FuzzEventWords(f *testing.F) {
-	f.Add(`{"missed":3}`)
-	f.Add(`{"name":"stallspan.gpu.lost","severity":"error","body":"\u001b]0;x\u0007","time":"2026-01-02T03:04:05Z"}`)
-	f.Add(`{"resolved":true,"body":"two\nlines"}`)
-	f.Fuzz(func(t *testing.T, line string) {
-		var e shownEvent
-		if json.Unmarshal([]byte(line), &e) != nil {
-			return
-		}
-		if words := e.words(); strings.ContainsFunc(words, unicode.IsControl) {
-			t.Errorf("%q: got %q", line, words)
-		}
-	})
 }
 
 // The slow windows of a run are events of the agent on its machine, with the user who reports them.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
 func TestExitCodeOfTheProgram(t *testing.T) {
@@ -47,35 +47,35 @@ func TestExitCodeOfRunItself(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"run", "--", "stallspan-no-such-program"}, exitNotFound, "stallspan-no-such-program: not found"},
-		{[]string{"run", "--", folder + "/none"}, exitNotFound, "/none: not found"},
-		{[]string{"run", "--", file("plain", "#!/bin/sh\n", 0o644)}, exitCannotRun, "check that it is executable"},
-		{[]string{"run", "--", folder}, exitCannotRun, "is a directory: give a program"},
-		{[]string{"run", "--", file("garbage", "\x00\x01", 0o755)}, exitCannotRun, "exec format error"},
-		{[]string{"run", "--", file("script", "#!/no/such/shell\n", 0o755)}, exitCannotRun,
+		{[]string{"run", "--", "stallspan-no-such-program"}, cli.ExitNotFound, "stallspan-no-such-program: not found"},
+		{[]string{"run", "--", folder + "/none"}, cli.ExitNotFound, "/none: not found"},
+		{[]string{"run", "--", file("plain", "#!/bin/sh\n", 0o644)}, cli.ExitCannotRun, "check that it is executable"},
+		{[]string{"run", "--", folder}, cli.ExitCannotRun, "is a directory: give a program"},
+		{[]string{"run", "--", file("garbage", "\x00\x01", 0o755)}, cli.ExitCannotRun, "exec format error"},
+		{[]string{"run", "--", file("script", "#!/no/such/shell\n", 0o755)}, cli.ExitCannotRun,
 			"the interpreter in its first line was not found"},
-		{[]string{"run"}, exitUsage, "run needs a program: stallspan run -- python3 train.py"},
-		{[]string{"run", "--"}, exitUsage, "run needs a program"},
-		{[]string{"run", "--reprot", "x", "--", "true"}, exitUsage,
+		{[]string{"run"}, cli.ExitUsage, "run needs a program: stallspan run -- python3 train.py"},
+		{[]string{"run", "--"}, cli.ExitUsage, "run needs a program"},
+		{[]string{"run", "--reprot", "x", "--", "true"}, cli.ExitUsage,
 			"unknown flag: --reprot (did you mean --report?): see stallspan run --help"},
-		{[]string{"run", "-report=x", "--", "true"}, exitUsage,
+		{[]string{"run", "-report=x", "--", "true"}, cli.ExitUsage,
 			"unknown flag: -report=x (did you mean --report?): see stallspan run --help"},
-		{[]string{"stat", "--jsno"}, exitUsage, "unknown flag: --jsno (did you mean --json?): see"},
-		{[]string{"--colour", "never", "stat"}, exitUsage, "unknown flag: --colour (did you mean --color?): see"},
-		{[]string{"run", "--zzzzzzzzzzzz", "--", "true"}, exitUsage, "unknown flag: --zzzzzzzzzzzz: see"},
-		{[]string{"run", "--report"}, exitUsage, "flag needs an argument: --report: see stallspan run --help"},
-		{[]string{"run", "--fail-on", "fast", "--", "true"}, exitUsage,
+		{[]string{"stat", "--jsno"}, cli.ExitUsage, "unknown flag: --jsno (did you mean --json?): see"},
+		{[]string{"--colour", "never", "stat"}, cli.ExitUsage, "unknown flag: --colour (did you mean --color?): see"},
+		{[]string{"run", "--zzzzzzzzzzzz", "--", "true"}, cli.ExitUsage, "unknown flag: --zzzzzzzzzzzz: see"},
+		{[]string{"run", "--report"}, cli.ExitUsage, "flag needs an argument: --report: see stallspan run --help"},
+		{[]string{"run", "--fail-on", "fast", "--", "true"}, cli.ExitUsage,
 			"--fail-on \"fast\" is unknown: the only choice is slow"},
-		{[]string{"run", "--epoch-pattern", "(", "--", "true"}, exitUsage, "--epoch-pattern"},
-		{[]string{"run", "--load-begin", "begin", "--", "true"}, exitUsage, "--load-end"},
-		{[]string{"demo", "x"}, exitUsage, ""},
-		{[]string{"runn", "--", "true"}, exitUsage, `unknown command "runn" (did you mean "run"?): see stallspan --help`},
-		{[]string{"--no-such"}, exitUsage, "see stallspan --help"},
-		{[]string{"foo"}, exitUsage, `unknown command "foo": see stallspan --help`},
-		{[]string{"attach", "4194303"}, exitFailed, "there is no process 4194303: see ps -e"},
-		{[]string{"help", "runn"}, exitUsage, `unknown command "runn" (did you mean "run"?): see stallspan --help`},
-		{[]string{"help", "baseline", "lst"}, exitUsage, `unknown command "lst" (did you mean "list"?)`},
-		{[]string{"completion", "bsh"}, exitUsage, `unknown command "bsh" (did you mean "bash"?)`},
+		{[]string{"run", "--epoch-pattern", "(", "--", "true"}, cli.ExitUsage, "--epoch-pattern"},
+		{[]string{"run", "--load-begin", "begin", "--", "true"}, cli.ExitUsage, "--load-end"},
+		{[]string{"demo", "x"}, cli.ExitUsage, ""},
+		{[]string{"runn", "--", "true"}, cli.ExitUsage, `unknown command "runn" (did you mean "run"?): see stallspan --help`},
+		{[]string{"--no-such"}, cli.ExitUsage, "see stallspan --help"},
+		{[]string{"foo"}, cli.ExitUsage, `unknown command "foo": see stallspan --help`},
+		{[]string{"attach", "4194303"}, cli.ExitFailed, "there is no process 4194303: see ps -e"},
+		{[]string{"help", "runn"}, cli.ExitUsage, `unknown command "runn" (did you mean "run"?): see stallspan --help`},
+		{[]string{"help", "baseline", "lst"}, cli.ExitUsage, `unknown command "lst" (did you mean "list"?)`},
+		{[]string{"completion", "bsh"}, cli.ExitUsage, `unknown command "bsh" (did you mean "bash"?)`},
 	} {
 		v := stallspan(t, test.args...)
 		code := v.run()
@@ -108,7 +108,7 @@ func TestHelpWidth(t *testing.T) {
 			t.Errorf("%s --help: got the error %v", cmd.CommandPath(), err)
 		}
 		for line := range strings.Lines(text.String()) {
-			if width := columns(strings.TrimSuffix(line, "\n")); width > 100 {
+			if width := output.Columns(strings.TrimSuffix(line, "\n")); width > 100 {
 				t.Errorf("%s --help: got a line of %d columns, want at most 100: %s", cmd.CommandPath(), width, line)
 			}
 		}
@@ -133,8 +133,8 @@ func TestFlagValues(t *testing.T) {
 		"bench /dev/sda":                        `unexpected argument "/dev/sda": see stallspan bench --help`,
 	} {
 		v := stallspan(t, strings.Fields(args)...)
-		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) {
-			t.Errorf("%s: got exit code %d, %s; want %d, %s", args, code, v.errorLine(), exitUsage, want)
+		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), want) {
+			t.Errorf("%s: got exit code %d, %s; want %d, %s", args, code, v.errorLine(), cli.ExitUsage, want)
 		}
 	}
 }
@@ -147,30 +147,6 @@ func TestFlagsOfTheProgramAreItsOwn(t *testing.T) {
 		v := stallspan(t, args...)
 		if code := v.run(); code != 0 || v.out.String() != "--report -x\n" {
 			t.Errorf("%q: exit code %d: %q %q", args, code, v.out.String(), v.err.String())
-		}
-	}
-}
-
-func TestOutcome(t *testing.T) {
-	full := errors.New("no space left on device")
-	for _, test := range []struct {
-		code   int
-		saved  error
-		failOn string
-		slow   bool
-		want   int
-	}{
-		{0, nil, "", true, 0},
-		{0, nil, "slow", false, 0},
-		{0, nil, "slow", true, exitSlow},
-		{7, nil, "slow", true, 7},
-		{0, full, "slow", true, exitRun},
-		{7, full, "", false, 7},
-	} {
-		r := &run{options: &runOptions{failOn: test.failOn}, code: test.code,
-			whole: &window.Report{Slow: test.slow}}
-		if code, _ := exitCode(r.outcome(test.saved), true); code != test.want {
-			t.Errorf("%+v: got exit code %d", test, code)
 		}
 	}
 }
@@ -195,7 +171,7 @@ func TestFailOnSlow(t *testing.T) {
 	}
 	want := 0
 	if d := readReport(t, report); d.Windows[0].Slow {
-		want = exitSlow
+		want = cli.ExitSlow
 	}
 	if code != want {
 		t.Errorf("exit code %d, by the report %d: %s", code, want, v.err.String())
@@ -214,8 +190,8 @@ func TestDemoRefuses(t *testing.T) {
 	}
 	v := stallspan(t, "demo", "--dir", file)
 	const want = "is no folder: pass --dir with a folder on a real disk"
-	if code := v.run(); code != exitFailed || !strings.Contains(v.err.String(), want) ||
+	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.err.String(), want) ||
 		strings.Contains(v.err.String(), "Writing") {
-		t.Errorf("got exit code %d, %s; want %d, %q alone", code, &v.err, exitFailed, want)
+		t.Errorf("got exit code %d, %s; want %d, %q alone", code, &v.err, cli.ExitFailed, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/state/baseline"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/state/drives"
@@ -91,8 +92,8 @@ func TestFormats(t *testing.T) {
 // path returns the path of a file.
 func (o old) path(name string) string { return filepath.Join(o.folder, name) }
 
-// output runs a command that has to succeed, and returns what it prints.
-func output(t *testing.T, args ...string) []byte {
+// outputOf runs a command that has to succeed, and returns what it prints.
+func outputOf(t *testing.T, args ...string) []byte {
 	t.Helper()
 	v := stallspan(t, args...)
 	if code := v.run(); code != 0 {
@@ -102,13 +103,13 @@ func output(t *testing.T, args ...string) []byte {
 }
 
 func (o old) recording(t *testing.T) {
-	got := windowsOf(t, output(t, "replay", "--json", o.path("recording.jsonl.gz")))
+	got := windowsOf(t, outputOf(t, "replay", "--json", o.path("recording.jsonl.gz")))
 	for i, want := range o.windows {
 		if !reflect.DeepEqual(got[i], want) {
 			t.Errorf("window %d: got %+v, want what the report has: %+v", i, got[i], want)
 		}
 	}
-	table := output(t, "stat", "--from", o.path("recording.jsonl.gz"), "1", "1")
+	table := outputOf(t, "stat", "--from", o.path("recording.jsonl.gz"), "1", "1")
 	if !bytes.Contains(table, []byte("vda")) {
 		t.Errorf("stat: got %s, want the disk vda", table)
 	}
@@ -117,7 +118,7 @@ func (o old) recording(t *testing.T) {
 		"has no interval of 20h0m0s between --since and --until": {"--since", "+0", "20h"},
 	} {
 		v := stallspan(t, append([]string{"stat", "--from", o.path("recording.jsonl.gz")}, args...)...)
-		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) {
+		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), want) {
 			t.Errorf("stat %v: got exit code %d and %s, want %q", args, code, v.errorLine(), want)
 		}
 	}
@@ -127,7 +128,7 @@ func (o old) report(t *testing.T) {
 	var got struct {
 		Windows []struct{ A, B oldWindow }
 	}
-	text := output(t, "compare", "--json", o.path("report.json"), o.path("report.json"))
+	text := outputOf(t, "compare", "--json", o.path("report.json"), o.path("report.json"))
 	if err := json.Unmarshal(text, &got); err != nil || len(got.Windows) != 2 {
 		t.Fatalf("got %v and %.200s, want two windows", err, text)
 	}
@@ -146,7 +147,7 @@ func (o old) history(t *testing.T) {
 		t.Fatalf("got %v, %v, want the file of one day", files, err)
 	}
 	day := strings.TrimSuffix(filepath.Base(files[0]), ".history")
-	text := output(t, "history", "--json", "--dir", o.folder, "--since", day+"T00:00", "--until", day+"T23:59")
+	text := outputOf(t, "history", "--json", "--dir", o.folder, "--since", day+"T00:00", "--until", day+"T23:59")
 	kinds, ids, values := map[string]int{}, map[string]bool{}, map[string]float64{}
 	for line := range bytes.Lines(text) {
 		var e struct {

@@ -10,10 +10,8 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/stallspan/stallspan/internal/config"
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/state/drives"
 	"github.com/stallspan/stallspan/test/fixture"
 )
@@ -35,7 +33,7 @@ func savedHealth(t *testing.T, name string) string {
 func TestHealthFrom(t *testing.T) {
 	wdc, hitachi := savedHealth(t, "ata-wdc-red"), savedHealth(t, "ata-hitachi-failed")
 	v := stallspan(t, "health", "--from", wdc, "--from", hitachi)
-	if code := v.run(); code != exitFailing || v.err.Len() > 0 {
+	if code := v.run(); code != cli.ExitFailing || v.err.Len() > 0 {
 		t.Errorf("exit code %d, %s", code, v.err.String())
 	}
 	out := v.out.String()
@@ -55,14 +53,14 @@ func TestHealthFrom(t *testing.T) {
 		t.Errorf("brief: got\n%s, want a heading and two lines with their files", got)
 	}
 	for _, line := range strings.Split(out, "\n") {
-		if columns(line) > 120 {
+		if output.Columns(line) > 120 {
 			t.Errorf("too wide: %q", line)
 		}
 	}
 	if v := stallspan(t, "health", "--from", wdc); v.run() != 0 || strings.Contains(v.out.String(), "File:") {
 		t.Errorf("a healthy disk: %s%s", v.out.String(), v.err.String())
 	}
-	if v := stallspan(t, "health", "--from", savedHealth(t, "refused-usb-bridge")); v.run() != exitFailed ||
+	if v := stallspan(t, "health", "--from", savedHealth(t, "refused-usb-bridge")); v.run() != cli.ExitFailed ||
 		!strings.Contains(v.out.String(), "smart: {disks:") {
 		t.Errorf("no disk was read: %s%s", v.out.String(), v.err.String())
 	}
@@ -118,18 +116,18 @@ func TestHealthRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--from", nonsense}, exitFailed, "not smartctl's JSON"},
-		{[]string{"--from", nonsense + ".none"}, exitFailed, "no such file"},
-		{[]string{"--from", nonsense + "\x1b[2J\n.none"}, exitFailed, `\x1b[2J\n.none" cannot be read: no such file`},
-		{[]string{"--from", odd}, exitFailed, `\x1b[2J.json": it is`},
-		{[]string{"--from", filepath.Dir(nonsense)}, exitFailed, "is a directory"},
-		{[]string{"--from", nonsense, "sda"}, exitUsage, "reads a file"},
-		{[]string{"--type", "sat"}, exitUsage, "give one DEVICE"},
-		{[]string{"/etc/passwd"}, exitUsage, "not the path of a disk"},
-		{[]string{"../etc/passwd"}, exitUsage, "not the path of a disk"},
-		{[]string{"--type", "sat;reboot", "sda"}, exitUsage, "not a type of disk"},
-		{[]string{"--smartctl", "/nowhere/smartctl", "sda"}, exitFailed, "/nowhere/smartctl"},
-		{[]string{"--forget", "sda"}, exitFailed, "there is no drive"},
+		{[]string{"--from", nonsense}, cli.ExitFailed, "not smartctl's JSON"},
+		{[]string{"--from", nonsense + ".none"}, cli.ExitFailed, "no such file"},
+		{[]string{"--from", nonsense + "\x1b[2J\n.none"}, cli.ExitFailed, `\x1b[2J\n.none" cannot be read: no such file`},
+		{[]string{"--from", odd}, cli.ExitFailed, `\x1b[2J.json": it is`},
+		{[]string{"--from", filepath.Dir(nonsense)}, cli.ExitFailed, "is a directory"},
+		{[]string{"--from", nonsense, "sda"}, cli.ExitUsage, "reads a file"},
+		{[]string{"--type", "sat"}, cli.ExitUsage, "give one DEVICE"},
+		{[]string{"/etc/passwd"}, cli.ExitUsage, "not the path of a disk"},
+		{[]string{"../etc/passwd"}, cli.ExitUsage, "not the path of a disk"},
+		{[]string{"--type", "sat;reboot", "sda"}, cli.ExitUsage, "not a type of disk"},
+		{[]string{"--smartctl", "/nowhere/smartctl", "sda"}, cli.ExitFailed, "/nowhere/smartctl"},
+		{[]string{"--forget", "sda"}, cli.ExitFailed, "there is no drive"},
 	} {
 		v := stallspan(t, append([]string{"health"}, c.args...)...)
 		if code := v.run(); code != c.code || !strings.Contains(v.errorLine(), c.want) || v.out.Len() > 0 ||
@@ -170,7 +168,7 @@ func TestHealthAfterAgent(t *testing.T) {
 	d := drives.Drive{ID: "naa.1", Device: "sdq", Model: "Gone", Serial: "1", Type: "megaraid,0", Protocol: "ATA"}
 	h.Update([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
 	v := stallspan(t, "health", "--config", config)
-	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "VANISHED") ||
+	if code := v.run(); code != cli.ExitFailing || !strings.Contains(v.out.String(), "VANISHED") ||
 		!strings.Contains(v.out.String(), "WD20EFRX") {
 		t.Errorf("with the config: exit code %d: %s%s", code, v.out.String(), v.err.String())
 	}
@@ -194,44 +192,8 @@ func TestHealthVanished(t *testing.T) {
 	d := drives.Drive{ID: "naa.5000c50000000001", Device: "sdzzzz", Model: "Gone", Serial: "1", Type: "sat"}
 	h.Update([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
 	v := stallspan(t, "health", "--smartctl", smartctl, "--file", state)
-	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "sdzzzz (Gone, serial 1) has vanished") {
+	if code := v.run(); code != cli.ExitFailing || !strings.Contains(v.out.String(),
+		"sdzzzz (Gone, serial 1) has vanished") {
 		t.Errorf("exit code %d: %s%s", code, v.out.String(), v.err.String())
-	}
-}
-
-func TestHealthConfig(t *testing.T) {
-	c, err := parseConfig([]byte(`smart:
-  sudo: true
-  disks:
-    - {device: /dev/sda, type: "sat+megaraid,3"}
-    - {device: /dev/sdb, enabled: false}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	slow := config.Slow{Baseline: "/var/lib/stallspan/baseline.json"}
-	want := &monitor.Drives{History: "/var/lib/stallspan/drives.json",
-		Ask: drives.Options{Sudo: true, Disks: []drives.Disk{
-			{Device: "/dev/sda", Type: "sat+megaraid,3"}, {Device: "/dev/sdb", Off: true}}}}
-	if diff := cmp.Diff(want, monitor.NewDrives(c.Smart, slow)); diff != "" {
-		t.Errorf("want -, got +\n%s", diff)
-	}
-	if diff := cmp.Diff(&monitor.Drives{Auto: true}, monitor.NewDrives(nil, config.Slow{})); diff != "" {
-		t.Errorf("without a section: want -, got +\n%s", diff)
-	}
-	if c, err := parseConfig([]byte("smart: {enabled: false}")); err != nil || monitor.NewDrives(c.Smart, slow) != nil {
-		t.Errorf("disabled: got %+v, %v; want nil", c, err)
-	}
-	for text, want := range map[string]string{
-		"smart: {enabled: maybe}":                            "true or false",
-		"smart: {disks: /dev/sda}":                           "a list of disks",
-		"smart: {disks: [{type: sat}]}":                      "a disk needs a device",
-		"smart: {disks: [{device: \"/dev/sda; reboot\"}]}":   "not the path of a disk",
-		"smart: {disks: [{device: /dev/sda, type: \"-x\"}]}": "not a type of disk",
-		"smart: {smartcl: /usr/sbin/smartctl}":               "did you mean smartctl",
-	} {
-		if _, err := parseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", text, err, want)
-		}
 	}
 }

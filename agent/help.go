@@ -6,6 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/agent/internal/version"
 )
 
 // helpWidth is the widest help: longer lines are hard to read. Files get it, too.
@@ -14,7 +18,7 @@ const helpWidth = 100
 // printHelp writes a command's help in lines of the terminal's width.
 func printHelp(cmd *cobra.Command, _ []string) {
 	width := helpWidth
-	if screen := screenOf(cmd.OutOrStdout()); screen.Terminal() {
+	if screen := output.ScreenOf(cmd.OutOrStdout()); screen.Terminal() {
 		width = min(width, screen.Width())
 	}
 	_, _ = fmt.Fprint(cmd.OutOrStdout(), helpText(cmd, width))
@@ -64,7 +68,7 @@ func commandList(cmd *cobra.Command, width int) string {
 			continue
 		}
 		start := fmt.Sprintf("  %-*s ", cmd.Commands()[0].NamePadding(), c.Name())
-		for i, line := range wrapText(c.Short, width-len(start)) {
+		for i, line := range output.WrapText(c.Short, width-len(start)) {
 			if i > 0 {
 				start = strings.Repeat(" ", len(start))
 			}
@@ -79,7 +83,7 @@ func reflow(text string, width int) string {
 	var b strings.Builder
 	var paragraph []string
 	end := func() {
-		for _, line := range wrapText(strings.Join(paragraph, " "), width) {
+		for _, line := range output.WrapText(strings.Join(paragraph, " "), width) {
 			b.WriteString(line + "\n")
 		}
 		paragraph = nil
@@ -94,4 +98,30 @@ func reflow(text string, width int) string {
 	}
 	end()
 	return b.String()
+}
+
+// strictDefaults makes Cobra's own commands refuse what they do not know, and adds version, for which it
+// has only a flag.
+func strictDefaults(root *cobra.Command) {
+	root.AddCommand(&cobra.Command{Use: "version", Short: "Print the version", Hidden: true, Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version.Describe())
+			return output.Printed(err)
+		}})
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cli.Group(cmd)
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 && about.Args != nil && about.HasSubCommands() {
+					err = about.Args(about, rest)
+				}
+				return err
+			}
+		}
+	}
 }

@@ -147,24 +147,6 @@ func TestHistoryRefuses(t *testing.T) {
 	}
 }
 
-func TestPastMoments(t *testing.T) {
-	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.Local)
-	for text, want := range map[string]time.Time{
-		"2h": now.Add(-2 * time.Hour), "90": now.Add(-90 * time.Second), "3d": now.Add(-72 * time.Hour),
-		"1.5d": now.Add(-36 * time.Hour), "11:30": now.Add(-30 * time.Minute),
-		"13:00": now.Add(-23 * time.Hour), "2026-11-01T08:00": time.Date(2026, 11, 1, 8, 0, 0, 0, time.Local),
-	} {
-		if got, err := parsePast("--since", text, now); err != nil || !got.Equal(want) {
-			t.Errorf("%s: got %v, %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "d", "2hd", "-1h", "+5x", "25:00", "NaN"} {
-		if got, err := parsePast("--since", text, now); err == nil {
-			t.Errorf("%q: got %v, want an error", text, got)
-		}
-	}
-}
-
 // The agent answers with what is not in its files yet.
 func TestHistoryOfAnAgent(t *testing.T) {
 	t.Parallel()

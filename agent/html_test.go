@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/page"
 )
 
@@ -97,7 +98,7 @@ func TestHTMLOfThreads(t *testing.T) {
 
 func TestHTMLThatCannotBeWritten(t *testing.T) {
 	v := stallspan(t, "run", "--html", "/none/run.html", "--", "true")
-	if code, line := v.run(), v.errorLine(); code != exitRun || !strings.Contains(line, "--html /none/run.html") {
+	if code, line := v.run(), v.errorLine(); code != cli.ExitRun || !strings.Contains(line, "--html /none/run.html") {
 		t.Errorf("exit code %d: %s", code, line)
 	}
 }

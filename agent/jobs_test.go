@@ -102,29 +102,6 @@ func TestJobsCommand(t *testing.T) {
 	}
 }
 
-// Jobs of one name show their numbers, others do not. Without a GPU, no GPU was busy.
-func TestJobsOfOneName(t *testing.T) {
-	t.Parallel()
-	all := &api.Jobs{Jobs: []api.Job{
-		{Name: "train.py", User: "ann", PID: 14365, Running: true, JobTime: api.JobTime{Busy: 40, Allocated: 40}},
-		{Name: "train.py", User: "ann", PID: 14377, JobTime: api.JobTime{Other: 40, Allocated: 40}},
-		{Name: "serve.py", User: "bob", PID: 99, Running: true, JobTime: api.JobTime{CPU: 40, Allocated: 40}},
-	}}
-	all.Jobs[0].GPUs = []api.JobGPU{{ID: "GPU-0"}}
-	var out strings.Builder
-	if err := writeTable(&out, func(to *table) { printJobs(to, all, time.Now()) }); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"\ntrain.py 14365         ann             1    40 s 100 %     0 %", "\ntrain.py 14377, ended  ann ",
-		"\nserve.py               bob             -    40 s     -     0 % 100 %",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("got\n%s, want a line with %q", out.String(), want)
-		}
-	}
-}
-
 // A job that outlives agents stays one job with the sum of what they saw, also after a kill, and one that ended before
 // stays listed. The time between agents counts for no job.
 func TestJobsOutliveTheAgent(t *testing.T) {

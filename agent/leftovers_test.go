@@ -8,6 +8,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/runs"
 )
 
 const stillOpen = "stallspan: a process that the program left running still has its output open"
@@ -111,7 +114,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 			t.Errorf("%s: exit code %d", command, code)
 		}
 	}
-	if code := Main([]string{"run", "--", "stallspan-no-such-program"}); code != exitNotFound {
+	if code := Main([]string{"run", "--", "stallspan-no-such-program"}); code != cli.ExitNotFound {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -122,9 +125,9 @@ func TestOwnCgroup(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	if !strings.Contains(v.out.String(), "/stallspan-run-") {
-		g := newCgroup()
+		g := runs.NewCgroup()
 		if g != nil {
-			removeCgroup(g)
+			runs.RemoveCgroup(g)
 			t.Fatalf("the program ran in %s", v.out.String())
 		}
 		t.Skip("needs a cgroup v2 in which others may be made: root, or one that was delegated")
@@ -183,7 +186,7 @@ func TestSweep(t *testing.T) {
 	defer func() { _ = live.Process.Signal(syscall.SIGTERM); _ = live.Wait() }()
 	out.until(t, 1, "\n")
 	folders := func() []string {
-		found, _ := filepath.Glob(filepath.Join(killed.temp, runPrefix+"*"))
+		found, _ := filepath.Glob(filepath.Join(killed.temp, runs.Prefix+"*"))
 		return found
 	}
 	for end := time.Now().Add(slowest / 6); len(folders()) < 2 && time.Now().Before(end); {
@@ -197,11 +200,11 @@ func TestSweep(t *testing.T) {
 	_ = killed.Wait()
 	_ = exec.Command("kill", strings.TrimSpace(out.String())).Run()
 	t.Setenv("TMPDIR", killed.temp)
-	if sweep(time.Hour); len(folders()) != 2 {
+	if runs.Sweep(time.Hour); len(folders()) != 2 {
 		t.Errorf("younger than an hour: got %v, want both", folders())
 	}
 	for end := time.Now().Add(slowest / 6); ; time.Sleep(5 * time.Millisecond) { // until the processes have ended
-		sweep(0)
+		runs.Sweep(0)
 		_, err := os.Stat(group)
 		if len(folders()) == 1 && (group == "" || err != nil) {
 			break

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -100,22 +99,5 @@ func TestList(t *testing.T) {
 	}
 	if got := list("--json"); strings.Count(got, `"finding"`) != 4 {
 		t.Errorf("got %s, want four reports", got)
-	}
-}
-
-// A row says whose window it is, and that it was detected.
-func TestListOfAJob(t *testing.T) {
-	t.Parallel()
-	all := api.Listing{Ended: []*explain.Report{{ID: "1", Kind: window.ModelLoad, Model: "llama", Source: window.Detected,
-		Verdict: window.StorageBound, Job: &explain.Job{Name: "serve.py", PID: 42, Pod: "llm-0"}},
-		{ID: "2", Kind: window.Custom, Name: "other", Source: window.Announced, Verdict: window.Unknown}}}
-	var out strings.Builder
-	if err := writeTable(&out, func(to *table) { printWindows(to, all, 2) }); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{" storage_bound  detected  of llm-0 42\n", " unknown\n"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("got\n%s, want a line that ends with %q", out.String(), want)
-		}
 	}
 }

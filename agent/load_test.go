@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/load"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -36,12 +38,12 @@ func TestLoad(t *testing.T) {
 		}
 		return v
 	}
-	var r loadReport
+	var r load.Report
 	for end := time.Now().Add(slowest); ; time.Sleep(time.Second) { // the agent writes its history every ten seconds
 		folder := filepath.Dir(path)
 		decoder := json.NewDecoder(&measure("--json", folder+"/../"+filepath.Base(folder)+"/data").out)
 		decoder.DisallowUnknownFields()
-		r = loadReport{}
+		r = load.Report{}
 		if err := decoder.Decode(&r); err != nil {
 			t.Fatal(err)
 		}
@@ -65,34 +67,21 @@ func TestLoad(t *testing.T) {
 	}
 	v := stallspan(t, "load", path)
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
-	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "--force") {
+	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.errorLine(), "--force") {
 		t.Errorf("with an open window: got exit code %d, %s; want 1", code, v.err.String())
 	}
 	v = stallspan(t, "load", path+".not") // what is wrong with the argument comes first
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
-	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "there is no file or folder "+path+".not") {
+	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.errorLine(),
+		"there is no file or folder "+path+".not") {
 		t.Errorf("without a model: got exit code %d, %s; want 1", code, v.err.String())
 	}
 	v = stallspan(t, "load", "--readers", "0", path)
-	if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), "2 or more") {
+	if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), "2 or more") {
 		t.Errorf("without readers: got exit code %d, %s; want 2", code, v.err.String())
 	}
 	if _, err := client.End(t.Context(), begun.ID); err != nil {
 		t.Error(err)
 	}
 	stop(t, agent)
-}
-
-func TestSameModel(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want bool
-	}{
-		{"/m/a", "/m/a", true}, {"/m/a/1.gguf", "/m/a", true}, {"/m/a", "/m/a/1.gguf", true},
-		{"/m/ab", "/m/a", false}, {"/m/..a", "/m", true}, {"/n", "/m", false},
-	} {
-		if got := sameModel(test.a, test.b); got != test.want {
-			t.Errorf("%s and %s: got %v, want %v", test.a, test.b, got, test.want)
-		}
-	}
 }

@@ -17,6 +17,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/mark"
+	"github.com/stallspan/stallspan/agent/internal/reports"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 )
 
@@ -34,7 +37,7 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv(actAs, "stallspan")
 		os.Exit(Main(os.Args[1:]))
 	case patient:
-		markTimeout = slowest
+		mark.Timeout = slowest
 		os.Exit(Main(os.Args[1:]))
 	case "stallspan":
 		os.Exit(Main(os.Args[1:]))
@@ -125,7 +128,7 @@ func (v *invocation) wait() int {
 	}
 	if status, ok := v.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		v.t.Errorf("stallspan was ended by %v", status.Signal())
-		return exitSignalBase + int(status.Signal())
+		return cli.ExitSignalBase + int(status.Signal())
 	}
 	return v.ProcessState.ExitCode()
 }
@@ -209,9 +212,9 @@ func (f *liveOutput) until(t *testing.T, n int, want string) {
 
 // reportOnce writes a report as `run --report` does.
 func reportOnce(path string) {
-	file, err := openReport(path)
+	file, err := reports.OpenReport(path)
 	if err == nil {
-		err = file.save(document{Problems: []string{"a new report"}})
+		err = file.Save(reports.Document{Problems: []string{"a new report"}})
 	}
 	if err != nil {
 		fmt.Println(err)

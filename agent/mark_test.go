@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/api"
 )
 
@@ -183,7 +184,7 @@ func TestMarkBeginIntoAFullDisk(t *testing.T) {
 	l := listen(t)
 	v := script(t, `$stallspan mark begin --kind epoch >/dev/full`)
 	v.Env = append(v.Env, api.SocketVariable+"="+l.path)
-	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "no space left on device") {
+	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.errorLine(), "no space left on device") {
 		t.Errorf("exit code %d", code)
 	}
 	if strings.Join(l.ends, " ") != "id1" {
@@ -275,7 +276,7 @@ func TestMarkWithoutAnAgent(t *testing.T) {
 	} {
 		v := stallspan(t, strings.Fields(args)...)
 		v.Env = append(v.Env, api.SocketVariable+"="+path)
-		if code := v.run(); code != exitFailed || v.errorLine() != "stallspan: "+want || v.out.Len() > 0 {
+		if code := v.run(); code != cli.ExitFailed || v.errorLine() != "stallspan: "+want || v.out.Len() > 0 {
 			t.Errorf("%s: exit code %d: %q", args, code, v.out.String())
 		}
 	}
@@ -298,7 +299,7 @@ func TestMarkUsage(t *testing.T) {
 		"mark stop":                             `unknown command "stop": see stallspan mark --help`,
 	} {
 		v := stallspan(t, strings.Fields(args)...)
-		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) {
+		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), want) {
 			t.Errorf("%s: exit code %d: %s", args, code, v.err.String())
 		}
 	}

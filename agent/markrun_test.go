@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/api"
 )
 
@@ -56,7 +57,7 @@ func TestMarkRunExitCodes(t *testing.T) {
 			t.Errorf("%s: said %q at its end", command, l.lastBody())
 		}
 	}
-	for program, want := range map[string]int{"stallspan-no-such-program": exitNotFound, "/": exitCannotRun} {
+	for program, want := range map[string]int{"stallspan-no-such-program": cli.ExitNotFound, "/": cli.ExitCannotRun} {
 		v, l := marked(t, program)
 		if code := v.run(); code != want || len(l.ends) != 1 || !strings.Contains(v.errorLine(), program+": ") {
 			t.Errorf("%s: exit code %d, ended %v: %s", program, code, l.ends, v.err.String())

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
 )
 
 func randomBytes(n int) []byte {
@@ -137,7 +139,7 @@ func TestReaderThatLeaves(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = read.Close()
-			if code := v.wait(); code != exitSignalBase+int(unix.SIGPIPE) {
+			if code := v.wait(); code != cli.ExitSignalBase+int(unix.SIGPIPE) {
 				t.Errorf("exit code %d", code)
 			}
 			readReport(t, report) // it is written without a reader of the output

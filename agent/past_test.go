@@ -88,26 +88,3 @@ func TestAgentWithoutPast(t *testing.T) {
 		t.Errorf("got %v, want no folder", err)
 	}
 }
-
-func TestHistoryConfig(t *testing.T) {
-	for text, want := range map[string]store.Options{
-		"history: {max_size: 50MB, max_age: 48h}": {Folder: "f", MaxSize: 50_000_000, MaxAge: 48 * time.Hour},
-		"": {Folder: "f", MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge},
-	} {
-		c, err := parseConfig([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := c.History.options("f"); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
-		}
-	}
-	for text, want := range map[string]string{
-		"{max_size: 5}": "history: max_size \"5\" is too small", "{max_size: x}": "is not a size",
-		"{max_age: 1h}": "history: max_age: 1h0m0s is under 24h0m0s", "{size: 1}": "size",
-	} {
-		if _, err := parseConfig([]byte("history: " + text + "\n")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", text, err, want)
-		}
-	}
-}

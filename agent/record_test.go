@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/record"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/test/fixture"
@@ -153,7 +155,7 @@ func TestRecord(t *testing.T) {
 	if code := v.wait(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	if d := readReport(t, report); len(d.Windows) != 3 || d.Run.Name != recordName || d.Run.Unfinished {
+	if d := readReport(t, report); len(d.Windows) != 3 || d.Run.Name != record.Name || d.Run.Unfinished {
 		t.Errorf("got %+v, want three windows in a complete recording", d)
 	}
 	if text := said.String(); !strings.Contains(text, "stallspan: recorded ") ||
@@ -194,7 +196,7 @@ func TestRecordForAWhile(t *testing.T) {
 		t.Errorf("got %d lines, want 1 to 3", len(list))
 	}
 	out := stallspan(t, "record", "-")
-	if code := out.run(); code != exitUsage || !strings.Contains(out.errorLine(), "standard output") {
+	if code := out.run(); code != cli.ExitUsage || !strings.Contains(out.errorLine(), "standard output") {
 		t.Errorf("record -: exit code %d: %s", code, out.err.String())
 	}
 }
@@ -225,7 +227,7 @@ func TestRecordIsKilled(t *testing.T) {
 
 	replayed := stallspan(t, "replay", "--report", again, file)
 	code := replayed.run()
-	if line := replayed.errorLine(); code != exitFailed || !strings.Contains(line, file+": the recording is cut off") {
+	if line := replayed.errorLine(); code != cli.ExitFailed || !strings.Contains(line, file+": the recording is cut off") {
 		t.Errorf("exit code %d: %s", code, line)
 	}
 	if !strings.Contains(replayed.out.String(), "open (part) ") {
@@ -233,7 +235,7 @@ func TestRecordIsKilled(t *testing.T) {
 	}
 	d := readReport(t, again)
 	if len(d.Windows) != 2 || d.Windows[0].Unfinished || !d.Windows[1].Unfinished || !d.Run.Unfinished ||
-		d.Run.Name != recordName {
+		d.Run.Name != record.Name {
 		t.Fatalf("got %+v, want one window complete, the other and the recording cut", d)
 	}
 	if got := d.Windows[1].Duration; got < lasted.Seconds()-2 || got > lasted.Seconds()+1 {
@@ -250,11 +252,12 @@ func TestRecordIsKilled(t *testing.T) {
 		t.Errorf("the new one: exit code %d", code)
 	}
 	old := stallspan(t, "replay", file+".1")
-	if code := old.run(); code != exitFailed || old.out.String() != replayed.out.String() {
+	if code := old.run(); code != cli.ExitFailed || old.out.String() != replayed.out.String() {
 		t.Errorf("exit code %d, %s", code, old.out.String())
 	}
 	both := stallspan(t, "replay", file, file+".1")
-	if code := both.run(); code != exitFailed || !strings.Contains(both.errorLine(), "belong to different recordings") {
+	if code := both.run(); code != cli.ExitFailed || !strings.Contains(both.errorLine(),
+		"belong to different recordings") {
 		t.Errorf("both: exit code %d", code)
 	}
 }
@@ -271,16 +274,16 @@ func TestRecordRefuses(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitUsage, "record needs one file", []string{"record"}},
-		{exitUsage, "--max-size \"1M\" is not a size", []string{"record", "--max-size", "1M", folder + "/x"}},
-		{exitUsage, "--max-size \"1MB\" is too small", []string{"record", "--max-size", "1MB", folder + "/x"}},
-		{exitUsage, "--for -1s", []string{"record", "--for", "-1s", folder + "/x"}},
-		{exitUsage, "--keep 1: choose 2", []string{"record", "--keep", "1", folder + "/x"}},
-		{exitFailed, "exists and is not a recording", []string{"record", foreign}},
-		{exitFailed, "is not a regular file", []string{"record", folder}},
-		{exitFailed, "give a file in a folder that exists and is yours: no such file or directory",
+		{cli.ExitUsage, "record needs one file", []string{"record"}},
+		{cli.ExitUsage, "--max-size \"1M\" is not a size", []string{"record", "--max-size", "1M", folder + "/x"}},
+		{cli.ExitUsage, "--max-size \"1MB\" is too small", []string{"record", "--max-size", "1MB", folder + "/x"}},
+		{cli.ExitUsage, "--for -1s", []string{"record", "--for", "-1s", folder + "/x"}},
+		{cli.ExitUsage, "--keep 1: choose 2", []string{"record", "--keep", "1", folder + "/x"}},
+		{cli.ExitFailed, "exists and is not a recording", []string{"record", foreign}},
+		{cli.ExitFailed, "is not a regular file", []string{"record", folder}},
+		{cli.ExitFailed, "give a file in a folder that exists and is yours: no such file or directory",
 			[]string{"record", folder + "/no/x"}},
-		{exitRun, "exists and is not a recording", []string{"run", "--record", foreign, "--", "touch",
+		{cli.ExitRun, "exists and is not a recording", []string{"run", "--record", foreign, "--", "touch",
 			folder + "/started"}},
 	} {
 		v := stallspan(t, test.args...)

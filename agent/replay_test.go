@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/record"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
@@ -22,12 +24,12 @@ import (
 func recordParts(t *testing.T) (path string, was map[string]string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "f.gz")
-	r := recorder{path: path, rotation: recording.Rotation{MaxSize: 10 << 10, Keep: 1000}}
-	if err := r.open(); err != nil {
+	r := record.Recorder{Path: path, Rotation: recording.Rotation{MaxSize: 10 << 10, Keep: 1000}}
+	if err := r.Open(); err != nil {
 		t.Fatal(err)
 	}
 	was = map[string]string{}
-	m, err := monitor.New(monitor.Config{Journal: r.journal(), Reports: func(r *window.Report) {
+	m, err := monitor.New(monitor.Config{Journal: r.Journal(), Reports: func(r *window.Report) {
 		text, err := json.Marshal(explain.NewReport(r))
 		if err != nil {
 			t.Error(err)
@@ -71,7 +73,7 @@ func recordParts(t *testing.T) (path string, was map[string]string) {
 	}
 	m.Jobs.Unfollow("job")
 	m.Stop()
-	if err := r.close(); err != nil {
+	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return path, was
@@ -143,7 +145,7 @@ func TestReplayParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	twice := stallspan(t, "replay", path, path+".1", copied)
-	if code := twice.run(); code != exitFailed || !strings.Contains(twice.errorLine(),
+	if code := twice.run(); code != cli.ExitFailed || !strings.Contains(twice.errorLine(),
 		"are the same part of a recording: leave one out") {
 		t.Errorf("one part twice: exit code %d", code)
 	}
@@ -152,7 +154,7 @@ func TestReplayParts(t *testing.T) {
 	if err := os.WriteFile(path+".1", text[:len(text)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	most, _, said := replayed(t, exitFailed, path, path+".1")
+	most, _, said := replayed(t, cli.ExitFailed, path, path+".1")
 	if len(most) == 0 || !strings.HasPrefix(said, "stallspan: "+path+".1: the recording is cut off") ||
 		strings.Count(said, "\n") != 1 {
 		t.Errorf("with a part cut off: %d windows, %s", len(most), said)
@@ -201,18 +203,18 @@ func TestReplayRefuses(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitUsage, "replay needs a recording", nil},
-		{exitFailed, "cannot be read: no such file or directory", []string{folder + "/none"}},
-		{exitFailed, "diary: this is not a recording of Stallspan", []string{diary}},
-		{exitFailed, "packed: this is not a recording of Stallspan", []string{pack("packed", "a diary\n")}},
-		{exitFailed, "standard input: this is not a recording", []string{"-"}},
-		{exitFailed, folder + ": the recording cannot be read", []string{folder}},
-		{exitFailed, "use the version that recorded it, or a newer one",
+		{cli.ExitUsage, "replay needs a recording", nil},
+		{cli.ExitFailed, "cannot be read: no such file or directory", []string{folder + "/none"}},
+		{cli.ExitFailed, "diary: this is not a recording of Stallspan", []string{diary}},
+		{cli.ExitFailed, "packed: this is not a recording of Stallspan", []string{pack("packed", "a diary\n")}},
+		{cli.ExitFailed, "standard input: this is not a recording", []string{"-"}},
+		{cli.ExitFailed, folder + ": the recording cannot be read", []string{folder}},
+		{cli.ExitFailed, "use the version that recorded it, or a newer one",
 			[]string{pack("newer", `{"stallspan_recording":2}`+"\n")}},
-		{exitFailed, "first line is damaged", []string{pack("odd", `{"stallspan_recording":1,"interval":7}`+"\n")}},
-		{exitFailed, "belong to different recordings", []string{pack("a", header), pack("b", header)}},
-		{exitFailed, "damaged: the recording is damaged at line 3", []string{pack("damaged", header+reading+"{}\n"+reading)}},
-		{exitFailed, "--report " + folder + "/no/r.json cannot be written",
+		{cli.ExitFailed, "first line is damaged", []string{pack("odd", `{"stallspan_recording":1,"interval":7}`+"\n")}},
+		{cli.ExitFailed, "belong to different recordings", []string{pack("a", header), pack("b", header)}},
+		{cli.ExitFailed, "damaged: the recording is damaged at line 3", []string{pack("damaged", header+reading+"{}\n"+reading)}},
+		{cli.ExitFailed, "--report " + folder + "/no/r.json cannot be written",
 			[]string{"--report", folder + "/no/r.json", pack("good", header)}},
 	} {
 		v := stallspan(t, append([]string{"replay"}, test.args...)...)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
 )
 
 func TestReportThatCannotBeWritten(t *testing.T) {
@@ -25,7 +27,7 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 		marker := filepath.Join(folder, "started")
 		v := stallspan(t, "run", "--report", path, "--", "touch", marker)
 		code := v.run()
-		if line := v.errorLine(); code != exitRun || !strings.Contains(line, "--report "+path) ||
+		if line := v.errorLine(); code != cli.ExitRun || !strings.Contains(line, "--report "+path) ||
 			!strings.Contains(line, says) {
 			t.Errorf("exit code %d: %s", code, line)
 		}
@@ -50,7 +52,7 @@ func TestReportHasNoPlaceAtAll(t *testing.T) {
 	code := v.run()
 	const want = "stallspan: the report could not be written (no space left on device), nor to the folder for " +
 		"temporary files: no such file or directory\n"
-	if code != exitRun || !strings.HasSuffix(v.err.String(), want) {
+	if code != cli.ExitRun || !strings.HasSuffix(v.err.String(), want) {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
 }
@@ -169,7 +171,7 @@ func TestJSONToAFullDisk(t *testing.T) {
 		t.Skipf("needs /dev/full: %v", err)
 	}
 	defer func() { _ = full.Close() }()
-	for command, want := range map[string]int{"exit 0": exitRun, "exit 7": 7} {
+	for command, want := range map[string]int{"exit 0": cli.ExitRun, "exit 7": 7} {
 		v := stallspan(t, "run", "--json", "--", "sh", "-c", command)
 		v.Stderr = full
 		if code := v.run(); code != want {
@@ -214,7 +216,7 @@ func TestReportReplacesOnlyReports(t *testing.T) {
 				t.Fatal(err)
 			}
 			precious := strings.TrimSpace(text) != ""
-			if kept := string(now) == text && code == exitRun; kept != precious ||
+			if kept := string(now) == text && code == cli.ExitRun; kept != precious ||
 				precious != strings.Contains(v.err.String(), "give another name, or remove it") {
 				t.Errorf("%s over %s: got exit code %d and %s, want it kept %v", flag, name, code, &v.err, precious)
 			}
@@ -231,7 +233,7 @@ func TestOutputsApart(t *testing.T) {
 	}
 	for _, other := range []string{path, link, folder + "/./out.json"} {
 		v := stallspan(t, "run", "--report", path, "--html", other, "--", "true")
-		if code := v.run(); code != exitRun || !strings.Contains(v.err.String(), "cannot hold two outputs") {
+		if code := v.run(); code != cli.ExitRun || !strings.Contains(v.err.String(), "cannot hold two outputs") {
 			t.Errorf("%s: got exit code %d and %s", other, code, &v.err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/daemon"
 	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -16,7 +18,7 @@ func giveUpFileRights() error {
 		return nil
 	}
 	path, _ := os.Executable()
-	say("warning: %s is setuid or setgid, or has file capabilities: it runs without them, and so do its children. "+
+	cli.Say("warning: %s is setuid or setgid, or has file capabilities: it runs without them, and so do its children. "+
 		"see stallspan docs agent for the rights of a service", path)
 	if err := trust.Needs(trust.None); err != nil {
 		return fmt.Errorf("the rights of this program's file cannot be given up, remove them: %w", err)
@@ -27,7 +29,7 @@ func giveUpFileRights() error {
 // capabilities are the commands that can use capabilities, by the first word after stallspan. Others give them up. The
 // agent's helpers have what is missing here.
 var capabilities = map[string]trust.Set{
-	agentName: trust.Drives, "bench": trust.Machine, "check": trust.Machine, "health": trust.Machine,
+	daemon.Name: trust.Drives, "bench": trust.Machine, "check": trust.Machine, "health": trust.Machine,
 	"load":   trust.Machine,
 	"record": trust.Machine, "stat": trust.Machine, "support-bundle": trust.Machine, "top": trust.Machine,
 	"demo": trust.All, "mark": trust.All, "run": trust.All,
@@ -39,7 +41,7 @@ func giveUpCapabilities(cmd *cobra.Command) error {
 		cmd = cmd.Parent()
 	}
 	keep := capabilities[cmd.Name()]
-	if cmd.Name() == agentName {
+	if cmd.Name() == daemon.Name {
 		if err := helper.Separate(keep); err != nil {
 			return fmt.Errorf("the agent's capabilities cannot be moved to helpers: %w", err)
 		}

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/wrap"
 )
 
 // counter is a program that prints the signals it gets. After an empty line it prints their number, and exits with 5.
@@ -97,7 +100,7 @@ func TestSignalEndsTheProgram(t *testing.T) {
 		if err := v.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}
-		if code := v.wait(); code != exitSignalBase+int(s) || time.Since(began) > slowest/3 {
+		if code := v.wait(); code != cli.ExitSignalBase+int(s) || time.Since(began) > slowest/3 {
 			t.Errorf("%v: exit code %d after %v", s, code, time.Since(began))
 		}
 		_, text, _ := strings.Cut(v.err.String(), "\n{\n")
@@ -122,8 +125,8 @@ func TestSignalBeforeTheProgram(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = v.Wait() // its error only repeats the state; the signal itself ends a stallspan that has not begun
-			code := shellCode(v.ProcessState)
-			if code != exitSignalBase+int(s) || time.Since(began) > slowest/3 {
+			code := wrap.ShellCode(v.ProcessState)
+			if code != cli.ExitSignalBase+int(s) || time.Since(began) > slowest/3 {
 				t.Errorf("%v after %v: exit code %d after %v: %q", s, wait, code, time.Since(began), v.err.String())
 			}
 			if _, err := os.Stat(marker); err == nil && strings.Contains(v.err.String(), "came before the program began") {
@@ -169,15 +172,5 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	}
 	if ignored&(1<<(unix.SIGPIPE-1)) != 0 {
 		t.Errorf("the program ignores a broken pipe: %#x", ignored)
-	}
-}
-
-// A relay keeps a signal that is for the program.
-func TestRelayBeforeTheProgram(t *testing.T) {
-	signals := newRelay(t.Context())
-	defer signals.stop()
-	signals.signals <- unix.SIGUSR2 // is for the program
-	if err := signals.ended(); err != nil || len(signals.signals) != 1 {
-		t.Errorf("SIGUSR2: got %v and %d signals, want none and 1", err, len(signals.signals))
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
 // statDocument is a line of stat --json in docs/stat.md. Other keys are an error.
@@ -120,7 +123,7 @@ func TestStatUsage(t *testing.T) {
 		"unknown flag: -q: see":              {"-xq"},
 	} {
 		v := stallspan(t, append([]string{"stat"}, args...)...)
-		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), says) || v.out.Len() > 0 {
+		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), says) || v.out.Len() > 0 {
 			t.Errorf("%q: exit code %d, %s%s", args, code, v.err.String(), v.out.String())
 		}
 	}
@@ -157,7 +160,7 @@ func TestStatCannotWrite(t *testing.T) {
 	defer func() { _ = full.Close() }()
 	v := stallspan(t, "stat", "--csv", "0.1")
 	v.Stdout = full
-	if code := v.run(); code != exitFailed || !strings.Contains(v.err.String(), "the output cannot be written: ") {
+	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.err.String(), "the output cannot be written: ") {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
 }
@@ -206,7 +209,7 @@ func TestStatOnATerminal(t *testing.T) {
 		block := all[:strings.LastIndex(all, "busiest core")]
 		block = block[strings.LastIndex(block, "Device"):]
 		header, _, _ := strings.Cut(block, "\r\n")
-		if narrow := columns(header) <= 80; narrow == wide || strings.Contains(header, "f_await") != wide {
+		if narrow := output.Columns(header) <= 80; narrow == wide || strings.Contains(header, "f_await") != wide {
 			t.Errorf("wide %v, on 80 columns: %q", wide, header)
 		}
 	}

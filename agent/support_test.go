@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
 )
 
 // unpacked returns the files of a bundle.
@@ -106,7 +108,7 @@ func TestSupportBundle(t *testing.T) {
 		"cannot read the config: open": {"--config", folder + "/nofile", "-o", folder + "/other.tar.gz"},
 		"is a folder: give a file":     {"-o", folder},
 	} {
-		if v := stallspan(t, append([]string{"support-bundle"}, args...)...); v.run() != exitUsage ||
+		if v := stallspan(t, append([]string{"support-bundle"}, args...)...); v.run() != cli.ExitUsage ||
 			!strings.Contains(v.errorLine(), want) || v.out.Len() > 0 {
 			t.Errorf("%v: got %q and %q, want a usage error with %q", args, &v.out, &v.err, want)
 		}

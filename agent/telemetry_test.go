@@ -11,6 +11,8 @@ import (
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
 )
 
 func TestSpansOfARun(t *testing.T) {
@@ -183,7 +185,7 @@ func TestBackendThatCannotBeFollowed(t *testing.T) {
 	v := stallspan(t, "run", "--", "touch", marker)
 	v.Env = append(v.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=smoke")
 	code := v.run()
-	if line := v.errorLine(); code != exitRun || !strings.Contains(line, "OTEL_EXPORTER_OTLP_PROTOCOL") {
+	if line := v.errorLine(); code != cli.ExitRun || !strings.Contains(line, "OTEL_EXPORTER_OTLP_PROTOCOL") {
 		t.Errorf("exit code %d: %s", code, line)
 	}
 	if _, err := os.Stat(marker); err == nil {

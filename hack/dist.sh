@@ -86,7 +86,7 @@ done
 
 binaries=()
 for arch in "${architectures[@]}"; do
-	stamp="-X $module/agent.versionNumber=$number -X $module/agent.versionCommit=$commit"
+	stamp="-X $module/agent/internal/version.versionNumber=$number -X $module/agent/internal/version.versionCommit=$commit"
 	agent=stallspan_${version}_linux_$arch
 	mkdir "$work/$agent" "$work/$agent-static"
 	compile "$arch" . "$PWD/$work/$agent/stallspan" "$stamp"

@@ -66,13 +66,13 @@ func TestVersionsAreOneSet(t *testing.T) {
 
 // The program, the Collector and the chart have one version.
 func TestVersionsOfAReleaseAreOne(t *testing.T) {
-	number := find(t, "../../agent/version.go", `(?m)^\tversionNumber = "(.+)"$`)
+	number := find(t, "../../agent/internal/version/version.go", `(?m)^\tversionNumber = "(.+)"$`)
 	for path, pattern := range map[string]string{
 		"../../builder-config.yaml":              `(?m)^  version: (.+)$`,
 		"../../deploy/helm/stallspan/Chart.yaml": `(?m)^appVersion: (.+)$`,
 	} {
 		if got := find(t, path, pattern); got != number {
-			t.Errorf("%s: got the version %s, want %s as in agent/version.go", path, got, number)
+			t.Errorf("%s: got the version %s, want %s as in agent/internal/version/version.go", path, got, number)
 		}
 	}
 }

@@ -235,7 +235,8 @@ func TestFindings(t *testing.T) {
 			"epoch 1 in A, epoch 2 in B: 8.0 s -> 1.0 s, 8.00x faster.", "In B its name is epoch 2. There is no ledger in B.",
 		},
 	} {
-		p := Compare(&explain.Document{Windows: []*explain.Report{test.a}}, &explain.Document{Windows: []*explain.Report{test.b}}).Windows[0]
+		p := Compare(&explain.Document{Windows: []*explain.Report{test.a}},
+			&explain.Document{Windows: []*explain.Report{test.b}}).Windows[0]
 		notes := strings.Join(p.Notes, " ")
 		if strings.HasPrefix(name, "one eats") {
 			notes = "" // of disks, which it has none of
@@ -300,7 +301,8 @@ func TestSlowerBy(t *testing.T) {
 			t.Errorf("%+v: got %v, want %v", test, got, test.slower)
 		}
 		b.Unfinished = true
-		if c := Compare(&explain.Document{Windows: []*explain.Report{a}}, &explain.Document{Windows: []*explain.Report{b}}); len(c.SlowerBy(0)) > 0 ||
+		if c := Compare(&explain.Document{Windows: []*explain.Report{a}},
+			&explain.Document{Windows: []*explain.Report{b}}); len(c.SlowerBy(0)) > 0 ||
 			c.Judged() {
 			t.Errorf("%+v, cut short, is judged", test)
 		}

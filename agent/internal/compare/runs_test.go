@@ -109,7 +109,8 @@ func TestMannWhitney(t *testing.T) {
 		want float64
 	}{
 		{[]float64{19, 22, 16, 29, 24}, []float64{20, 11, 17, 12}, 14.0 / 126}, // as in the manual of scipy
-		{[]float64{1, 2, 2}, []float64{2, 3, 3}, 6.0 / 20},                     // 3 of 20 choices have a rank sum of 7 or less
+		{[]float64{1, 2, 2}, []float64{2, 3, 3}, 6.0 / 20},
+		// 3 of 20 choices have a rank sum of 7 or less
 		{[]float64{0, 0, 0, 5}, []float64{0}, 1},
 		{[]float64{1}, []float64{2}, 1},
 		{[]float64{3, 3}, []float64{3, 3}, 1},

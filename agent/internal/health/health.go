@@ -1,0 +1,271 @@
+// Package health is the command health: it shows the state of the drives.
+package health
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stallspan/stallspan/agent/internal/agentconfig"
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/state/drives"
+)
+
+const maxSaved = 4<<20 + 1 // bytes of a saved answer of smartctl, and one more to detect a longer one
+
+// healthOptions are the flags of health.
+type healthOptions struct {
+	json     bool
+	brief    bool
+	from     []string // files with smartctl's JSON, "-" for standard input
+	config   string   // the agent's, for its settings of disks
+	file     string   // the baselines; the history is in the same folder
+	smartctl string
+	sudo     bool
+	kind     string // of the only device
+	forget   string
+}
+
+// Command is stallspan health.
+func Command() *cobra.Command {
+	var o healthOptions
+	cmd := &cobra.Command{
+		Use:   "health [--json] [--from FILE] [DEVICE...]",
+		Short: "Show the disks' health: worst first, with the finding and what to do",
+		Long: `Reads the health of this machine's disks with smartctl (smartmontools 7.0 or later), and wakes none
+that sleeps. Shows them worst first. The growth of errors comes from the history that an agent
+keeps. With --from it reads the saved output of smartctl --json.`,
+		Example: `  sudo stallspan health
+  stallspan health --json nvme0n1
+  smartctl --json -a /dev/sda > sda.json; stallspan health --from sda.json`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cli.CompleteWords(cli.WholeDisks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(args); err != nil {
+				return cli.Usage(err)
+			}
+			if o.forget != "" {
+				return o.forgetDisk(cmd.OutOrStdout())
+			}
+			all, err := o.disks(cmd.Context(), cmd.InOrStdin(), args)
+			if err != nil {
+				return err
+			}
+			if o.json {
+				err = output.WriteJSON(cmd.OutOrStdout(), healthReportOf(all))
+			} else {
+				err = printHealth(cmd.OutOrStdout(), all, o.brief)
+			}
+			if err != nil {
+				return output.Printed(err)
+			}
+			return healthExit(all)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	f.BoolVar(&o.brief, "brief", false, "print one line for each disk, without what was found and what to do")
+	f.StringArrayVar(&o.from, "from", nil, "read saved output of smartctl --json from this `file`; - is standard input")
+	f.StringVar(&o.config, "config", "", "use the settings of an agent's config `file` (stallspan docs agent)")
+	f.StringVar(&o.file, "file", "", "the `file` of baselines; the disks' history is in its folder\n(default: the one of stallspan run)")
+	f.StringVar(&o.smartctl, "smartctl", "", "the `path` of smartctl")
+	f.BoolVar(&o.sudo, "sudo", false, "run smartctl with sudo")
+	f.StringVar(&o.kind, "type", "", "the `type` of the only DEVICE, as in smartctl --device: sat, megaraid,0")
+	f.StringVar(&o.forget, "forget", "", "forget a disk that was removed on purpose: its `ID`, serial number or device")
+	return cmd
+}
+
+func (o *healthOptions) check(args []string) error {
+	switch {
+	case len(o.from) > 0 && (len(args) > 0 || o.sudo || o.smartctl != "" || o.kind != "" || o.config != ""):
+		return errors.New("health --from reads a file and no disk: leave out DEVICE, --type, --smartctl, --sudo and --config")
+	case o.forget != "" && (len(args) > 0 || len(o.from) > 0):
+		return errors.New("health --forget takes the disk as its value: leave out DEVICE and --from")
+	case o.kind != "" && len(args) != 1:
+		return errors.New("health --type applies to one disk: give one DEVICE")
+	}
+	return nil
+}
+
+// disks returns the chosen disks with their verdicts, the worst first.
+func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) ([]drives.Drive, error) {
+	if len(o.from) > 0 {
+		return savedDisks(in, o.from)
+	}
+	options, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	var chosen []string
+	if len(args) > 0 {
+		options.Disks = nil
+	}
+	for _, arg := range args {
+		disk, err := drives.ParseDisk(arg, o.kind)
+		if err != nil {
+			return nil, cli.Usage(err)
+		}
+		options.Disks = append(options.Disks, disk)
+		chosen = append(chosen, disk.Device)
+	}
+	options.Only = len(chosen) > 0
+	all, problem, err := drives.ReadAll(ctx, options)
+	switch {
+	case err != nil:
+		return nil, cli.Usage(err)
+	case ctx.Err() != nil:
+		return nil, errors.New("interrupted")
+	case problem != nil && (problem.Missing || len(all) == 0):
+		return nil, problem.Why
+	}
+	listed := options.Listing()
+	if listed.Err != nil {
+		cli.Say("%v", listed.Err)
+	}
+	all = o.openHistory().Assess(all, listed, time.Now())
+	if len(all) == 0 {
+		cli.Say("%v", drives.NoDisk())
+	}
+	return all, nil
+}
+
+// options combines the flags with the config.
+func (o *healthOptions) options() (drives.Options, error) {
+	c, err := agentconfig.Read(o.config)
+	if err != nil {
+		return drives.Options{}, cli.Usage(err)
+	}
+	options := c.Smart.Options()
+	options.Root = c.Sampling.RootPath
+	options.Smartctl = cmp.Or(o.smartctl, options.Smartctl)
+	options.Sudo = options.Sudo || o.sudo
+	if o.file == "" && c.NoBaseline == nil {
+		o.file = cmp.Or(c.Slow.Baseline, config.Off)
+	}
+	return options, nil
+}
+
+// openHistory opens the history for reading.
+func (o *healthOptions) openHistory() *drives.History {
+	path, err := o.history()
+	var h *drives.History
+	if err == nil {
+		h, err = drives.Read(path, drives.Boot(""))
+	}
+	if err != nil {
+		cli.Say("%v", err)
+	}
+	return h
+}
+
+// history is the path of the disks' history, "" for none.
+func (o *healthOptions) history() (string, error) {
+	path, err := cli.BaselineFile(o.file, "--file")
+	return drives.DefaultPath(path), err
+}
+
+// forgetDisk removes a disk from the history.
+func (o *healthOptions) forgetDisk(out io.Writer) error {
+	if _, err := o.options(); err != nil {
+		return err
+	}
+	path, err := o.history()
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		return cli.Usagef("--file off is not a file: leave it out for the default one")
+	}
+	gone, err := drives.Forget(path, o.forget)
+	for i := range gone {
+		d := &gone[i]
+		line := fmt.Sprintf("forgot %s: %s, serial %s, was %s", d.ID, d.Model, d.Serial, d.Device)
+		if _, err := fmt.Fprintln(out, output.Printable(line)); err != nil {
+			return output.Printed(err)
+		}
+	}
+	return err
+}
+
+// savedDisks reads saved answers of smartctl.
+func savedDisks(in io.Reader, files []string) ([]drives.Drive, error) {
+	var all []drives.Drive
+	for _, file := range files {
+		text, where, err := saved(in, file)
+		if err != nil {
+			return nil, err
+		}
+		d, err := drives.Parse(text, where)
+		if err != nil {
+			return nil, err
+		}
+		if file != "-" {
+			d.File = file
+		}
+		all = append(all, d)
+	}
+	drives.Sort(all)
+	return all, nil
+}
+
+func saved(in io.Reader, file string) (text []byte, where string, err error) {
+	where = "the standard input"
+	if file != "-" {
+		where = strconv.Quote(file)
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, where, unreadable(where, err)
+		}
+		defer func() { _ = f.Close() }()
+		in = f
+	}
+	text, err = io.ReadAll(io.LimitReader(in, maxSaved))
+	if err != nil {
+		err = unreadable(where, err)
+	}
+	return text, where, err
+}
+
+// unreadable names the file as where does: the name in err is not quoted.
+func unreadable(where string, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Errorf("%s cannot be read: %w", where, err)
+}
+
+// healthExit is the exit code for the disks' states.
+func healthExit(all []drives.Drive) error {
+	if slices.ContainsFunc(all, func(d drives.Drive) bool { return drives.NeedsAction(d.Status) }) {
+		return cli.ExitError{Code: cli.ExitFailing}
+	}
+	if len(all) > 0 && !slices.ContainsFunc(all, func(d drives.Drive) bool { return !drives.Unread(d.Status) }) {
+		return cli.ExitError{Code: cli.ExitFailed}
+	}
+	return nil
+}
+
+// healthReport is the output of health --json.
+type healthReport struct {
+	Disks []drives.Report `json:"disks"` // the worst first
+}
+
+func healthReportOf(all []drives.Drive) healthReport {
+	report := healthReport{Disks: make([]drives.Report, 0, len(all))}
+	for i := range all {
+		report.Disks = append(report.Disks, drives.ReportOf(&all[i]))
+	}
+	return report
+}

@@ -1,0 +1,123 @@
+package history
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/stallspan/stallspan/agent/internal/buckets"
+	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/internal/store"
+)
+
+// historyColumns are the names of all quantities, in the order of store.Quantities.
+var historyColumns = func() (names []string) {
+	known := map[string]bool{}
+	for _, q := range store.Quantities {
+		if !known[q.Name] {
+			known[q.Name] = true
+			names = append(names, q.Name)
+		}
+	}
+	return names
+}()
+
+// historyCSV writes a line for each device and interval. Missing values are empty.
+type historyCSV struct {
+	run   *Run
+	begun bool
+}
+
+func (c *historyCSV) head(w *csv.Writer) error {
+	c.begun = true
+	return w.Write(append([]string{"time", "interval_s", "kind", "name", "id"}, historyColumns...))
+}
+
+func (c *historyCSV) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
+	w := csv.NewWriter(to)
+	if !c.begun {
+		if err := c.head(w); err != nil {
+			return err
+		}
+	}
+	for _, d := range b.Devices {
+		row := []string{b.Start.UTC().Format(time.RFC3339), strconv.FormatFloat(b.Length.Seconds(), 'f', -1, 64),
+			string(d.Of), output.Printable(d.Name), output.Printable(d.ID)}
+		for _, name := range historyColumns {
+			text := ""
+			if v, ok := d.Get(name); ok {
+				text = strconv.FormatFloat(output.Round(v), 'f', -1, 64)
+			}
+			row = append(row, text)
+		}
+		if err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func (c *historyCSV) end(h *Run) error {
+	if c.begun {
+		return nil
+	}
+	w := csv.NewWriter(h.out)
+	if err := c.head(w); err != nil {
+		return err
+	}
+	w.Flush()
+	return output.Printed(w.Error())
+}
+
+// historyJSON writes an object for each device and interval, window and event.
+type historyJSON struct{ run *Run }
+
+// historyValues is a line about a device.
+type historyValues struct {
+	Time     string             `json:"time"`
+	Interval float64            `json:"interval_s"`
+	Kind     store.Kind         `json:"kind"`
+	Name     string             `json:"name,omitempty"`
+	ID       string             `json:"id,omitempty"`
+	Values   map[string]float64 `json:"values"`
+}
+
+// historyEntry is a line about a window or an event.
+type historyEntry struct {
+	Time   string          `json:"time"`
+	Kind   string          `json:"kind"`
+	Report json.RawMessage `json:"report,omitempty"` // of a window
+	Event  json.RawMessage `json:"event,omitempty"`
+}
+
+func (j *historyJSON) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetEscapeHTML(false)
+	for _, d := range b.Devices {
+		line := historyValues{Time: b.Start.UTC().Format(time.RFC3339), Interval: b.Length.Seconds(), Kind: d.Of,
+			Name: d.Name, ID: d.ID, Values: map[string]float64{}}
+		for _, name := range historyColumns {
+			if v, ok := d.Get(name); ok {
+				line.Values[name] = output.Round(v)
+			}
+		}
+		if err := encoder.Encode(line); err != nil {
+			return err
+		}
+	}
+	for _, e := range b.Entries {
+		line := historyEntry{Time: e.At.UTC().Format(output.TimeFormat), Kind: e.Kind.String(), Report: e.Text}
+		if e.Kind == store.Event {
+			line.Report, line.Event = nil, e.Text
+		}
+		if err := encoder.Encode(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *historyJSON) end(*Run) error { return nil }

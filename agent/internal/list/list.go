@@ -1,0 +1,134 @@
+// Package list is the command list: the windows that are open or have ended recently.
+package list
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/agent/internal/reports"
+	"github.com/stallspan/stallspan/agent/internal/runs"
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/explain"
+)
+
+// defaultListed is how many of the windows that have ended ls prints.
+const defaultListed = 20
+
+// Command is stallspan ls.
+func Command() *cobra.Command {
+	asJSON, last, id := false, defaultListed, ""
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the windows of this machine: open ones, and those of the last hour",
+		Long: `Lists the windows that programs have announced to the agent, or to a Collector with the receiver, those
+that these have detected, and those of your programs under stallspan run. Open ones have their ledger so
+far. Those of a followed job name it. With STALLSPAN_SOCKET it lists those of that socket alone.`,
+		Example: `  stallspan ls
+  stallspan mark end "$(stallspan ls --json | jq -r '.running[0].id')"`,
+		Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if last < 0 {
+				return cli.Usagef("--last %d: give 0 or more", last)
+			}
+			client, err := api.FromEnvironment()
+			if err != nil {
+				return cli.Usage(err)
+			}
+			all, err := listAll(cmd.Context(), client)
+			if err != nil {
+				return err
+			}
+			if id != "" {
+				return writeWindow(cmd.OutOrStdout(), all, id, asJSON)
+			}
+			if asJSON {
+				return output.WriteJSON(cmd.OutOrStdout(), all)
+			}
+			return output.WriteTable(cmd.OutOrStdout(), func(t *output.Table) { printWindows(t, all, last) })
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print all reports as JSON")
+	cmd.Flags().StringVar(&id, "id", "", "the `window` to print alone, with its finding, as mark end does")
+	cmd.Flags().IntVar(&last, "last", last, "`number` of windows that have ended, the newest ones")
+	return cmd
+}
+
+// maxRuns bounds the programs under run that ls asks.
+const maxRuns = 64
+
+// listAll lists the windows of the agent, and of each run of this user. Without an agent, the runs are enough.
+func listAll(ctx context.Context, client *api.Client) (api.Listing, error) {
+	all, failed := client.Windows(ctx)
+	if os.Getenv(api.SocketVariable) != "" {
+		return all, cli.Unanswered(client, failed)
+	}
+	answered := 0
+	for _, socket := range runs.Sockets() {
+		if answered == maxRuns {
+			break
+		}
+		one, err := api.NewClient(socket).Windows(ctx)
+		if err != nil {
+			continue // it belongs to another user, or has just ended
+		}
+		answered++
+		all.Running = append(all.Running, one.Running...)
+		all.Ended = append(all.Ended, one.Ended...)
+	}
+	known := map[string]bool{} // the agent has those that a run has reported
+	all.Ended = slices.DeleteFunc(all.Ended, func(r *explain.Report) bool {
+		twice := known[r.ID]
+		known[r.ID] = true
+		return twice
+	})
+	if answered > 0 {
+		return all, nil
+	}
+	return all, cli.Unanswered(client, failed)
+}
+
+// writeWindow writes what is known of one window: its report, or its finding and what to try.
+func writeWindow(out io.Writer, all api.Listing, id string, asJSON bool) error {
+	both := slices.Concat(all.Running, all.Ended)
+	i := slices.IndexFunc(both, func(r *explain.Report) bool { return r.ID == id })
+	if i < 0 {
+		return fmt.Errorf("no window is open or has ended in the last hour with the id %q: stallspan ls lists the ids, "+
+			"stallspan history older windows", id)
+	}
+	if asJSON {
+		return output.WriteJSON(out, both[i])
+	}
+	lines := reports.EndedLine(both[i])
+	if remedy := both[i].Remedy; remedy != "" {
+		lines += "\nTry: " + output.Printable(remedy)
+	}
+	_, err := fmt.Fprintln(out, lines)
+	return err
+}
+
+func printWindows(t *output.Table, all api.Listing, last int) {
+	if len(all.Running)+len(all.Ended) == 0 {
+		t.Text("", "No windows are open, and none has ended in the last hour, or since the agent or Collector began. "+
+			"stallspan history shows what an agent has kept.")
+		return
+	}
+	reports.ListHead(t)
+	for _, r := range all.Running {
+		reports.ListRow(t, r, "open, ")
+	}
+	left := max(0, len(all.Ended)-last)
+	if left > 0 {
+		t.Line(fmt.Sprintf("... %d earlier, see --last ...", left))
+	}
+	slices.SortStableFunc(all.Ended, func(a, b *explain.Report) int { return a.Start.Compare(b.Start) })
+	for _, r := range all.Ended[left:] {
+		reports.ListRow(t, r, "")
+	}
+}

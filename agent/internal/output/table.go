@@ -1,0 +1,58 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/stallspan/stallspan/agent/internal/console"
+)
+
+// Tables fit 80 columns, the width of a file. The longest verdict, "storage_bound SLOW", ends in the last one.
+const (
+	TableWidth = 80
+	LabelWidth = 15
+	MaxRows    = 40 // a longer table of windows shows its first and last rows, and the slow ones between them
+)
+
+// Table writes lines for a person.
+type Table struct {
+	Out    io.Writer
+	Screen console.Screen
+}
+
+// NewTable is a table that knows what its output can show.
+func NewTable(out io.Writer) *Table { return &Table{Out: out, Screen: ScreenOf(out)} }
+
+// Cell is a part of a line, with its colour.
+type Cell struct {
+	Text  string
+	Color console.Color
+}
+
+// Line writes one line, however long it is.
+func (t *Table) Line(s string) { t.Cells(Cell{Text: strings.TrimRight(Printable(s), " ")}) }
+
+// Cells writes one line of cells.
+func (t *Table) Cells(cells ...Cell) {
+	var line strings.Builder
+	for _, c := range cells {
+		line.WriteString(t.Screen.Paint(c.Color, Printable(c.Text)))
+	}
+	// a table on standard error that fails has no other way out
+	_, _ = fmt.Fprintln(t.Out, line.String())
+}
+
+// Text writes a sentence in lines of the table's width. They are indented like the first one.
+func (t *Table) Text(start, sentence string) { t.Colored(console.Plain, start, sentence) }
+
+// Colored is text with the start in a colour.
+func (t *Table) Colored(color console.Color, start, sentence string) {
+	for i, line := range WrapText(Printable(sentence), t.Screen.Width()-Columns(start)) {
+		if i > 0 {
+			start = strings.Repeat(" ", Columns(start))
+			color = console.Plain
+		}
+		t.Cells(Cell{start, color}, Cell{Text: line})
+	}
+}

@@ -1,0 +1,138 @@
+package reports
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/agent/internal/progress"
+	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Summary is what a run's table ends with. Times are those of the program.
+type Summary struct {
+	whole    *window.Report   // nil if it is unknown
+	epochs   []*window.Report // in their order
+	slow     int              // epochs that were slow
+	before   time.Duration    // until the first epoch
+	between  time.Duration    // epochs, all pauses together: validation, checkpoints
+	after    time.Duration    // the last epoch
+	NoEpochs *progress.Hint   // nil if there were epochs, or the windows were announced
+}
+
+// NewSummary sums up windows in the order in which they began.
+func NewSummary(whole *window.Report, windows []*window.Report) *Summary {
+	s := &Summary{whole: whole}
+	var last time.Duration
+	for _, r := range windows {
+		if r.Kind != window.Epoch {
+			continue
+		}
+		if s.epochs = append(s.epochs, r); len(s.epochs) > 1 && r.Start.Mono > last {
+			s.between += r.Start.Mono - last
+		}
+		if last = max(last, r.End.Mono); r.Slow {
+			s.slow++
+		}
+	}
+	if whole != nil && len(s.epochs) > 0 {
+		s.before = max(0, s.epochs[0].Start.Mono-whole.Start.Mono)
+		s.after = max(0, whole.End.Mono-last)
+	}
+	return s
+}
+
+// Write writes the lines below the table.
+func (s *Summary) Write(t *output.Table) {
+	if s.whole != nil && len(s.epochs) > 0 {
+		row := explain.NewRow(s.whole)
+		t.Text("Run: ", s.times()+". "+s.ledger(row)+".")
+	}
+	if len(s.epochs) > 2 { // the table has both of two
+		t.Text("Epochs: ", s.durations())
+	}
+	if h := s.NoEpochs; h != nil {
+		t.Text("No epochs: ", noEpochs(h))
+	}
+}
+
+func (s *Summary) times() string {
+	text := fmt.Sprintf("%s, %s before the first epoch", explain.Duration(s.whole.Duration().Seconds()),
+		explain.Duration(s.before.Seconds()))
+	if len(s.epochs) > 1 {
+		text += fmt.Sprintf(", %s between epochs", explain.Duration(s.between.Seconds()))
+	}
+	return text + fmt.Sprintf(", %s after the last", explain.Duration(s.after.Seconds()))
+}
+
+func (s *Summary) ledger(row explain.Row) string {
+	if len(s.whole.GPUIDs) > 0 {
+		return fmt.Sprintf("All of it: GPU busy %s, storage %s, CPU %s, other %s", row.Busy, row.Storage, row.CPU, row.Other)
+	}
+	return fmt.Sprintf("All of it: on CPU %s, storage %s, other %s", row.OnCPU, row.Storage, row.Other)
+}
+
+func (s *Summary) durations() string {
+	lengths := make([]time.Duration, 0, len(s.epochs))
+	for _, r := range s.epochs {
+		lengths = append(lengths, r.Duration())
+	}
+	slices.Sort(lengths)
+	text := func(length time.Duration) string { return explain.Duration(length.Seconds()) }
+	most := len(lengths) - 1
+	median := (lengths[most/2] + lengths[len(lengths)/2]) / 2 // the same one of an odd number
+	p95 := lengths[int(0.95*float64(most)+0.5)]
+	return fmt.Sprintf("%d, median %s, p95 %s, longest %s; %d slow.", len(lengths), text(median), text(p95),
+		text(lengths[most]), s.slow)
+}
+
+func noEpochs(h *progress.Hint) string {
+	text := fmt.Sprintf("none of the program's %d lines of output marks one. ", h.Lines)
+	if h.Lines == 1 {
+		text = "the program's only line of output marks none. "
+	}
+	if h.Pattern == "" {
+		return text + "If it has epochs, give --epoch-pattern (see stallspan docs epochs)."
+	}
+	return text + fmt.Sprintf("%q looks like a counter: try --epoch-pattern %s", h.Example, quoted(h.Pattern))
+}
+
+// quoted is an argument as a shell reads it.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// HowEnded names the signal that ended a program, if one did. killed is how many processes the kernel killed for
+// lack of memory meanwhile.
+func HowEnded(status *os.ProcessState, killed uint64) string {
+	wait, ok := status.Sys().(syscall.WaitStatus)
+	switch {
+	case ok && wait.Signaled() && wait.Signal() == unix.SIGKILL && killed > 0:
+		return "the program was killed by SIGKILL: the kernel's OOM killer ended processes at that time"
+	case ok && wait.Signaled():
+		return fmt.Sprintf("the program was killed by %s", unix.SignalName(wait.Signal()))
+	}
+	return ""
+}
+
+// OOMKills is how many processes the kernel has killed for lack of memory since its start: oom_kill of /proc/vmstat. It
+// is 0 where that is not known.
+func OOMKills() uint64 {
+	text, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, _ := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+			return n
+		}
+	}
+	return 0
+}

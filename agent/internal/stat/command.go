@@ -1,0 +1,318 @@
+package stat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/console"
+	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// statOptions are the flags of stat. Short ones are those of iostat.
+type statOptions struct {
+	csv, json, summary, wide bool
+	onlyDisks, skipIdle      bool
+	units                    statUnits
+	from                     []string // files of a recording
+	since, until             string
+}
+
+const (
+	minInterval = config.DefaultInterval // shorter ones would end between two samples
+	maxInterval = 24 * time.Hour         // the kernel's times of a disk with a deep queue wrap in about a day
+)
+
+// allDisks is the DEVICE that stands for all.
+const allDisks = "ALL"
+
+// Command is stallspan stat.
+func Command() *cobra.Command {
+	var o statOptions
+	cmd := &cobra.Command{
+		Use:   "stat [flags] [DEVICE...] [INTERVAL [COUNT]]",
+		Short: "Show GPUs and disks next to each other, live or from a recording",
+		Long: `Shows the columns of iostat -x for disks and those of nvidia-smi for GPUs, over the same
+intervals, with the machine's I/O pressure and its busiest core. INTERVAL is in seconds (default 1),
+or a duration such as 500ms. COUNT is the number of intervals (default: until ^C). No number is
+since boot. A device marked * is a part of others or made of them: do not add it up.
+
+DEVICE chooses disks; ALL is every one. Without it, the table leaves out devices marked * until they
+have had I/O. -d, -h, -k, -m, -x, -y and -z mean the same as in iostat.`,
+		Example: `  stallspan stat
+  stallspan stat -xz nvme0n1 sda 5 12
+  stallspan stat --csv 0.5 > load.csv
+  stallspan stat --from machine.gz --since 14:05 --until 14:10 10`,
+		ValidArgsFunction: cli.CompleteWords(func() []string { return append(cli.DiskNames(), allDisks) }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := o.prepare(args)
+			if err != nil {
+				return cli.Usage(err)
+			}
+			s.out = cmd.OutOrStdout()
+			if len(o.from) > 0 {
+				return s.recorded(cmd.Context(), o.from)
+			}
+			return s.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.Bool("help", false, "help for stat") // -h is iostat's
+	flags.BoolVar(&o.csv, "csv", false, "print one line for each device and interval, after a header")
+	flags.BoolVar(&o.json, "json", false, "print one JSON object for each interval")
+	flags.BoolVar(&o.summary, "summary", false, "print only min, mean, 95th percentile and max of each device, at the end")
+	flags.BoolVarP(&o.wide, "wide", "x", false, "show all columns, also on a narrow terminal")
+	flags.BoolVarP(&o.onlyDisks, "disks", "d", false, "show disks only")
+	flags.BoolVarP(&o.skipIdle, "skip-idle", "z", false, "leave out disks that were idle in the interval")
+	flags.BoolP("kilobytes", "k", false, "print kB/s (default)")
+	flags.BoolVarP(&o.units.mega, "megabytes", "m", false, "print MB/s in place of kB/s")
+	flags.BoolVarP(&o.units.human, "human", "h", false, "print sizes as 1.5k, 20.0M or 3.1G")
+	flags.BoolP("skip-first", "y", false, "no effect: no report is since boot")
+	flags.StringArrayVar(&o.from, "from", nil, "read a recording from this `file`; repeat for each of its parts")
+	flags.StringVar(&o.since, "since", "", "of a recording, begin at this `time`: 14:05, or +90s after its start")
+	flags.StringVar(&o.until, "until", "", "of a recording, end at this `time`")
+	cmd.MarkFlagsMutuallyExclusive("megabytes", "kilobytes")
+	cmd.SetFlagErrorFunc(statFlagError)
+	return cmd
+}
+
+// statFlagError explains a negative number, which is parsed as a flag.
+func statFlagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if short := unknown.GetSpecifiedShortnames(); short != "" && strings.ContainsAny(short[:1], "0123456789.") {
+			return fmt.Errorf("INTERVAL \"-%s\": choose %v to %v", short, minInterval, maxInterval)
+		}
+	}
+	return cli.FlagError(cmd, err)
+}
+
+// prepare checks the command line. Its errors concern that.
+func (o *statOptions) prepare(args []string) (*statRun, error) {
+	forms := 0
+	for _, set := range []bool{o.csv, o.json, o.summary} {
+		if set {
+			forms++
+		}
+	}
+	if forms > 1 {
+		return nil, errors.New("--csv, --json and --summary: choose one of them")
+	}
+	if len(o.from) == 0 && (o.since != "" || o.until != "") {
+		return nil, errors.New("--since and --until are for a recording: add --from FILE")
+	}
+	a, err := parseStatArguments(args)
+	if err != nil {
+		return nil, err
+	}
+	s := &statRun{interval: a.interval, count: a.count,
+		choice: statChoice{names: a.devices, all: a.all, skipIdle: o.skipIdle, onlyDisks: o.onlyDisks}}
+	if s.since, err = cli.ParseMoment("--since", o.since); err != nil {
+		return nil, err
+	}
+	if s.until, err = cli.ParseMoment("--until", o.until); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.csv:
+		s.print = new(statCSV).print
+	case o.json:
+		s.print = printStatJSON
+	case o.summary:
+		s.totals = &statTotals{}
+		s.print = s.totals.print
+	default:
+		s.choice.table = true
+		s.print = (&statTable{wide: o.wide, units: o.units, terminal: os.Stdout, fine: a.interval%time.Second != 0}).print
+	}
+	return s, nil
+}
+
+// statArguments are the arguments of stat.
+type statArguments struct {
+	devices  []string
+	all      bool // ALL, as in iostat
+	interval time.Duration
+	count    int // 0 for without end
+}
+
+// parseStatArguments parses devices, INTERVAL and COUNT. What begins like a number is one: no disk's name does.
+func parseStatArguments(args []string) (a statArguments, err error) {
+	a.interval = time.Second
+	numbers := 0
+	for _, arg := range args {
+		isNumber := arg == "" || strings.ContainsAny(arg[:1], "0123456789.+-")
+		switch {
+		case !isNumber && arg == allDisks:
+			a.all = true
+		case !isNumber:
+			a.devices = append(a.devices, diskNamed(arg))
+		case numbers == 0:
+			a.interval, err = statInterval(arg)
+			numbers++
+		case numbers == 1:
+			if a.count, err = strconv.Atoi(arg); err != nil || a.count < 1 {
+				err = fmt.Errorf("COUNT %q: give a whole number, 1 or more", arg)
+			}
+			numbers++
+		default:
+			err = fmt.Errorf("unexpected argument %q: stallspan stat [DEVICE...] [INTERVAL [COUNT]]", arg)
+		}
+		if err != nil {
+			return a, err
+		}
+	}
+	return a, nil
+}
+
+// diskNamed is the kernel's name of a disk that is given by its name or by a path, such as one in /dev/disk/by-id.
+func diskNamed(text string) string {
+	if !strings.Contains(text, "/") {
+		return text
+	}
+	if target, err := filepath.EvalSymlinks(text); err == nil {
+		text = target
+	}
+	return filepath.Base(text)
+}
+
+func statInterval(text string) (time.Duration, error) {
+	interval, err := cli.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("INTERVAL %q: %w", text, err)
+	}
+	if interval < minInterval || interval > maxInterval {
+		return 0, fmt.Errorf("INTERVAL %q: choose %v to %v", text, minInterval, maxInterval)
+	}
+	return interval, nil
+}
+
+// statRun shows one machine until its count is reached, ctx ends, or the reader closes the output.
+type statRun struct {
+	out          io.Writer
+	interval     time.Duration
+	count        int // 0 for without end
+	choice       statChoice
+	since, until cli.Moment
+	print        func(to *bytes.Buffer, r *Rates) error
+	totals       *statTotals // nil without --summary
+
+	shown  int
+	warned int // problems that were printed
+}
+
+func (s *statRun) run(ctx context.Context) error {
+	m, err := monitor.New(monitor.Config{})
+	if err != nil {
+		return err
+	}
+	m.Start()
+	defer m.Stop()
+	readAll(m)
+	before, pace := m.Collect(), newPace(s.interval)
+	if missing := s.choice.missing(before.Disks.Disks); missing != "" {
+		return cli.Usagef("there is no disk %q: lsblk lists them; INTERVAL is in seconds, or a duration such as 500ms", missing)
+	}
+	s.greet()
+	for more := true; more; {
+		if !pace.wait(ctx) {
+			break
+		}
+		readAll(m)
+		after := m.Collect()
+		s.problems(m)
+		if more, err = s.show(&before, &after); err != nil {
+			return err
+		}
+		before = after
+	}
+	return s.finish()
+}
+
+// greet gives a person the reason why there is nothing to see yet.
+func (s *statRun) greet() {
+	if s.interval > time.Second && console.Of(s.out, console.Never).Terminal() {
+		cli.Say("the first numbers follow in %v; stop with ^C", s.interval)
+	}
+}
+
+// show prints one interval. more is false after the last one.
+func (s *statRun) show(before, after *sample.Snapshot) (more bool, err error) {
+	r := Between(before, after)
+	s.choice.apply(&r)
+	var text bytes.Buffer
+	if err := s.print(&text, &r); err != nil {
+		return false, err
+	}
+	// One write for each interval: a reader gets it whole.
+	if _, err := s.out.Write(text.Bytes()); errors.Is(err, syscall.EPIPE) {
+		return false, nil // as after "| head"
+	} else if err != nil {
+		return false, output.Printed(err)
+	}
+	s.shown++
+	return s.count == 0 || s.shown < s.count, nil
+}
+
+// finish prints the summary, if one is wanted.
+func (s *statRun) finish() error {
+	if s.totals == nil {
+		return nil
+	}
+	return output.Printed(output.WriteTable(s.out, s.totals.draw))
+}
+
+// readAll reads all sources, and waits for late readings of the GPUs.
+func readAll(m *monitor.Monitor) {
+	m.CatchUp()
+	m.Tick()
+}
+
+// problems prints each problem once.
+func (s *statRun) problems(m *monitor.Monitor) {
+	list := m.Problems()
+	for _, p := range list[s.warned:] {
+		cli.Warn(p)
+	}
+	s.warned = len(list)
+}
+
+// pace keeps an even beat. The boundaries are fixed by its start, so that delays do not add up. A boundary that has
+// passed, as after the machine slept, is skipped.
+type pace struct {
+	interval time.Duration
+	next     time.Time
+}
+
+func newPace(interval time.Duration) *pace {
+	return &pace{interval: interval, next: time.Now().Add(interval)}
+}
+
+// wait returns true at the next boundary, or false when ctx ends before.
+func (p *pace) wait(ctx context.Context) bool {
+	timer := time.NewTimer(time.Until(p.next))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	}
+	late := time.Since(p.next)
+	p.next = p.next.Add(late - late%p.interval + p.interval)
+	return ctx.Err() == nil
+}

@@ -1,0 +1,414 @@
+package stat
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/golden"
+)
+
+// statMachine returns readings of a machine with all kinds of devices, one second apart.
+func statMachine() [3]sample.Snapshot {
+	began := time.Date(2026, 11, 3, 12, 0, 0, 250_000_000, time.UTC)
+	var readings [3]sample.Snapshot
+	for i := range readings {
+		n := uint64(i)
+		ms := func(aSecond int) time.Duration { return time.Duration(aSecond*i) * time.Millisecond }
+		at := sample.Stamp{Mono: ms(1000), Wall: began.Add(ms(1000))}
+		both := sample.HasDiscards | sample.HasFlushes
+		readings[i].Disks = sample.Sample{At: at, Disks: []sample.Disk{
+			{Name: "loop0", ReadIOs: 12, Has: both}, // idle
+			{Name: "loop1", Has: both},              // never used
+			{Name: "nvme0n1", Leaf: true, Has: both, ReadIOs: 1000 + 61_000*n, ReadMerges: 14 * n, ReadBytes: 61_000 * 4096 * n,
+				ReadTicks: ms(12_200), IOTicks: ms(1000), TimeInQueue: ms(12_300)},
+			{Name: "nvme0n1p1", Has: both, ReadIOs: 1000 + 61_000*n, ReadBytes: 61_000 * 4096 * n, ReadTicks: ms(12_200),
+				IOTicks: ms(1000), TimeInQueue: ms(12_300)},
+			{Name: "sda", Leaf: true, Has: both, WriteIOs: 1 + 180*n, WriteMerges: 30 * n, WriteBytes: 180 * 524_288 * n,
+				WriteTicks: ms(180 * 41),
+				DiscardIOs: 3 * n, DiscardBytes: 3 * 2 << 20 * n, DiscardTicks: ms(4), FlushIOs: 6 * n, FlushTicks: ms(51),
+				IOTicks: ms(973), TimeInQueue: ms(7_437)},
+			{Name: "mmcblk0boot0old", Leaf: true, ReadIOs: 5 + 3*n, ReadBytes: 3 * 512 * n, ReadTicks: ms(2)}, // an old kernel
+		}}
+		if i == 2 {
+			// plugged in
+			readings[i].Disks.Disks = append(readings[i].Disks.Disks, sample.Disk{Name: "sdb", Leaf: true, ReadIOs: 1 << 40})
+		}
+		readings[i].Pressures = sample.Sample{At: at,
+			Pressures: []sample.Pressure{{Resource: sample.IO, Some: ms(912), Full: ms(47)}}}
+		readings[i].Cores = sample.Sample{At: at, Cores: []sample.Core{{Name: "cpu0", User: ms(20)},
+			{Name: "cpu17", System: ms(990)}}}
+		all := sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy | sample.HasLink
+		readings[i].GPUs = sample.Sample{At: at, GPUs: []sample.GPU{
+			{ID: "GPU-6f2c", Name: "NVIDIA H200", Busy: ms(431), MemoryUsed: 98_304 << 20, MemoryTotal: 143_771 << 20,
+				Temperature: 61, Power: 500, Energy: 412.25 * float64(i), LinkWidth: 16, LinkGeneration: 5, Has: all},
+			{ID: "GPU-9b1e", Name: "NVIDIA H100 80GB HBM3 of a long name", Index: 3, Busy: ms(950), Temperature: 88, Power: 700,
+				Has: sample.HasTemperature | sample.HasPower},
+			{ID: "GPU-77aa", Name: "Tesla with an old driver", Index: 1, Busy: ms(1000)},
+			{ID: "GPU-dead", Name: "NVIDIA L4", Index: 2, Status: sample.GPULost, Busy: time.Hour},
+		}}
+		readings[i].GPUs.GPUDetails = []sample.GPUDetail{{GPU: "GPU-9b1e", At: at.Mono, Values: statDetails(float64(i))}}
+	}
+	return readings
+}
+
+// statDetails are the detailed values of one of the GPUs after this many seconds.
+func statDetails(seconds float64) (v sample.GPUValues) {
+	v.Set(sample.GPUSMActive, 0.71)
+	v.Set(sample.GPUSMOccupancy, 0.234)
+	v.Set(sample.GPUTensorActive, 0.113)
+	v.Set(sample.GPUDRAMActive, 0.5)
+	v.Set(sample.GPUClockSM, 1.41e9)
+	v.Set(sample.GPUPowerLimit, 700)
+	v.Set(sample.GPUPCIeReceived, 3e9*seconds)
+	v.Set(sample.GPUThrottledPower, 0.25*seconds)
+	v.Set(sample.GPUThrottledPowerBrake, 0.125*seconds)
+	return v
+}
+
+// intervals are the rates between a machine's readings.
+func intervals(readings []sample.Snapshot) (list []*Rates) {
+	for i := range readings[1:] {
+		list = append(list, new(Between(&readings[i], &readings[i+1])))
+	}
+	return list
+}
+
+// statTexts are all formats of the same intervals, by the name of their golden file.
+func statTexts(t *testing.T) map[string]string {
+	readings := statMachine()
+	both := intervals(readings[:])
+	bare := statMachine()
+	for i := range bare {
+		bare[i].GPUs, bare[i].Pressures, bare[i].Cores = sample.Sample{}, sample.Sample{}, sample.Sample{}
+	}
+	texts := map[string]string{}
+	draw := func(name string, list []*Rates, write func(to *bytes.Buffer, r *Rates) error) {
+		var to bytes.Buffer
+		for _, r := range list {
+			if err := write(&to, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		texts[name] = to.String()
+	}
+	table := func(width int, remarks bool) func(*bytes.Buffer, *Rates) error {
+		s := &statTable{}
+		return func(to *bytes.Buffer, r *Rates) error {
+			s.draw(to, r, width, remarks)
+			return nil
+		}
+	}
+	draw("wide.txt", both, table(0, false))
+	draw("80.txt", both, table(80, true))
+	draw("120.txt", both, table(120, true))
+	draw("bare.txt", intervals(bare[:2]), table(100, true))
+	draw("slices.txt", []*Rates{{At: readings[0].Disks.At, GPUs: []GPU{
+		{ID: "GPU-6f2c", Name: "NVIDIA H100 80GB HBM3"},
+		{ID: "MIG-fa4e0000-0000-5000-8000-0000000109fd", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb"},
+		{ID: "MIG-fa4e0000-0000-5000-8000-00000002c58d", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb", Status: sample.GPUHung},
+		{ID: "MIG-1", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb"}}}}, table(80, true))
+	draw("nothing.txt", []*Rates{{At: readings[0].Disks.At}}, func(to *bytes.Buffer, r *Rates) error {
+		(&statTable{fine: true}).draw(to, r, 0, false)
+		return nil
+	})
+	var totals statTotals
+	for _, r := range both {
+		totals.add(r)
+	}
+	var summary bytes.Buffer
+	if err := output.WriteTable(&summary, totals.draw); err != nil {
+		t.Fatal(err)
+	}
+	texts["summary.txt"] = summary.String()
+	draw("megabytes.txt", both, func(to *bytes.Buffer, r *Rates) error {
+		(&statTable{units: statUnits{mega: true}}).draw(to, r, 120, false)
+		return nil
+	})
+	draw("human.txt", both, func(to *bytes.Buffer, r *Rates) error {
+		(&statTable{units: statUnits{human: true}}).draw(to, r, 120, false)
+		return nil
+	})
+	draw("stat.csv", both, new(statCSV).print)
+	draw("stat.jsonl", append(both, &Rates{At: readings[0].Disks.At}), printStatJSON)
+	return texts
+}
+
+func TestStatForms(t *testing.T) {
+	for name, text := range statTexts(t) {
+		golden.Check(t, filepath.Join("testdata", name), []byte(text))
+	}
+}
+
+// Every key of the JSON is a column of the CSV, and every column has a value.
+func TestStatColumns(t *testing.T) {
+	keys := map[string]bool{"time": true, "interval_s": true, "kind": true}
+	for _, thing := range []any{Pressure{}, Core{}, GPU{}, GPUUse{}, Disk{}} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(thing)) {
+			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); key != "-" {
+				keys[key] = true
+				if !slices.Contains(statColumns[:], key) {
+					t.Errorf("%s is no column of the CSV", key)
+				}
+			}
+		}
+	}
+	if len(keys) != len(statColumns) {
+		t.Errorf("%d columns for %d keys", len(statColumns), len(keys))
+	}
+}
+
+// JSON and CSV have the same values.
+func TestStatCSVIsTheJSON(t *testing.T) {
+	texts := statTexts(t)
+	rows, err := csv.NewReader(strings.NewReader(texts["stat.csv"])).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range rows[1:] {
+		if row[2] == "disk" {
+			got = append(got, row[0]+" "+row[3]+" "+row[slices.Index(statColumns[:], "read_await_ms")])
+		}
+	}
+	var want []string
+	for line := range strings.Lines(texts["stat.jsonl"]) {
+		var doc struct {
+			Time  string
+			Disks []struct {
+				Name  string
+				Await json.Number `json:"read_await_ms"`
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &doc); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range doc.Disks {
+			want = append(want, fmt.Sprint(doc.Time, " ", d.Name, " ", d.Await))
+		}
+	}
+	if len(got) != 2*5 || !slices.Equal(got, want) {
+		t.Errorf("CSV %q\nJSON %q", got, want)
+	}
+}
+
+// No row is wider than the terminal, for any names and numbers. Each column ends below its header.
+func TestStatFits(t *testing.T) {
+	huge := 1e15
+	r := &Rates{Pressure: &Pressure{Some: 1, Full: 1}, BusiestCore: &Core{Name: "cpu127", Utilization: 1}}
+	for _, name := range []string{"a", "mapper-of-a-very-long-name", "\x1b[31mred\r\n", "模型/通义千问"} {
+		r.Disks = append(r.Disks, Disk{Name: name, ReadsPerSecond: 99999.996, ReadBytesPerSecond: 1e11,
+			QueueDepth: 12345.678, Utilization: 1,
+			ReadAwait: new(123456.7)})
+		r.GPUs = append(r.GPUs, GPU{Name: name, Utilization: new(1.0), Power: new(1234.56),
+			MemoryUsed: new(uint64(1 << 40)), MemoryTotal: new(uint64(1 << 40)),
+			Use: GPUUse{SMActive: new(1.0), TensorActive: new(1.0), DRAMActive: new(1.0), Throttled: new(1.0),
+				ThrottledBy: "power_brake"}})
+	}
+	for _, width := range []int{80, 81, 96, 97, 120, 132, 160, 200} {
+		var to bytes.Buffer
+		(&statTable{fine: true}).draw(&to, r, width, true)
+		for line := range strings.Lines(to.String()) {
+			if line = strings.TrimSuffix(line, "\n"); output.Columns(line) > width || output.Printable(line) != line {
+				t.Errorf("%d columns of %d: %q", output.Columns(line), width, line)
+			}
+		}
+	}
+	var to bytes.Buffer
+	r.Disks[0].ReadsPerSecond = huge // garbage: it must not hide the next column
+	drawDisks(&to, r.Disks[:1], 80, statUnits{})
+	if !strings.Contains(to.String(), " 1000000000000000 ") {
+		t.Errorf("got %s, want 1000000000000000 in a column", to.String())
+	}
+}
+
+func TestStatArguments(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want statArguments
+	}{
+		{nil, statArguments{interval: time.Second}},
+		{[]string{"5"}, statArguments{interval: 5 * time.Second}},
+		{[]string{"0.1"}, statArguments{interval: 100 * time.Millisecond}},
+		{[]string{"1e1", "7"}, statArguments{interval: 10 * time.Second, count: 7}},
+		{[]string{"500ms", "1"}, statArguments{interval: 500 * time.Millisecond, count: 1}},
+		{[]string{"24h"}, statArguments{interval: 24 * time.Hour}},
+		{[]string{"vda", "/dev/sdb", "2", "3"}, statArguments{devices: []string{"vda", "sdb"}, interval: 2 * time.Second,
+			count: 3}},
+		{[]string{"2", "vda"}, statArguments{devices: []string{"vda"}, interval: 2 * time.Second}},
+		{[]string{"ALL", ".5"}, statArguments{all: true, interval: 500 * time.Millisecond}},
+	} {
+		got, err := parseStatArguments(test.args)
+		if err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%q: got %+v, %v, want %+v", test.args, got, err, test.want)
+		}
+	}
+	const bounds = "choose 100ms to 24h0m0s"
+	for text, says := range map[string]string{
+		"0":        bounds,
+		"0.09":     bounds,
+		"99ms":     bounds,
+		"-1":       bounds,
+		"86401":    bounds,
+		"1e300":    bounds,
+		"25h":      bounds,
+		"":         "give seconds",
+		"1 2":      "give seconds",
+		"1 0":      "give seconds",
+		"9999999h": "give seconds",
+	} {
+		if _, err := parseStatArguments([]string{text}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: got %v, want an error with %q", text, err, says)
+		}
+	}
+	for _, count := range []string{"0", "-1", "1.5", "", "99999999999999999999"} {
+		if _, err := parseStatArguments([]string{"1", count}); err == nil || !strings.Contains(err.Error(), "COUNT") {
+			t.Errorf("%q: got %v, want an error for COUNT", count, err)
+		}
+	}
+	if _, err := parseStatArguments([]string{"1", "2", "3"}); err == nil || !strings.Contains(err.Error(), `"3"`) {
+		t.Errorf("got %v, want an error for a third number", err)
+	}
+}
+
+// Which disks have rows, by the options. loop0 never works; nvme0n1p1 works in the first of two intervals.
+func TestStatChoice(t *testing.T) {
+	disks := func(partition float64) *Rates {
+		return &Rates{GPUs: []GPU{{Name: "a"}}, Disks: []Disk{{Name: "loop0"}, {Name: "sda", Leaf: true},
+			{Name: "nvme0n1", Leaf: true, ReadsPerSecond: 1}, {Name: "nvme0n1p1", ReadsPerSecond: partition}}}
+	}
+	for name, test := range map[string]struct {
+		choice        statChoice
+		first, second string
+	}{
+		"a table":   {statChoice{table: true}, "sda nvme0n1 nvme0n1p1", "sda nvme0n1 nvme0n1p1"},
+		"ALL":       {statChoice{table: true, all: true}, "loop0 sda nvme0n1 nvme0n1p1", "loop0 sda nvme0n1 nvme0n1p1"},
+		"-z":        {statChoice{table: true, skipIdle: true}, "nvme0n1 nvme0n1p1", "nvme0n1"},
+		"named":     {statChoice{table: true, names: []string{"loop0"}}, "loop0", "loop0"},
+		"named, -z": {statChoice{names: []string{"sda", "nvme0n1"}, skipIdle: true}, "nvme0n1", "nvme0n1"},
+		"a file":    {statChoice{}, "loop0 sda nvme0n1 nvme0n1p1", "loop0 sda nvme0n1 nvme0n1p1"},
+	} {
+		for i, want := range []string{test.first, test.second} {
+			r := disks(float64(1 - i))
+			test.choice.apply(r)
+			var got []string
+			for _, d := range r.Disks {
+				got = append(got, d.Name)
+			}
+			if strings.Join(got, " ") != want || len(r.GPUs) != 1 {
+				t.Errorf("%s, interval %d: got %q, want %q", name, i, got, want)
+			}
+		}
+	}
+	r := disks(0)
+	if (&statChoice{onlyDisks: true}).apply(r); len(r.GPUs) != 0 {
+		t.Errorf("-d: got %d GPUs, want 0", len(r.GPUs))
+	}
+}
+
+// The units of iostat -m and -h. Its manual page has no table of them: these were printed by sysstat 12.6.1.
+func TestStatUnits(t *testing.T) {
+	d := &Disk{ReadBytesPerSecond: 71.3 * kibi * kibi, ReadSize: new(11.1 * kibi), Utilization: 0.132,
+		QueueDepth: 7.74}
+	for _, test := range []struct {
+		units        statUnits
+		name, header string
+		want         string
+	}{
+		{statUnits{}, "rkB/s", "rkB/s", "73011.20"},
+		{statUnits{mega: true}, "rkB/s", "rMB/s", "71.30"},
+		{statUnits{human: true}, "rkB/s", "rkB/s", "71.3M"},
+		{statUnits{human: true, mega: true}, "rkB/s", "rkB/s", "71.3M"},
+		{statUnits{mega: true}, "rareq-sz", "rareq-sz", "11.10"},
+		{statUnits{human: true}, "rareq-sz", "rareq-sz", "11.1k"},
+		{statUnits{human: true}, "wkB/s", "wkB/s", "0.0k"},
+		{statUnits{human: true}, "wareq-sz", "wareq-sz", "-"},
+		{statUnits{human: true}, "%util", "%util", "13.2%"},
+		{statUnits{human: true}, "aqu-sz", "aqu-sz", "7.74"},
+	} {
+		i := slices.IndexFunc(statDisk[:], func(c statColumn) bool { return c.name == test.name })
+		c := &statDisk[i]
+		cell := test.units.cell(c, d)
+		header := test.units.header(c)
+		if header != test.header || strings.TrimSpace(cell) != test.want || len(cell) != c.width {
+			t.Errorf("%+v %s: got %q %q, want %q %q", test.units, test.name, header, cell, test.header, test.want)
+		}
+	}
+}
+
+func TestRound(t *testing.T) {
+	for v, want := range map[float64]float64{0: 0, 0.15789473684210525: 0.157895, 433374.84678997984: 433375,
+		2e9 + 0.4: 2e9, 0.0042701951252386745: 0.0042702, 5266.285714285715: 5266.29, -1234567.8: -1234568, 1: 1} {
+		if got := output.Round(v); got != want {
+			t.Errorf("%v: got %v, want %v", v, got, want)
+		}
+	}
+	shared := 1.0 / 3
+	before := &Rates{Disks: []Disk{{Await: &shared}}, GPUs: []GPU{{Use: GPUUse{SMActive: &shared}}}}
+	after := rounded(before)
+	if shared != 1.0/3 || *after.Disks[0].Await != 0.333333 || *after.GPUs[0].Use.SMActive != 0.333333 {
+		t.Errorf("got %v, %v and %v, want a rounded copy", shared, *after.Disks[0].Await, *after.GPUs[0].Use.SMActive)
+	}
+}
+
+// The 95th percentile is within 3 % of the sorted values' one, and the bounds are exact.
+func TestDistribution(t *testing.T) {
+	few := &distribution{lowest: math.Inf(1), counts: map[int]uint64{}}
+	for _, v := range []float64{29.31, 99.93, 1, 2, 3} { // of five values the 95th percentile is the highest
+		few.add(v, 1)
+	}
+	if few.quantile(0.95) != 99.93 || few.quantile(0.5) != 3 || few.quantile(0.01) != 1 {
+		t.Errorf("few values: got %v, %v and %v", few.quantile(0.95), few.quantile(0.5), few.quantile(0.01))
+	}
+	d := &distribution{lowest: math.Inf(1), counts: map[int]uint64{}}
+	var sorted []float64
+	for i := range 1000 {
+		v := float64(i*i) / 7
+		sorted = append(sorted, v)
+		d.add(v, 1)
+	}
+	if d.lowest != 0 || d.highest != sorted[999] {
+		t.Errorf("got %v to %v, want 0 to %v", d.lowest, d.highest, sorted[999])
+	}
+	for _, q := range []float64{0.001, 0.5, 0.95, 1} {
+		want := sorted[int(math.Ceil(q*1000))-1]
+		if got := d.quantile(q); math.Abs(got-want) > 0.03*want {
+			t.Errorf("quantile %v: got %v, want %v", q, got, want)
+		}
+	}
+	if len(d.counts) > 20*perOctave {
+		t.Errorf("got %d buckets, want at most %d", len(d.counts), 20*perOctave)
+	}
+}
+
+// The beat does not drift, and boundaries that have passed are skipped.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, p := time.Now(), newPace(time.Second)
+		var met []time.Duration
+		for _, takes := range []time.Duration{0, 999 * time.Millisecond, 1, 3500 * time.Millisecond, 0, 0} {
+			if !p.wait(t.Context()) {
+				t.Fatal("it gave up")
+			}
+			met = append(met, time.Since(began))
+			time.Sleep(takes)
+		}
+		// The fourth round took until 7.5 s: the boundary at 5 s is late, and those at 6 and 7 s are skipped.
+		want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 7500 * time.Millisecond,
+			8 * time.Second}
+		if !slices.Equal(met, want) {
+			t.Errorf("met at %v, want %v", met, want)
+		}
+	})
+}

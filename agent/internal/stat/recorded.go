@@ -1,0 +1,124 @@
+package stat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/recorded"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// recorded shows the intervals of a recording, as fast as they can be read.
+func (s *statRun) recorded(ctx context.Context, paths []string) error {
+	parts, err := recorded.Open(paths)
+	defer recorded.Close(parts)
+	if err != nil {
+		return err
+	}
+	r := statReplay{run: s}
+	for _, p := range parts {
+		more, err := r.feed(ctx, p.Reader)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Path, err)
+		}
+		if !more {
+			break
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return cli.ExitError{Code: cli.ExitInterrupted, Err: errors.New("interrupted")}
+	case s.shown == 0 && r.begun:
+		part := ": give a shorter one"
+		if s.since.Set || s.until.Set {
+			part = " between --since and --until"
+		}
+		return cli.Usagef("the recording from %s to %s has no interval of %v%s", r.first.Wall.Local().Format(time.DateTime),
+			r.latest.Disks.At.Wall.Local().Format(time.DateTime), s.interval, part)
+	case s.shown == 0:
+		return errors.New("the recording holds no reading of disks, GPUs or cores")
+	}
+	if missing := s.choice.missing(r.latest.Disks.Disks); missing != "" {
+		return cli.Usagef("the recording has no disk %q", missing)
+	}
+	return s.finish()
+}
+
+// statReplay is the newest readings of a recording, as it is read.
+type statReplay struct {
+	run    *statRun
+	disks  sample.DiskNormalizer
+	latest sample.Snapshot
+
+	begun   bool
+	first   sample.Stamp
+	started bool            // before is set
+	before  sample.Snapshot // the readings at the beginning of the interval
+	due     time.Duration   // Stamp.Mono of its end
+}
+
+// feed reads one part. more is false if nothing of the next one is wanted.
+func (r *statReplay) feed(ctx context.Context, from *recording.Reader) (more bool, err error) {
+	var e recording.Entry
+	for ctx.Err() == nil {
+		switch err := from.Next(&e); {
+		case errors.Is(err, io.EOF):
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+		if e.Sample != nil {
+			r.disks.Normalize(e.Sample) // older versions recorded the kernel's own counters
+		}
+		if more, err := r.take(&e); !more || err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// take uses an entry of the recording. more is false after the last one that is wanted.
+func (r *statReplay) take(e *recording.Entry) (more bool, err error) {
+	switch {
+	case e.Sample != nil && e.Edge == 0:
+		r.latest.Learn(e.Sample)
+	case e.Mark != nil && e.Mark.Op == recording.Tick:
+		return r.tick()
+	}
+	return true, nil
+}
+
+// tick shows an interval if it is complete.
+func (r *statReplay) tick() (more bool, err error) {
+	at := r.latest.Disks.At
+	if at.Mono == 0 {
+		at = r.latest.Cores.At
+	}
+	if at.Mono == 0 {
+		return true, nil
+	}
+	if !r.begun {
+		r.begun, r.first = true, at
+	}
+	switch s := r.run; {
+	case s.until.Before(at, r.first):
+		return false, nil
+	case !s.since.Before(at, r.first) && s.since.Set:
+		return true, nil
+	case !r.started:
+		r.started, r.before, r.due = true, r.latest.Clone(), at.Mono+s.interval
+	case at.Mono >= r.due:
+		after := r.latest.Clone()
+		late := at.Mono - r.due
+		r.due += late - late%s.interval + s.interval // as pace does
+		more, err := s.show(&r.before, &after)
+		r.before = after
+		return more, err
+	}
+	return true, nil
+}

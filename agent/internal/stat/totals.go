@@ -1,0 +1,198 @@
+package stat
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/stallspan/stallspan/agent/internal/output"
+)
+
+// statTotals is the summary of many intervals: the minimum, mean, 95th percentile and maximum of each device's values.
+type statTotals struct {
+	intervals int
+	devices   []*deviceTotals // in the order in which they appeared
+}
+
+// deviceTotals are the values of one device.
+type deviceTotals struct {
+	kind, name string
+	values     []*distribution
+}
+
+// maxTotals bounds the devices: their names change as they are plugged in.
+const maxTotals = 1024
+
+// maxIdle bounds the idle devices that the summary names.
+const maxIdle = 8
+
+// print adds an interval, and prints nothing.
+func (t *statTotals) print(_ *bytes.Buffer, r *Rates) error {
+	t.add(r)
+	return nil
+}
+
+func (t *statTotals) add(r *Rates) {
+	t.intervals++
+	if p := r.Pressure; p != nil {
+		t.device("machine", "machine").add("io some %", new(100*p.Some), 1)
+	}
+	if c := r.BusiestCore; c != nil {
+		t.device("machine", "machine").add("core %", new(100*c.Utilization), 1)
+	}
+	for i := range r.GPUs {
+		g := &r.GPUs[i]
+		d := t.device(g.ID, fmt.Sprintf("GPU %d%s", g.Index, sliceOf(g)))
+		d.add("%util", percentOf(g.Utilization), 1)
+		d.add("MiB used", inMiB(g.MemoryUsed), 1)
+		d.add("power W", g.Power, 1)
+		d.add("temp C", g.Temperature, 1)
+	}
+	for i := range r.Disks {
+		s := &r.Disks[i]
+		d := t.device("disk", diskName(s))
+		d.add("rMB/s", new(s.ReadBytesPerSecond/kibi/kibi), 1)
+		d.add("wMB/s", new(s.WriteBytesPerSecond/kibi/kibi), 1)
+		operations := (s.ReadsPerSecond + s.WritesPerSecond) * r.Interval.Seconds()
+		if s.DiscardsPerSecond != nil {
+			operations += *s.DiscardsPerSecond * r.Interval.Seconds()
+		}
+		d.add("await ms", s.Await, operations)
+		d.add("aqu-sz", &s.QueueDepth, 1)
+		d.add("%util", new(100*s.Utilization), 1)
+	}
+}
+
+// device is the device of this kind and name; nil if there are too many.
+func (t *statTotals) device(kind, name string) *deviceTotals {
+	for _, d := range t.devices {
+		if d.kind == kind && d.name == name {
+			return d
+		}
+	}
+	if len(t.devices) == maxTotals {
+		return nil
+	}
+	d := &deviceTotals{kind: kind, name: name}
+	t.devices = append(t.devices, d)
+	return d
+}
+
+// add adds a value with its weight in the mean. A missing one does not count.
+func (d *deviceTotals) add(name string, value *float64, weight float64) {
+	if d == nil || value == nil {
+		return
+	}
+	i := slices.IndexFunc(d.values, func(v *distribution) bool { return v.name == name })
+	if i < 0 {
+		i = len(d.values)
+		d.values = append(d.values, &distribution{name: name, lowest: math.Inf(1), counts: map[int]uint64{}})
+	}
+	d.values[i].add(*value, weight)
+}
+
+// idle reports whether a device never did anything.
+func (d *deviceTotals) idle() bool {
+	return d.kind == "disk" && !slices.ContainsFunc(d.values, func(v *distribution) bool { return v.highest > 0 })
+}
+
+func (t *statTotals) draw(to *output.Table) {
+	if t.intervals == 0 {
+		to.Line("No complete interval.")
+		return
+	}
+	longest := narrowDisk
+	for _, d := range t.devices {
+		if !d.idle() {
+			longest = max(longest, min(widestDisk, output.Columns(d.name)))
+		}
+	}
+	row := func(device, value, low, mean, p95, high string) {
+		to.Line(fmt.Sprintf("%s %s %10s %10s %10s %10s", output.Fit(device, longest), output.Fit(value, 9), low,
+			mean, p95, high))
+	}
+	row("device", "", "min", "mean", "p95", "max")
+	var idle []string
+	for _, d := range t.devices {
+		if d.idle() {
+			idle = append(idle, d.name)
+			continue
+		}
+		name := d.name
+		for _, v := range d.values {
+			text := func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
+			row(name, v.name, text(v.lowest), text(v.sum/max(v.weight, math.SmallestNonzeroFloat64)), text(v.quantile(0.95)),
+				text(v.highest))
+			name = ""
+		}
+	}
+	note := fmt.Sprintf("Of %s.", output.Count(t.intervals, "interval"))
+	if len(idle) > 0 {
+		note += fmt.Sprintf(" %s did nothing: %s.", output.Count(len(idle), "block device"), output.FirstOf(idle, maxIdle))
+	}
+	to.Text("", note)
+}
+
+// distribution keeps the first values, and counts all in buckets of about 2 %: its size does not grow with time.
+type distribution struct {
+	name            string
+	lowest, highest float64
+	sum, weight     float64
+	n               uint64
+	few             []float64      // the values, while there are at most maxFew
+	counts          map[int]uint64 // by the bucket's number
+}
+
+// perOctave is the number of buckets between a value and its double.
+const perOctave = 32
+
+// maxFew is up to how many values quantiles are exact.
+const maxFew = 64
+
+// zeroBucket holds what is not above 0.
+const zeroBucket = math.MinInt32
+
+func (d *distribution) add(v, weight float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
+	d.lowest, d.highest = min(d.lowest, v), max(d.highest, v)
+	d.sum += v * weight
+	d.weight += weight
+	d.n++
+	if len(d.few) < maxFew {
+		d.few = append(d.few, v)
+	}
+	bucket := zeroBucket
+	if v > 0 {
+		bucket = int(math.Floor(math.Log2(v) * perOctave))
+	}
+	d.counts[bucket]++
+}
+
+// quantile is the value that this share of the values did not exceed (nearest rank). It is exact for few values, and
+// within 2 % for many.
+func (d *distribution) quantile(share float64) float64 {
+	rank := uint64(math.Ceil(share * float64(d.n)))
+	if d.n > 0 && d.n <= maxFew {
+		sorted := slices.Sorted(slices.Values(d.few))
+		return sorted[rank-1]
+	}
+	buckets := make([]int, 0, len(d.counts))
+	for b := range d.counts {
+		buckets = append(buckets, b)
+	}
+	slices.Sort(buckets)
+	var seen uint64
+	for _, b := range buckets {
+		if seen += d.counts[b]; seen >= rank {
+			if b == zeroBucket {
+				return max(0, d.lowest)
+			}
+			return min(d.highest, max(d.lowest, math.Exp2((float64(b)+0.5)/perOctave)))
+		}
+	}
+	return d.highest
+}
