@@ -17,6 +17,9 @@ export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 # A linter, or another program that tools/go.mod names.
 TOOL = $(CURDIR)/hack/tool.sh
 
+# A program of the module lab/: build/NAME-run.
+LAB = go -C lab build -o ../build/$(1)-run ./$(1)
+
 # grpcnotrace leaves out gRPC's debug pages. Their templates call methods by name, so the linker would keep every method of
 # every type: 4.6 MB.
 TAGS = grpcnotrace
@@ -52,8 +55,7 @@ lint: ## Run the linters of .golangci.yml , and check words, line lengths, sente
 	$(TOOL) words
 	$(TOOL) links
 	$(TOOL) golangci-lint run
-	cd test/scenarios && $(TOOL) golangci-lint run --config ../../.golangci.yml
-	cd test/chart && $(TOOL) golangci-lint run --config ../../.golangci.yml
+	cd lab && $(TOOL) golangci-lint run --config ../.golangci.yml
 	cd tools && $(TOOL) golangci-lint run --config ../.golangci.yml
 	hack/govulncheck.sh
 
@@ -66,7 +68,7 @@ test: ## Run all tests; RERUN=1 runs a failed one again
 	@mkdir -p build
 	$(if $(RACE),,@echo 'no C compiler: testing without the race detector' >&2)
 	$(call TEST,root)
-	cd test/scenarios && $(call TEST,scenarios)
+	cd lab && $(call TEST,lab)
 	cd tools && $(call TEST,tools)
 
 build: ## Build build/stallspan, and build/stallspan-nocgo without cgo; vet it, and the receiver and processor for macOS
@@ -82,13 +84,13 @@ collector: ## Build build/otelcol-stallspan, a Collector with our receiver and p
 
 end-to-end: collector ## Test the built Collector with a real disk and a real VictoriaMetrics
 	BACKENDS=build/backends hack/backends.sh --build victoria-metrics
-	STALLSPAN_END_TO_END=1 go test -count 1 -timeout $(TIMEOUT) ./test/collector
+	STALLSPAN_END_TO_END=1 go -C lab test -count 1 -timeout $(TIMEOUT) ./collector
 
-fleet: collector ## Send what 1,000 agents send to two gateways and a VictoriaMetrics (SHORT=1: 20 agents; docs/internals/fleet.md)
+fleet: collector ## Send what 1,000 agents send to two gateways and a VictoriaMetrics (SHORT=1: 20 agents; docs/internals/benches.md)
 	hack/fleet.sh $(if $(SHORT),--short)
 
 chart: ## Test the Helm chart with helm and the types of Kubernetes; UPDATE=1 writes its manifests again
-	cd test/chart && go test -count 1 -timeout $(TIMEOUT) . $(if $(UPDATE),-update)
+	go -C lab test -count 1 -timeout $(TIMEOUT) ./chart $(if $(UPDATE),-update)
 
 cluster: image fakenvml ## Test the Helm chart and the images in a real cluster of one node (root; 15 minutes at first)
 	hack/cluster.sh $(CLUSTER)
@@ -99,33 +101,37 @@ fakenvml: ## Build build/fakenvml/libnvidia-ml.so.1, a stand-in for the NVIDIA d
 
 bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=0.5s) and measure the cost of `run` (PAIRS=60)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) \
-		$$(grep -rl --include='*_test.go' --exclude-dir=scenarios '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+		$$(grep -rl --include='*_test.go' --exclude-dir=lab '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 	go build -tags $(TAGS) -o build/stallspan .
-	go run ./hack/overhead -stallspan build/stallspan -pairs $(PAIRS)
+	$(call LAB,overhead)
+	build/overhead-run -stallspan build/stallspan -pairs $(PAIRS)
 
 overhead: build collector ## Measure the agent (LENGTH=1m), the scheduler's evidence as root, and the receiver next to host_metrics
 	go build -tags overhead,$(TAGS) -o build/stallspan-overhead .
-	go run ./hack/footprint -stallspan build/stallspan-overhead -length $(LENGTH)
-	$(if $(filter 0,$(shell id -u)),go run ./hack/footprint -stallspan build/stallspan -evidence -rounds 5 -length 4s)
-	$(if $(filter 0,$(shell id -u)),go run ./hack/overhead -stallspan build/stallspan -switches 10000 -pairs $(PAIRS))
-	go run ./hack/footprint -collector build/otelcol-stallspan -length 10s
+	$(call LAB,footprint)
+	$(call LAB,overhead)
+	build/footprint-run -stallspan build/stallspan-overhead -length $(LENGTH)
+	$(if $(filter 0,$(shell id -u)),build/footprint-run -stallspan build/stallspan -evidence -rounds 5 -length 4s)
+	$(if $(filter 0,$(shell id -u)),build/overhead-run -stallspan build/stallspan -switches 10000 -pairs $(PAIRS))
+	build/footprint-run -collector build/otelcol-stallspan -length 10s
 
 soak: collector fakenvml ## Load an agent (as root) and a Collector for SOAK=20m each, and fail if they grow
 	go build -tags overhead,$(TAGS) -o build/stallspan-overhead .
-	$(if $(filter 0,$(shell id -u)),go run ./hack/footprint -soak -nvml $(CURDIR)/build/fakenvml/libnvidia-ml.so.1 -length $(SOAK))
-	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length $(SOAK)
+	$(call LAB,footprint)
+	$(if $(filter 0,$(shell id -u)),build/footprint-run -soak -nvml $(CURDIR)/build/fakenvml/libnvidia-ml.so.1 -length $(SOAK))
+	build/footprint-run -collector build/otelcol-stallspan -soak -length $(SOAK)
 
-scenarios: ## Check the diagnosis on labelled work on slow storage, as root (SEED=1, SCENARIOS=-short, docs/internals/accuracy.md)
+scenarios: ## Check the diagnosis on labelled work on slow storage, as root (SEED=1, SCENARIOS=-short, docs/internals/benches.md)
 	mkdir -p build
-	go -C test/scenarios build -o ../../build/scenarios-run .
+	$(call LAB,scenarios)
 	build/scenarios-run -seed $(SEED) $(SCENARIOS)
 
-jobs: build fakenvml ## Compare reports on real programs with what these log, as root (SEED=101, JOBS=-short, docs/internals/jobs.md)
-	go -C test/scenarios build -o ../../build/jobs-run ./jobs
+jobs: build fakenvml ## Compare reports on real programs with what these log, as root (SEED=101, JOBS=-short, docs/internals/benches.md)
+	$(call LAB,jobs)
 	build/jobs-run -seed $(if $(filter file,$(origin SEED)),101,$(SEED)) $(JOBS)
 
-detect: build fakenvml ## Compare detected loads, checkpoints and epochs with what programs log, as root (SEED=1, DETECT=-short, docs/internals/detected.md)
-	go -C test/scenarios build -o ../../build/detect-run ./detect
+detect: build fakenvml ## Compare detected loads, checkpoints and epochs with what programs log, as root (SEED=1, DETECT=-short, docs/internals/benches.md)
+	$(call LAB,detect)
 	build/detect-run $(if $(filter file,$(origin SEED)),,-seed $(SEED)) $(DETECT)
 
 python: ## Check the Python package: style, types, tests with PyTorch, the wheels in a fresh environment
@@ -154,7 +160,7 @@ slurm-test: ## Try examples/slurm with Debian's Slurm on this machine, as root (
 	go build -tags $(TAGS) -o build/stallspan .
 	hack/slurm-test.sh
 
-gpu-check: build ## Check all claims about GPUs on one, with PyTorch, in under eight minutes (GPU_CHECK=--fake, docs/internals/accuracy.md)
+gpu-check: build ## Check all claims about GPUs on one, with PyTorch, in under eight minutes (GPU_CHECK=--fake, docs/internals/benches.md)
 	$(if $(findstring --fake,$(GPU_CHECK)),$(MAKE) fakenvml)
 	hack/gpu-check.sh $(GPU_CHECK)
 

@@ -198,7 +198,7 @@ func TestAgentOverTCP(t *testing.T) {
 	stop(t, v)
 }
 
-// Hundreds of windows are open at once. hack/footprint has a thousand.
+// Hundreds of windows are open at once. lab/footprint has a thousand.
 func TestManyWindows(t *testing.T) {
 	t.Parallel()
 	socket := socketIn(t)

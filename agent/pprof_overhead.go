@@ -5,7 +5,7 @@ package agent
 import (
 	"fmt"
 	"net/http"
-	_ "net/http/pprof" // its pages, for hack/footprint
+	_ "net/http/pprof" // its pages, for lab/footprint
 	"os"
 	"runtime"
 )

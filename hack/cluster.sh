@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts a Kubernetes cluster of one node on this machine, and runs the tests of test/cluster in it: the Helm chart with
+# Starts a Kubernetes cluster of one node on this machine, and runs the tests of lab/cluster in it: the Helm chart with
 # real pods. Its programs are built once, from the module of the version below, and kept in $CLUSTER_CACHE. It needs
 # root, and containerd, runc, containernetworking-plugins, dnsmasq-base, iptables and conntrack of Debian. The cluster has
 # a network of its own, and all its files are in build/cluster.
@@ -157,7 +157,7 @@ start scheduler "$bin/kube-scheduler" --kubeconfig "$KUBECONFIG" --leader-elect=
 # containerd, with a runtime that mounts the stand-in for NVIDIA's library, as their toolkit mounts the real one.
 cat >"$dir/nvidia-runtime" <<END
 #!/bin/sh
-case " \$* " in *" create "*) $PWD/hack/cluster/nvidia.py "$PWD/build/fakenvml/libnvidia-ml.so.1" "\$@" || exit 1 ;; esac
+case " \$* " in *" create "*) $PWD/lab/cluster/nvidia.py "$PWD/build/fakenvml/libnvidia-ml.so.1" "\$@" || exit 1 ;; esac
 exec runc "\$@"
 END
 chmod 755 "$dir/nvidia-runtime"
@@ -187,8 +187,8 @@ cat >"$dir/cni/ptp.conflist" <<END
 END
 start containerd containerd --config "$dir/containerd.toml"
 until_true 'containerd answers' ctr --address "$dir/containerd.sock" version
-hack/cluster/image.sh pause "$dir/pause.tar"
-hack/cluster/image.sh work "$dir/work.tar"
+lab/cluster/image.sh pause "$dir/pause.tar"
+lab/cluster/image.sh work "$dir/work.tar"
 for image in "$dir"/{pause,work}.tar build/image/{stallspan,otelcol-stallspan}."$(go env GOARCH)".docker.tar; do
 	ctr --address "$dir/containerd.sock" --namespace k8s.io images import "$image" >/dev/null
 done
@@ -229,7 +229,7 @@ handler: nvidia
 END
 echo "the cluster is up: $(kubectl get node node-1 -o 'jsonpath={.status.nodeInfo.kubeletVersion} {.status.nodeInfo.containerRuntimeVersion}')"
 
-HELM=$(go -C test/chart tool -n helm)
+HELM=$(go -C tools tool -n helm)
 STALLSPAN_VERSION=$(hack/version.sh | cut -d ' ' -f 1)
 export HELM STALLSPAN_VERSION STALLSPAN_CLUSTER=$dir STALLSPAN_NODE_ADDRESS=$node PATH=$bin:$PATH
 if [[ -n $keep ]]; then
@@ -238,4 +238,4 @@ if [[ -n $keep ]]; then
 	running+=($!)
 	wait $!
 fi
-inside go test -count 1 -v -timeout 15m "$@" ./test/cluster
+inside go -C lab test -count 1 -v -timeout 15m "$@" ./cluster

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sends what a fleet of agents sends to two gateways and one VictoriaMetrics on this machine, and measures it: test/fleet and
-# docs/internals/fleet.md. `make fleet` builds the Collector before.
+# Sends what a fleet of agents sends to two gateways and one VictoriaMetrics on this machine, and measures it: lab/fleet and
+# docs/internals/benches.md. `make fleet` builds the Collector before.
 #
 #   hack/fleet.sh --short    20 agents; a minute. It fails if anything is lost that no counter has.
 #   hack/fleet.sh            1,000 agents, and 100 with a store that is away for ten minutes; half an hour, and 10 GB of disk
@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 BACKENDS=build/backends hack/backends.sh --build victoria-metrics
 mkdir -p build/fleet
-go build -o build/fleet-run ./test/fleet
+go -C lab build -o ../build/fleet-run ./fleet
 trap 'rm -rf build/fleet/store build/fleet/gateway-?' EXIT
 
 if [[ ${1:-} == --short ]]; then

@@ -12,7 +12,7 @@ how=${1-} seconds=${2-}
 [[ $how =~ ^--(each|total)$ && $seconds =~ ^[0-9]+(\.[0-9]+)?$ ]] || usage
 shift 2
 
-# A line for each package: its folder and its targets. test/scenarios is a module of its own.
+# A line for each package: its folder and its targets. lab and tools are modules of their own.
 targets() {
 	grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' "${@:-.}" |
 		sed -E 's|^(\./)?(.*)/[^/]*:func (.*)$|\2 \3|' | sort -u |

@@ -22,8 +22,8 @@ for n in 1 2 3 4; do
 	before+="${before:+,}build/pages/before-$n.json" after+="${after:+,}build/pages/after-$n.json"
 done
 build/stallspan-page compare --before "$before" --after "$after" --html build/pages/compare.html >/dev/null
-go build -o build/page-data ./test/page
-build/page-data build/pages
-cd test/page
+go -C lab build -o ../build/page-run ./page
+build/page-run build/pages
+cd lab/page
 npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 PAGES=../../build/pages npx playwright test ${UPDATE:+--update-snapshots} "$@"

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 go build -o build/stallspan .
 make --no-print-directory fakenvml
-(cd test/page && npm ci --ignore-scripts --no-audit --no-fund --loglevel error)
+(cd lab/page && npm ci --ignore-scripts --no-audit --no-fund --loglevel error)
 work=$(mktemp -d -p "$PWD/build") # on a real disk
 started=()
 trap 'kill "${started[@]}" 2>"$work/kill" || true; wait || true; rm -r "$work"' EXIT
@@ -23,6 +23,6 @@ started+=($!)
 until address=$(grep -o 'http://127.0.0.1:[0-9]*/[^ ]*' "$work/page.log"); do sleep 0.2; done
 
 export FAKENVML_FILE=$work/gpus LD_LIBRARY_PATH=$PWD/build/fakenvml STALLSPAN_SOCKET=$work/s.sock
-build/stallspan run --baseline off --slow-epoch 8s --quiet -- python3 hack/tracepictures/train.py "$work" 4 "$work/kernels" >"$work/run.log"
-node hack/tracepictures/page.mjs "$address" docs/images/page.png
+build/stallspan run --baseline off --slow-epoch 8s --quiet -- python3 lab/tracepictures/train.py "$work" 4 "$work/kernels" >"$work/run.log"
+node lab/tracepictures/page.mjs "$address" docs/images/page.png
 ls -l docs/images/page.png

@@ -16,7 +16,7 @@ BACKENDS=${BACKENDS:-${TMPDIR:-/tmp}/stallspan-backends}
 BACKENDS=$BACKENDS hack/backends.sh --build jaeger
 go build -o build/stallspan .
 make --no-print-directory collector
-(cd test/page && npm ci --ignore-scripts --no-audit --no-fund --loglevel error)
+(cd lab/page && npm ci --ignore-scripts --no-audit --no-fund --loglevel error)
 work=$(mktemp -d -p "$PWD/build") # on a real disk
 cat >"$work/jaeger.yaml" <<YAML
 service:
@@ -55,14 +55,14 @@ trace() {
 	shift
 	OTEL_SERVICE_NAME=$service OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:14317 build/stallspan run \
 		--baseline off --load-begin 'Loading model (?P<model>\S+)' --load-end 'Model ready' "$@" \
-		-- python3 hack/tracepictures/train.py "$work" >&2
+		-- python3 lab/tracepictures/train.py "$work" >&2
 	curl -fs "http://127.0.0.1:16786/api/traces?service=$service" |
 		sed 's|.*"traceID":"\([0-9a-f]*\)".*|http://127.0.0.1:16786/trace/\1|'
 }
 load=$(trace loader --slow-load 500ms)
 epoch=$(trace trainer --slow-epoch 3s --slow-status error --span-names indexed)
-node hack/tracepictures/take.mjs "$load" docs/images/jaeger-load.png 610 'load llama'
-node hack/tracepictures/take.mjs "$epoch" docs/images/jaeger-epoch.png 720 'epoch 1'
+node lab/tracepictures/take.mjs "$load" docs/images/jaeger-load.png 610 'load llama'
+node lab/tracepictures/take.mjs "$epoch" docs/images/jaeger-epoch.png 720 'epoch 1'
 
 cat >"$work/collector.yaml" <<YAML
 receivers:
@@ -88,5 +88,5 @@ until curl -fs "http://127.0.0.1:16786/api/traces?service=epochs.py" >"$work/tra
 	sleep 0.5
 done
 annotated=$(sed 's|.*"traceID":"\([0-9a-f]*\)".*|http://127.0.0.1:16786/trace/\1|' "$work/traces")
-node hack/tracepictures/take.mjs "$annotated" docs/images/jaeger-processor.png 530 'epoch'
+node lab/tracepictures/take.mjs "$annotated" docs/images/jaeger-processor.png 530 'epoch'
 ls -l docs/images/jaeger-*.png

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// stepVariable is the time between two steps of the wall clock, for hack/footprint -soak. No process can step the clock
+// stepVariable is the time between two steps of the wall clock, for lab/footprint -soak. No process can step the clock
 // of a machine for itself alone: a time namespace has only the monotonic clocks.
 const stepVariable = "STALLSPAN_CLOCK_STEPS"
 

@@ -8,7 +8,7 @@ import (
 )
 
 // The version of this tree, without a v, and the commit. hack/dist.sh links what hack/version.sh says into them; other
-// builds find the commit where Go stamped it. test/collector compares the number with the Collector's.
+// builds find the commit where Go stamped it. lab/collector compares the number with the Collector's.
 var (
 	versionNumber = "0.1.0-dev"
 	versionCommit = ""

@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/test/looks"
 )
 
-// Recordings of real programs with PyTorch (test/scenarios/jobs), whose epochs were announced. The detector gets the
+// Recordings of real programs with PyTorch (lab/jobs), whose epochs were announced. The detector gets the
 // readings alone.
 func TestRecordings(t *testing.T) {
 	for name, want := range map[string]int{

@@ -20,7 +20,7 @@ const (
 )
 
 // The build tag overhead fills the history as after a day: every ring has rows of eight disks, the host, a GPU and a
-// job. hack/footprint measures such an agent.
+// job. lab/footprint measures such an agent.
 func init() {
 	number := prefilledDisks
 	if n, err := strconv.Atoi(os.Getenv(disksVariable)); err == nil {

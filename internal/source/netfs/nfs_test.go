@@ -31,7 +31,7 @@ func parseAll(text []byte) (all []named) {
 	return all
 }
 
-// Texts that begin with "recorded" are of real mounts, by Debian's kernels 6.1 and 6.12 (test/scenarios/netmount prints
+// Texts that begin with "recorded" are of real mounts, by Debian's kernels 6.1 and 6.12 (lab/netmount prints
 // them with -keep). The others were written from the sources of several kernels.
 func texts(t testing.TB) map[string][]byte {
 	t.Helper()
