@@ -5,7 +5,7 @@ BENCH     ?= .
 BENCHTIME ?= 0.5s
 FUZZTIME  ?= 20
 PAIRS     ?= 60
-LENGTH    ?= 1m
+LENGTH    ?= 12s
 TIMEOUT   ?= 15m
 SEED      ?= 1
 SOAK      ?= 20m
@@ -106,19 +106,15 @@ bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=0.5s) and measure the cost
 	$(call LAB,overhead)
 	build/overhead-run -stallspan build/stallspan -pairs $(PAIRS)
 
-overhead: build collector ## Measure the agent (LENGTH=1m), the scheduler's evidence as root, and the receiver next to host_metrics
-	go build -tags overhead,$(TAGS) -o build/stallspan-overhead .
+overhead: build collector fakenvml ## Measure the agent and the receiver, and compare them with the budget (LENGTH=12s)
 	$(call LAB,footprint)
-	$(call LAB,overhead)
-	build/footprint-run -stallspan build/stallspan-overhead -length $(LENGTH)
-	$(if $(filter 0,$(shell id -u)),build/footprint-run -stallspan build/stallspan -evidence -rounds 5 -length 4s)
-	$(if $(filter 0,$(shell id -u)),build/overhead-run -stallspan build/stallspan -switches 10000 -pairs $(PAIRS))
-	build/footprint-run -collector build/otelcol-stallspan -length 10s
+	build/footprint-run -stallspan build/stallspan -nvml build/fakenvml/libnvidia-ml.so.1 \
+		-collector build/otelcol-stallspan -length $(LENGTH)
 
 soak: collector fakenvml ## Load an agent (as root) and a Collector for SOAK=20m each, and fail if they grow
 	go build -tags overhead,$(TAGS) -o build/stallspan-overhead .
 	$(call LAB,footprint)
-	$(if $(filter 0,$(shell id -u)),build/footprint-run -soak -nvml $(CURDIR)/build/fakenvml/libnvidia-ml.so.1 -length $(SOAK))
+	$(if $(filter 0,$(shell id -u)),build/footprint-run -soak -stallspan build/stallspan-overhead -nvml $(CURDIR)/build/fakenvml/libnvidia-ml.so.1 -length $(SOAK))
 	build/footprint-run -collector build/otelcol-stallspan -soak -length $(SOAK)
 
 scenarios: ## Check the diagnosis on labelled work on slow storage, as root (SEED=1, SCENARIOS=-short, docs/internals/benches.md)

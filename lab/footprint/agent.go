@@ -27,8 +27,10 @@ type agent struct {
 	dir     string
 }
 
-// agents measures agents of one or two builds, at the same time. parts is a list of "watch", "open" and "churn".
-func agents(length time.Duration, processes int, parts string, binaries ...string) (err error) {
+const watchedProcesses = 10 // of the job that an agent watches
+
+// watching measures agents of one or two builds that watch a job each, at the same time.
+func watching(rounds int, length time.Duration, binaries ...string) (costs []cost, err error) {
 	var all []*agent
 	defer func() {
 		for _, a := range all {
@@ -38,47 +40,59 @@ func agents(length time.Duration, processes int, parts string, binaries ...strin
 	copies, err := copied(binaries)
 	defer func() { _ = os.RemoveAll(copies.dir) }()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, binary := range copies.paths {
-		a, err := startAgent(binary, processes)
+		a, err := startAgent(binary, watchedProcesses)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all = append(all, a)
 	}
-	time.Sleep(5 * time.Second) // skip the start
-	if processes > 1000 {
-		time.Sleep(10 * time.Second) // large jobs are complete after some seconds
+	time.Sleep(startTime)
+	shares, err := sharesOf(all, rounds, length)
+	for i, a := range all {
+		resident, failed := a.resident()
+		err = errors.Join(err, failed)
+		what := copies.name(i) + fmt.Sprintf("watching a job of %d processes", watchedProcesses)
+		costs = append(costs, cost{what + ", of one core", shares[i], 0.6, "%"},
+			cost{what + ", resident", float64(resident) / 1e6, 60, "MB"})
 	}
+	return costs, err
+}
 
-	ctx := context.Background()
-	wait := func(*agent) error {
+// sharesOf returns what each agent took of one core, in percent: the median of some rounds.
+func sharesOf(all []*agent, rounds int, length time.Duration) ([]float64, error) {
+	rows := make([][]float64, len(all))
+	for range rounds {
+		before, err := onCPU(all)
+		if err != nil {
+			return nil, err
+		}
+		began := time.Now()
 		time.Sleep(length)
-		return nil
-	}
-	fmt.Printf("%-58s %s\n", "", strings.Repeat(fmt.Sprintf("%12s %14s", "of one core", "resident"), len(all)))
-	if strings.Contains(parts, "watch") {
-		if err := rows(all, fmt.Sprintf("watching a job of %d processes, %v", processes, length), length, wait); err != nil {
-			return err
+		after, err := onCPU(all)
+		if err != nil {
+			return nil, err
+		}
+		took := time.Since(began).Seconds()
+		for i := range all {
+			rows[i] = append(rows[i], 100*(after[i]-before[i]).Seconds()/took)
 		}
 	}
-	if strings.Contains(parts, "open") {
-		if err := measureOpen(ctx, all, length, wait); err != nil {
-			return err
-		}
+	shares := make([]float64, len(all))
+	for i := range all {
+		shares[i] = median(rows[i])
 	}
-	if strings.Contains(parts, "churn") {
-		if err := rows(all, "10,000 windows a minute, for "+length.String(), length, func(a *agent) error {
-			return churn(ctx, a.client, a.job.Process.Pid, 10_000, 20, length)
-		}); err != nil {
-			return err
-		}
-	}
+	return shares, nil
+}
+
+func onCPU(all []*agent) (times []time.Duration, err error) {
 	for _, a := range all {
-		fmt.Printf("metrics reached the backend %d times, spans %d\n", a.backend.metrics.Load(), a.backend.spans.Load())
+		spent, failed := a.onCPU()
+		times, err = append(times, spent), errors.Join(err, failed)
 	}
-	return nil
+	return times, err
 }
 
 // copies are programs in a folder of their own.
@@ -108,6 +122,8 @@ func copied(binaries []string) (all copies, err error) {
 
 const copyPiece = 128 << 10
 
+const startTime = 15 * time.Second // until an agent with a job is settled
+
 func copyProgram(from, to string) error {
 	program, err := os.ReadFile(from)
 	if err != nil {
@@ -124,26 +140,12 @@ func copyProgram(from, to string) error {
 	return errors.Join(err, file.Close())
 }
 
-func measureOpen(ctx context.Context, all []*agent, length time.Duration, wait func(*agent) error) error {
-	ids := map[*agent]*[]string{}
-	for _, a := range all {
-		ids[a] = new([]string)
+// name is what precedes the costs of a build, if there are two.
+func (c copies) name(i int) string {
+	if len(c.paths) < 2 {
+		return ""
 	}
-	if err := rows(all, "beginning 1,000 windows and leaving them open", 0, func(a *agent) (err error) {
-		*ids[a], err = begin(ctx, a.client, a.job.Process.Pid, 1000)
-		return err
-	}); err != nil {
-		return err
-	}
-	if err := rows(all, "watching with 1,000 windows open, "+length.String(), length, wait); err != nil {
-		return err
-	}
-	for _, a := range all {
-		if err := end(ctx, a.client, *ids[a]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return fmt.Sprintf("build %d, ", i+1)
 }
 
 func startAgent(binary string, processes int) (a *agent, err error) {

@@ -41,10 +41,10 @@ type rival struct {
 
 // collectors measures in turn what our receiver and host_metrics' disk scraper cost, each compared with an idle
 // Collector. While one is measured the others are stopped.
-func collectors(binary string, rounds int, length time.Duration) (err error) {
+func collectors(binary string, rounds int, length time.Duration) (costs []cost, err error) {
 	dir, err := os.MkdirTemp("", "footprint")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	rivals := []*rival{{name: "idle Collector"}, {name: "receiver stallspan at 100 ms"},
@@ -52,7 +52,7 @@ func collectors(binary string, rounds int, length time.Duration) (err error) {
 	for i, config := range []string{fmt.Sprintf(base, "", "otlp"), fmt.Sprintf(base, ours, "otlp, stallspan"),
 		fmt.Sprintf(base, host, "otlp, host_metrics")} {
 		if err := rivals[i].start(binary, filepath.Join(dir, fmt.Sprint(i, ".yaml")), config); err != nil {
-			return err
+			return nil, err
 		}
 		defer func() { err = errors.Join(err, rivals[i].end()) }()
 	}
@@ -60,11 +60,17 @@ func collectors(binary string, rounds int, length time.Duration) (err error) {
 	for range rounds {
 		for _, r := range rivals {
 			if err := r.turn(rivals, length); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return show(rivals)
+	// Of what each takes more than an idle Collector.
+	ratios := make([]float64, rounds)
+	for i := range ratios {
+		idle := rivals[0].shares[i]
+		ratios[i] = (rivals[1].shares[i] - idle) / (rivals[2].shares[i] - idle)
+	}
+	return []cost{{"the receiver at 100 ms, of host_metrics' disk scraper", median(ratios), 2.0 / 3, ""}}, nil
 }
 
 func (r *rival) start(binary, path, config string) error {
@@ -109,31 +115,6 @@ func (r *rival) turn(rivals []*rival, length time.Duration) error {
 		return err
 	}
 	r.shares = append(r.shares, (after-before).Seconds()/time.Since(began).Seconds())
-	return nil
-}
-
-func show(rivals []*rival) error {
-	fmt.Printf("%-58s %12s %12s %14s\n", fmt.Sprintf("medians of %d turns", len(rivals[0].shares)), "of one core",
-		"net of idle", "resident")
-	net := func(r *rival, i int) float64 { return r.shares[i] - rivals[0].shares[i] }
-	for _, r := range rivals {
-		resident, err := r.process.resident()
-		if err != nil {
-			return err
-		}
-		over := make([]float64, len(r.shares))
-		for i := range over {
-			over[i] = net(r, i)
-		}
-		fmt.Printf("%-58s %10.2f %% %10.2f %% %11.1f MB\n", r.name, 100*median(r.shares), 100*median(over),
-			float64(resident)/1e6)
-	}
-	ratios := make([]float64, len(rivals[0].shares))
-	for i := range ratios {
-		ratios[i] = net(rivals[1], i) / net(rivals[2], i)
-	}
-	fmt.Printf("ours takes %.2f of the disk scraper's, median of pairs (%.2f to %.2f)\n", median(ratios),
-		slices.Min(ratios), slices.Max(ratios))
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -18,14 +17,17 @@ const (
 	jobsStart    = 40 * time.Second           // until all are followed
 )
 
-// crowded starts jobs that hold memory of GPUs, and measures an agent that follows them next to one on whose GPUs
-// no process holds memory: two of each build, with its setting of sampling.detect. All have the same GPUs, of the
-// stand-in for the driver.
-func crowded(nvml string, gpus, jobs, rounds int, length, pause time.Duration, detected []string, binaries ...string) (
-	err error,
-) {
+// Of the second part.
+const (
+	crowdJobs  = 64
+	crowdGPUs  = 16
+	crowdPause = 100 * time.Millisecond // between two steps of a job
+)
+
+// crowded measures agents of one or two builds, at the same time, that follow jobs which hold memory of GPUs.
+func crowded(nvml string, rounds int, length time.Duration, binaries ...string) (costs []cost, err error) {
 	if nvml, err = filepath.Abs(nvml); err != nil {
-		return err
+		return nil, err
 	}
 	var pids []int
 	var running []*exec.Cmd
@@ -37,13 +39,13 @@ func crowded(nvml string, gpus, jobs, rounds int, length, pause time.Duration, d
 	}()
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for range jobs {
+	for range crowdJobs {
 		c := exec.Command(self)
-		c.Env = append(os.Environ(), workVariable+"="+pause.String(), "GOMAXPROCS=1")
+		c.Env = append(os.Environ(), workVariable+"="+crowdPause.String(), "GOMAXPROCS=1")
 		if err := c.Start(); err != nil {
-			return err
+			return nil, err
 		}
 		running = append(running, c)
 		pids = append(pids, c.Process.Pid)
@@ -54,31 +56,29 @@ func crowded(nvml string, gpus, jobs, rounds int, length, pause time.Duration, d
 			err = errors.Join(err, a.stop())
 		}
 	}()
-	var pairs []pair
 	copies, err := copied(binaries)
 	defer func() { _ = os.RemoveAll(copies.dir) }()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i, binary := range copies.paths {
-		var of pair
-		for k, held := range [][]int{nil, pids} {
-			if of[k], err = startGPUs(binary, nvml, detected[i], gpus, held); err != nil {
-				return err
-			}
-			all = append(all, of[k])
+	for _, binary := range copies.paths {
+		a, err := startGPUs(binary, nvml, crowdGPUs, pids)
+		if err != nil {
+			return nil, err
 		}
-		pairs = append(pairs, of)
+		all = append(all, a)
 	}
 	time.Sleep(jobsStart) // a few holders are followed in each second
-	return compareJobs(pairs, fmt.Sprintf("%d GPUs, %d jobs", gpus, jobs), rounds, length)
+	shares, err := sharesOf(all, rounds, length)
+	for i := range shares {
+		what := copies.name(i) + fmt.Sprintf("%d jobs on %d GPUs, of one core", crowdJobs, crowdGPUs)
+		costs = append(costs, cost{what, shares[i], 4, "%"})
+	}
+	return costs, err
 }
 
-// pair are two agents of one build: without jobs, and with.
-type pair [2]*agent
-
 // startGPUs starts an agent with GPUs on which processes hold memory, each on one.
-func startGPUs(binary, nvml, detected string, gpus int, pids []int) (*agent, error) {
+func startGPUs(binary, nvml string, gpus int, pids []int) (*agent, error) {
 	dir, err := os.MkdirTemp("", "footprint")
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func startGPUs(binary, nvml, detected string, gpus int, pids []int) (*agent, err
 		text.WriteString("\n")
 	}
 	config, file := filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "gpus")
-	settings := fmt.Appendf(nil, "sampling: {nvml: %q, detect: %q}\n", nvml, detected)
+	settings := fmt.Appendf(nil, "sampling: {nvml: %q}\n", nvml)
 	err = errors.Join(os.WriteFile(config, settings, 0o600),
 		os.WriteFile(file, []byte(text.String()), 0o600))
 	if err != nil {
@@ -108,60 +108,6 @@ func startGPUs(binary, nvml, detected string, gpus int, pids []int) (*agent, err
 		return nil, errors.Join(err, a.stop())
 	}
 	return a, nil
-}
-
-// compareJobs prints what all agents use at the same time, round by round.
-func compareJobs(pairs []pair, what string, rounds int, length time.Duration) error {
-	type times struct{ own, standIn time.Duration }
-	read := func() (now [][2]times, err error) {
-		now = make([][2]times, len(pairs))
-		for i, of := range pairs {
-			for k, a := range of {
-				var failed error
-				now[i][k].own, now[i][k].standIn, failed = a.times()
-				err = errors.Join(err, failed)
-			}
-		}
-		return now, err
-	}
-	shares := make([][4][]float64, len(pairs)) // without, with, more; the stand-in
-	for i := range rounds {
-		before, err := read()
-		if err != nil {
-			return err
-		}
-		began := time.Now()
-		time.Sleep(length)
-		after, err := read()
-		if err != nil {
-			return err
-		}
-		took := time.Since(began).Seconds()
-		for p := range pairs {
-			share := func(k int) float64 { return 100 * (after[p][k].own - before[p][k].own).Seconds() / took }
-			without, with := share(0), share(1)
-			playing := 100 * (after[p][1].standIn - before[p][1].standIn).Seconds() / took
-			for n, value := range []float64{without, with, with - without, playing} {
-				shares[p][n] = append(shares[p][n], value)
-			}
-			fmt.Printf("build %d, round %d, %-15v %7.2f %% without jobs, %7.2f %% with, %7.2f %% more; stand-in %.2f %%\n",
-				p+1, i+1, length, without, with, with-without, playing)
-		}
-	}
-	for p, of := range pairs {
-		fmt.Printf("build %d, medians: %-13s %7.2f %% without jobs, %7.2f %% with, %7.2f %% more (%.2f to %.2f)\n", p+1, what,
-			median(shares[p][0]), median(shares[p][1]), median(shares[p][2]), slices.Min(shares[p][2]), slices.Max(shares[p][2]))
-		var resident [2]int64
-		for k, a := range of {
-			var err error
-			if resident[k], err = a.resident(); err != nil {
-				return err
-			}
-		}
-		fmt.Printf("build %d, resident %20.1f MB without jobs, %6.1f MB with\n", p+1, float64(resident[0])/1e6,
-			float64(resident[1])/1e6)
-	}
-	return nil
 }
 
 // work is what a job does: little, again and again, until it is killed.

@@ -21,7 +21,7 @@ type machine struct {
 
 const workEvery = 100 * time.Millisecond
 
-// newMachine makes a machine with idle disks. Their names are those of the history that the build tag overhead makes.
+// newMachine makes a machine with idle disks.
 func newMachine(root string, disks int) (*machine, error) {
 	m := &machine{root: root, disks: disks}
 	for i := range disks {
@@ -40,7 +40,7 @@ func newMachine(root string, disks int) (*machine, error) {
 	return m, m.write(0)
 }
 
-func diskName(i int) string { return fmt.Sprint("past", i) }
+func diskName(i int) string { return fmt.Sprint("soaked", i) }
 
 // command returns a command in a mount namespace of its own, with the machine's disks.
 func (m *machine) command(arguments ...string) *exec.Cmd {

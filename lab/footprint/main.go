@@ -1,35 +1,24 @@
-// Footprint measures the CPU time and the resident memory of `stallspan agent`, with every ring of its history full, a
-// job of ten processes followed, and an export of metrics to an OTLP server on loopback every ten seconds. It repeats
-// the measurement with a thousand open windows, and with ten thousand windows a minute. With -against it measures
-// another build in the same minutes: a noisy machine is the same for both. With -collector it measures the
-// receiver in a Collector next to host_metrics' disk scraper. With -soak it loads the agent, or with -collector a
-// Collector with receiver and processor, and watches whether it grows. With -evidence it measures what following a
-// job's threads costs who reads the events. With -jobs it measures an agent whose GPUs so many processes hold.
+// Footprint measures what Stallspan costs, and compares it with the budget: the agent while it watches a job of ten
+// processes, the agent with 64 jobs on 16 GPUs of the stand-in for the driver, and the receiver in a Collector next to
+// host_metrics' disk scraper. It fails if one of them is over. With -against it measures another build of the agent in
+// the same minutes: a noisy machine is the same for both. With -soak it loads an agent, or with -collector alone a
+// Collector with receiver and processor, and watches whether it grows; that takes builds with the tag overhead.
 //
-//	go build -tags overhead,grpcnotrace -o build/stallspan-overhead .
-//	build/footprint-run -stallspan build/stallspan-overhead
-//	build/footprint-run -stallspan build/stallspan-overhead -against /tmp/before -processes 4096
-//	build/footprint-run -stallspan build/stallspan -evidence -rounds 3 -length 4s
-//	build/footprint-run -stallspan build/stallspan-overhead -jobs 64 -nvml build/fakenvml/libnvidia-ml.so.1
-//	build/footprint-run -collector build/otelcol-stallspan -length 15s
-//	build/footprint-run -stallspan build/stallspan-overhead -soak -nvml build/fakenvml/libnvidia-ml.so.1 -length 1h
-//	build/footprint-run -collector build/otelcol-stallspan -soak -length 10m
+//	build/footprint-run -stallspan build/stallspan -nvml build/fakenvml/libnvidia-ml.so.1 -collector build/otelcol-stallspan
+//	build/footprint-run -stallspan build/stallspan -against /tmp/before -nvml build/fakenvml/libnvidia-ml.so.1
+//	build/footprint-run -soak -stallspan build/stallspan-overhead -nvml build/fakenvml/libnvidia-ml.so.1 -length 1h
+//	build/footprint-run -soak -collector build/otelcol-stallspan -length 10m
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"time"
-
-	"github.com/stallspan/stallspan/lab/turns"
 )
 
 func main() {
-	if turns.Main() {
-		return
-	}
 	if os.Getenv(workVariable) != "" {
 		work()
 		return
@@ -41,44 +30,51 @@ func main() {
 }
 
 func measure() (err error) {
-	binary := flag.String("stallspan", "build/stallspan-overhead", "the program to measure, built with -tags overhead")
-	collector := flag.String("collector", "",
-		"measure the receiver in this Collector instead, next to host_metrics' disk scraper")
-	rounds := flag.Int("rounds", 7, "turns that each Collector gets")
+	binary := flag.String("stallspan", "", "the agent's program; none without it")
+	collector := flag.String("collector", "", "the Collector with the receiver; none without it")
+	nvml := flag.String("nvml", "", "the library that the agent takes for the NVIDIA driver's; no jobs on GPUs without it")
+	against := flag.String("against", "", "another build of the agent, to be measured in the same minutes")
+	rounds := flag.Int("rounds", 5, "rounds of each part; the median counts")
+	length := flag.Duration("length", 12*time.Second, "length of a round")
 	soaking := flag.Bool("soak", false, "load the agent (as root) or the Collector for -length, and fail if it grows")
-	nvml := flag.String("nvml", "", "with -soak and -jobs: a library that the agent takes for the NVIDIA driver's")
-	jobs := flag.Int("jobs", 0, "measure an agent whose -gpus so many processes hold, next to one without")
-	gpus := flag.Int("gpus", 16, "with -jobs: GPUs")
-	detected := flag.String("detect", "auto", "with -jobs: sampling.detect; \"auto,off\" measures both next to each other")
-	pause := flag.Duration("pause", 100*time.Millisecond, "with -jobs: between two steps of a job")
-	length := flag.Duration("length", time.Minute, "how long each part is measured")
-	against := flag.String("against", "", "another build of the program, to be measured in the same minutes")
-	processes := flag.Int("processes", 10, "of the job that is watched")
-	parts := flag.String("parts", "watch,open,churn", "what is measured")
-	evident := flag.Bool("evidence", false, "measure what the scheduler's evidence costs `run` and the agent, as root")
 	flag.Parse()
-	if *evident {
-		return evidence(*binary, *rounds, *length)
-	}
-	if *jobs > 0 {
-		first, second, both := strings.Cut(*detected, ",")
-		if both && *against == "" {
-			*against = *binary
-		}
-		if !both {
-			second = first
-		}
-		settings := []string{first, second}
-		return crowded(*nvml, *gpus, *jobs, *rounds, *length, *pause, settings, *binary, *against)
-	}
-	if *soaking && *collector != "" {
+	switch {
+	case *soaking && *collector != "":
 		return soak(*collector, *length)
-	}
-	if *soaking {
+	case *soaking:
 		return soakAgent(*binary, *nvml, *length)
 	}
-	if *collector != "" {
-		return collectors(*collector, *rounds, *length)
+	var costs []cost
+	measured := func(more []cost, failed error) { costs, err = append(costs, more...), errors.Join(err, failed) }
+	if *binary != "" {
+		measured(watching(*rounds, *length, *binary, *against))
 	}
-	return agents(*length, *processes, *parts, *binary, *against)
+	if *binary != "" && *nvml != "" {
+		measured(crowded(*nvml, *rounds, *length, *binary, *against))
+	}
+	if *collector != "" {
+		measured(collectors(*collector, *rounds, *length))
+	}
+	return errors.Join(err, compare(costs))
+}
+
+// cost is what was measured, and what it may be.
+type cost struct {
+	what        string
+	got, budget float64
+	unit        string
+}
+
+// compare prints the costs, and returns an error if one is over its budget.
+func compare(costs []cost) (err error) {
+	fmt.Printf("%-62s %10s %10s\n", "", "got", "budget")
+	for _, c := range costs {
+		verdict := "ok"
+		if c.got > c.budget {
+			verdict = "over"
+			err = errors.New("the budget is exceeded")
+		}
+		fmt.Printf("%-62s %8.2f %-2s %7.2f %-2s %s\n", c.what, c.got, c.unit, c.budget, c.unit, verdict)
+	}
+	return err
 }

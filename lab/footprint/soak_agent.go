@@ -72,7 +72,7 @@ func soakAgent(binary, nvml string, length time.Duration) (err error) {
 	}
 	agent := disks.command(binary, "agent", "--config", config)
 	agent.Env = append(os.Environ(), api.SocketVariable+"="+socket,
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+backend.address, "XDG_STATE_HOME="+dir, "FAKENVML_FILE="+gpus, "STALLSPAN_PPROF="+pprof, fmt.Sprint("STALLSPAN_PREFILL_DISKS=", soakDisks),
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+backend.address, "XDG_STATE_HOME="+dir, "FAKENVML_FILE="+gpus, "STALLSPAN_PPROF="+pprof,
 		"STALLSPAN_CLOCK_STEPS="+(length/flapsAndStep).String())
 	agent.Stderr = os.Stderr
 	if err := agent.Start(); err != nil {

@@ -65,17 +65,11 @@ type state struct {
 	disks    sample.DiskNormalizer // of a recording
 }
 
-// prefill fills a new history, with the build tag overhead alone.
-var prefill func(*history.History) error
-
 // New prepares Readings without any reading.
 func New(c Config, problems *Problems) (*Readings, error) {
 	h, err := history.New(c.History)
 	if err != nil {
 		return nil, err
-	}
-	if prefill != nil && c.Sources != nil {
-		problems.Note("prefill", prefill(h))
 	}
 	r := &Readings{config: c, problems: problems, history: h, holders: make(chan struct{}, 1)}
 	r.now = state{
