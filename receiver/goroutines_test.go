@@ -16,11 +16,8 @@ import (
 // and the reason.
 var unprotected = [][3]string{
 	{"internal/api", "<-s.ending", "it only waits"},
-	{"internal/api", "control.SetReadDeadline", "a single call"},
 	{"internal/api", "http.Serve(g", "package net/http, which calls what is protected"},
 	{"internal/api", "s.open.Wait()", "it only waits"},
-	{"internal/lend", "cancel", "a single call"},
-	{"internal/lend", "l.write(ctx, orders)", "it copies bytes"},
 	{"internal/monitor", "m.sources.Run(", "the sampler protects each source and each tick"},
 	{"internal/monitor/probe", "b.tasks.Wait()", "it only waits"},
 	{"internal/queue", "cancel", "a single call"},

@@ -58,11 +58,10 @@ func (s *server) start(m *monitor.Monitor, client *windows.Client, events api.Ev
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	lender := m.Lender()
 	for _, l := range s.listeners {
 		set.Logger.Info("listening for announced windows", zap.Stringer("address", l.Addr()))
 		s.serving.Go(func() {
-			server := api.NewServer(m, client, set.BuildInfo.Version).With(events).Lending(lender).
+			server := api.NewServer(m, client, set.BuildInfo.Version).With(events).
 				Requiring(s.token)
 			var err error
 			failed := sample.Protect(func() { err = server.Serve(ctx, l) }) // requests are protected one by one

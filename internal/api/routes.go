@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/stallspan/stallspan/internal/explain"
-	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -36,7 +35,6 @@ func (s *Server) routes() http.Handler {
 	handle("/v1/windows/{id}/end", map[string]handler{http.MethodPost: s.end})
 	handle("/v1/events", map[string]handler{http.MethodGet: s.follow, http.MethodPost: s.reported})
 	handle("/v1/events/test", map[string]handler{http.MethodPost: s.try})
-	handle(lend.Path, map[string]handler{http.MethodPost: s.schedule})
 	handle(page.JobsPath, map[string]handler{http.MethodGet: s.jobs})
 	handle("/v1/history", map[string]handler{http.MethodGet: s.history})
 	handle("/metrics", map[string]handler{http.MethodGet: s.scrape})
@@ -47,7 +45,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusNotFound, "there is no %s: the paths are /, /metrics, /v1/windows, /v1/windows/ID, "+
 			"/v1/windows/ID/end, /v1/reports, /v1/events, /v1/events/test, /v1/history, /v1/jobs, /v1/page, "+
-			"/v1/page/live, /v1/schedule and /v1/status", excerpt(r.URL.Path))
+			"/v1/page/live and /v1/status", excerpt(r.URL.Path))
 	}))
 	return noPages(s.admitTCP(mux))
 }

@@ -14,7 +14,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -58,7 +57,6 @@ type Server struct {
 	conns      *connections
 	ending     chan struct{} // closed when the server stops
 	events     Events
-	lender     *lend.Lender  // nil for none
 	metrics    Scraped       // for Prometheus; either may be nil
 	past       Past          // nil for none
 	copies     *quota.Places // of the past: its disk may hang, and lists of windows must not wait for it

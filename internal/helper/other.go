@@ -19,8 +19,8 @@ func Inherit() (Helpers, error) { return Helpers{}, nil }
 type Tracer struct{}
 
 // Open returns an error.
-func (*Tracer) Open(owner *schedule.Owner) (schedule.Tracing, error) {
-	return schedule.Local("")(owner)
+func (*Tracer) Open() (schedule.Tracing, error) {
+	return schedule.Local("")()
 }
 
 // OpenLatency returns an error.

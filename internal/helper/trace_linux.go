@@ -15,7 +15,7 @@ import (
 
 // Bounds of the tracer's questions and answers.
 const (
-	maxTracings = 16   // at a time: the agent's own, and those of borrowers
+	maxTracings = 2    // at a time: one may be opened while the source still holds the one before
 	maxAdopted  = 1024 // processes of a question
 	maxReason   = 512  // bytes of an answer's text
 )
@@ -24,7 +24,6 @@ const (
 type traceQuestion struct {
 	op               op
 	number           uint32
-	owner            *schedule.Owner
 	handle           uint32
 	slot, generation uint32
 	pids             []int
@@ -34,16 +33,7 @@ type traceQuestion struct {
 // append adds the frame of a question.
 func (q *traceQuestion) append(b []byte) []byte {
 	b = header(b, q.op, q.number)
-	if q.op == opTrace {
-		var owned byte
-		var owner schedule.Owner
-		if q.owner != nil {
-			owned, owner = 1, *q.owner
-		}
-		b = binary.LittleEndian.AppendUint32(append(b, owned), owner.UID)
-		return binary.LittleEndian.AppendUint32(b, owner.GID)
-	}
-	if q.op == opUnmeasure || q.op == opUnopens {
+	if q.op == opTrace || q.op == opUnmeasure || q.op == opUnopens {
 		return b
 	}
 	b = binary.LittleEndian.AppendUint32(b, q.handle)
@@ -68,15 +58,7 @@ func (q *traceQuestion) parse(frame []byte) error {
 		return err
 	}
 	switch q.op {
-	case opTrace:
-		owned := d.uint8()
-		owner := schedule.Owner{UID: d.uint32(), GID: d.uint32()}
-		d.bad = d.bad || owned > 1 || owned == 0 && owner != schedule.Owner{}
-		if owned == 1 {
-			q.owner = &owner
-		}
-		return d.end()
-	case opUnmeasure, opUnopens:
+	case opTrace, opUnmeasure, opUnopens:
 		return d.end()
 	case opJob, opAdopt, opFlush, opReport, opUntrace, opMeasure, opOpens:
 	default:
@@ -153,7 +135,7 @@ func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
 	var a traceAnswer
 	switch q.op {
 	case opTrace:
-		a, descriptors = s.trace(q.owner)
+		a, descriptors = s.trace()
 		b = a.append(b)
 	case opMeasure:
 		a, descriptors = s.count(q.handle)
@@ -169,11 +151,11 @@ func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
 }
 
 // trace loads programs.
-func (s *tracings) trace(owner *schedule.Owner) (a traceAnswer, descriptors []int) {
+func (s *tracings) trace() (a traceAnswer, descriptors []int) {
 	if len(s.held) >= maxTracings {
 		return traceAnswer{reason: "too many programs follow the scheduler"}, nil
 	}
-	t, err := s.open(owner)
+	t, err := s.open()
 	debug.FreeOSMemory() // the kernel's types take 30 MB while programs are loaded
 	if err != nil {
 		return traceAnswer{reason: err.Error()}, nil

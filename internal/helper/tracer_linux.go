@@ -53,10 +53,10 @@ func (t *Tracer) Close() error {
 }
 
 // Open implements schedule.Opener.
-func (t *Tracer) Open(owner *schedule.Owner) (schedule.Tracing, error) {
+func (t *Tracer) Open() (schedule.Tracing, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	body, descriptors, err := t.ask(&traceQuestion{op: opTrace, owner: owner}, loadWait)
+	body, descriptors, err := t.ask(&traceQuestion{op: opTrace}, loadWait)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func actAsTracingAgent() error {
 	}
 	defer helpers.Close()
 	var got traceSeen
-	source, err := schedule.NewFrom(helpers.Tracer.Open, nil)
+	source, err := schedule.NewFrom(helpers.Tracer.Open)
 	if err != nil {
 		got.Refused = err.Error()
 		return json.NewEncoder(os.Stdout).Encode(got)
@@ -266,7 +266,6 @@ func TestFilterOfTheTracer(t *testing.T) {
 // traceQuestions are all questions to the tracer.
 var traceQuestions = []traceQuestion{
 	{op: opTrace, number: 1},
-	{op: opTrace, number: 2, owner: &schedule.Owner{UID: 1000, GID: 100}},
 	{op: opJob, number: 3, handle: 1, slot: 1, generation: 7},
 	{op: opJob, number: 4, handle: 1, slot: schedule.MaxJobs},
 	{op: opAdopt, number: 5, handle: 2, slot: 3, generation: 1, pids: []int{1, maxPID}},
@@ -440,10 +439,7 @@ func TestWatchingOpens(t *testing.T) {
 // The tracer holds a bounded number of tracings, and answers about one that it does not hold with EBADF.
 func TestTracings(t *testing.T) {
 	closed := 0
-	s := &tracings{held: map[uint32]schedule.Tracing{}, open: func(owner *schedule.Owner) (schedule.Tracing, error) {
-		if owner != nil {
-			return nil, errors.New(strings.Repeat("x", 2*maxReason))
-		}
+	s := &tracings{held: map[uint32]schedule.Tracing{}, open: func() (schedule.Tracing, error) {
 		return fakeTracing{closed: &closed}, nil
 	}}
 	ask := func(q traceQuestion) (body []byte, descriptors []int) {
@@ -482,7 +478,8 @@ func TestTracings(t *testing.T) {
 	if closed != 1 {
 		t.Errorf("got %d tracings closed, want 1", closed)
 	}
-	body, _ := ask(traceQuestion{op: opTrace, owner: &schedule.Owner{}})
+	s.open = func() (schedule.Tracing, error) { return nil, errors.New(strings.Repeat("x", 2*maxReason)) }
+	body, _ := ask(traceQuestion{op: opTrace})
 	if err := a.parse(body); err != nil || len(a.reason) != maxReason {
 		t.Errorf("got a reason of %d bytes, %v; want %d", len(a.reason), err, maxReason)
 	}
@@ -496,7 +493,7 @@ func FuzzTrace(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		closed := 0
 		s := &tracings{held: map[uint32]schedule.Tracing{1: fakeTracing{closed: &closed}},
-			open:    func(*schedule.Owner) (schedule.Tracing, error) { return fakeTracing{closed: &closed}, nil },
+			open:    func() (schedule.Tracing, error) { return fakeTracing{closed: &closed}, nil },
 			measure: func(schedule.Tracing) (latency.Tracing, error) { return fakeLatency{}, nil },
 			watch:   func(schedule.Tracing, opens.Options) (opens.Tracing, error) { return fakeOpens{}, nil }}
 		answer, descriptors, err := s.answer(frame)

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the frames. Both sides are the same program, so no other one can be right.
-const Version = 5
+const Version = 6
 
 // Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
 const (
@@ -45,7 +45,7 @@ const (
 	opCalls                   // threads; for each a process.Call
 	opFiles                   // a key, an index and a limit; an error, the number of open files, and some files
 	opSame                    // two keys; an error, and whether they run the same program
-	opTrace                   // an owner or none; an error, or a handle, a size, and two descriptors
+	opTrace                   // nothing; an error, or a handle, a size, and two descriptors
 	opJob                     // a handle, a slot, a generation; an error
 	opAdopt                   // the same, and process IDs; an error
 	opFlush                   // a handle; an error

@@ -45,6 +45,8 @@ type Config struct {
 
 	// Schedule follows the threads of jobs through the scheduler, where the kernel and the rights allow it.
 	Schedule bool
+	// Switches falls back to the events of context switches, which need no rights for processes of one's own user.
+	Switches bool
 
 	// Jobs follows every process that holds memory of a GPU or uses CUDA.
 	Jobs bool
@@ -60,9 +62,6 @@ type Config struct {
 
 	// PodResources is the kubelet's socket: see identity.Options.
 	PodResources string
-
-	// Agents are the sockets of servers that may lend the scheduler's events, where the rights for them are missing here.
-	Agents []string
 
 	// Drives configures the health checks of drives; nil for none.
 	Drives *Drives

@@ -16,7 +16,6 @@ import (
 	"github.com/stallspan/stallspan/internal/detect/loads"
 	"github.com/stallspan/stallspan/internal/detect/rhythm"
 	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/internal/monitor/looking"
@@ -79,9 +78,9 @@ func New(c Config) (*Monitor, error) {
 		}
 		m.drives = drives
 		m.sources = sampling.NewSources(sampling.SourceConfig{
-			Interval: c.Interval, Root: c.Root, Reader: c.Reader, NVML: c.NVML, Schedule: c.Schedule, Tracing: c.Tracing,
+			Interval: c.Interval, Root: c.Root, Reader: c.Reader, NVML: c.NVML, Schedule: c.Schedule,
+			Switches: c.Switches, Tracing: c.Tracing,
 			Latency: c.Latency, Latencies: c.Latencies,
-			Agents:      c.Agents,
 			Accelerator: c.Accelerator,
 			Opens:       wantedOpens(&c), OpensOf: opens.Options{Others: c.DetectAll},
 		}, &m.problems)
@@ -314,15 +313,6 @@ func (m *Monitor) CheckSources(setting string) error { return m.readings.CheckSo
 
 // Root returns the folder that stands for the machine's "/"; "" for "/" itself.
 func (m *Monitor) Root() string { return m.config.Root }
-
-// Lender returns what lends the scheduler's events to users without the rights for them, or nil if this process has no
-// such rights.
-func (m *Monitor) Lender() *lend.Lender {
-	if m.sources == nil || !m.sources.FollowsScheduler() {
-		return nil
-	}
-	return lend.NewLender(lend.Scheduler(m.config.Tracing))
-}
 
 // Interval returns the time between two readings.
 func (m *Monitor) Interval() time.Duration { return m.config.Interval }

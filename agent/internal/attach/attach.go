@@ -17,7 +17,6 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/procs"
 	"github.com/stallspan/stallspan/agent/internal/reports"
-	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	sources "github.com/stallspan/stallspan/internal/source/process"
@@ -94,7 +93,7 @@ func (a *attach) run(ctx context.Context, who string) error {
 		return err
 	}
 	defer report.Discard()
-	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(), Agents: api.AgentSockets()})
+	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(), Switches: true})
 	if err != nil {
 		return err
 	}

@@ -227,11 +227,10 @@ func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener, service No
 	if err != nil {
 		return err
 	}
-	lender := d.Monitor.Lender()
 	for i, l := range listeners {
 		all.Go(func() {
 			defer stop()
-			server := api.NewServer(d.Monitor, d.Client, version.Number()).With(d.events.api()).Lending(lender).
+			server := api.NewServer(d.Monitor, d.Client, version.Number()).With(d.events.api()).
 				Requiring(d.token).Scraping(metrics)
 			if d.past != nil {
 				server.Keeping(d.past)

@@ -96,7 +96,7 @@ func (o *topOptions) live(ctx context.Context, who []string) error {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(), Agents: api.AgentSockets(),
+	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(), Switches: true,
 		Interval: topSampling})
 	if err != nil {
 		return err

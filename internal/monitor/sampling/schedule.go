@@ -1,12 +1,9 @@
 package sampling
 
 import (
-	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 
-	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/source/switches"
@@ -18,19 +15,12 @@ func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 	if !c.Schedule {
 		return nil, "following the scheduler is switched off"
 	}
-	source, err := schedule.NewFrom(c.Tracing, nil)
+	source, err := schedule.NewFrom(c.Tracing)
 	if err == nil {
 		return source, ""
 	}
-	if len(c.Agents) == 0 {
+	if !c.Switches {
 		return nil, err.Error()
-	}
-	borrower, refused := lend.Borrow(c.Agents...)
-	switch {
-	case refused == nil:
-		return borrower, ""
-	case !errors.Is(refused, lend.ErrNoServer):
-		err = fmt.Errorf("%w; %w", err, refused)
 	}
 	if own, refused := switches.New(); refused == nil {
 		return own, err.Error()

@@ -31,7 +31,7 @@ type Sources struct {
 }
 
 // Scheduler is a source of what the kernel's scheduler reports of the threads of jobs. It is implemented by
-// schedule.Source.
+// schedule.Source and switches.Source.
 type Scheduler interface {
 	sample.Source
 
@@ -47,6 +47,7 @@ type Scheduler interface {
 type SourceConfig struct {
 	Interval time.Duration   // between two readings
 	Schedule bool            // follow the threads of jobs through the scheduler, where that is possible
+	Switches bool            // or else, if Schedule, through the events of context switches
 	Root     string          // the folder that stands for "/"
 	Reader   process.Reader  // for what this process may not read; nil for none
 	Tracing  schedule.Opener // what follows the scheduler, if Schedule
@@ -57,9 +58,6 @@ type SourceConfig struct {
 
 	Opens   opens.Opener // what reports opens of files by jobs; nil for none
 	OpensOf opens.Options
-
-	// Agents are the sockets of servers that may lend the scheduler's events to a user without the rights for them.
-	Agents []string
 
 	// Accelerator is an emulated GPU. It replaces the GPUs of this machine.
 	Accelerator sample.Source
@@ -96,10 +94,8 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	if s.schedule != nil {
 		if own, ok := s.schedule.(*schedule.Source); ok {
 			s.Process.Watch(own)
+			s.Process.WatchConnections(own)
 			s.watchOpens(&c, own)
-		}
-		if opener, ok := s.schedule.(process.Opener); ok { // also one that borrows the events
-			s.Process.WatchConnections(opener)
 		}
 		// The last: its events reach beyond the moment of every other reading.
 		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})

@@ -39,7 +39,7 @@ func Local(root string) Opener {
 
 // Supported returns why opens cannot be reported here, or nil. root is where the host's files are, "" for "/".
 func Supported(root string) error {
-	with, err := schedule.Local(root)(nil)
+	with, err := schedule.Local(root)()
 	if err != nil {
 		return err
 	}

@@ -97,9 +97,6 @@ func load(programs *bpfObjects, o options) (faults bool, err error) {
 	}
 	faults = seesFaults(kernel, spec)
 	values["faults_seen"] = number(faults)
-	if o.owner != nil {
-		values["owner_only"], values["owner_uid"], values["owner_gid"] = number(true), o.owner.UID, o.owner.GID
-	}
 	for name, value := range values {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return false, fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)

@@ -67,7 +67,7 @@ func needs(t testing.TB) {
 
 // openWith opens a Source with other limits than the usual ones.
 func openWith(o options) (*Source, error) {
-	return newSource(func() (Tracing, error) {
+	return NewFrom(func() (Tracing, error) {
 		t, err := newTracer("", o)
 		if err != nil {
 			return nil, err // not a nil *Tracer

@@ -40,9 +40,6 @@ const (
 	bpfVarJobBudget      = "job_budget"
 	bpfVarMergeBudget    = "merge_budget"
 	bpfVarOwnSpace       = "own_space"
-	bpfVarOwnerGid       = "owner_gid"
-	bpfVarOwnerOnly      = "owner_only"
-	bpfVarOwnerUid       = "owner_uid"
 	bpfVarPreemptKnown   = "preempt_known"
 	bpfVarPreemptOffset  = "preempt_offset"
 	bpfVarSwitchHasState = "switch_has_state"
@@ -126,9 +123,6 @@ type bpfVariableSpecs struct {
 	JobBudget      *ebpf.VariableSpec `ebpf:"job_budget"`
 	MergeBudget    *ebpf.VariableSpec `ebpf:"merge_budget"`
 	OwnSpace       *ebpf.VariableSpec `ebpf:"own_space"`
-	OwnerGid       *ebpf.VariableSpec `ebpf:"owner_gid"`
-	OwnerOnly      *ebpf.VariableSpec `ebpf:"owner_only"`
-	OwnerUid       *ebpf.VariableSpec `ebpf:"owner_uid"`
 	PreemptKnown   *ebpf.VariableSpec `ebpf:"preempt_known"`
 	PreemptOffset  *ebpf.VariableSpec `ebpf:"preempt_offset"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
@@ -183,9 +177,6 @@ type bpfVariables struct {
 	JobBudget      *ebpf.Variable `ebpf:"job_budget"`
 	MergeBudget    *ebpf.Variable `ebpf:"merge_budget"`
 	OwnSpace       *ebpf.Variable `ebpf:"own_space"`
-	OwnerGid       *ebpf.Variable `ebpf:"owner_gid"`
-	OwnerOnly      *ebpf.Variable `ebpf:"owner_only"`
-	OwnerUid       *ebpf.Variable `ebpf:"owner_uid"`
 	PreemptKnown   *ebpf.Variable `ebpf:"preempt_known"`
 	PreemptOffset  *ebpf.Variable `ebpf:"preempt_offset"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`

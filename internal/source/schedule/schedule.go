@@ -28,12 +28,7 @@ type options struct {
 	allBudget int // the same for all jobs together
 	// mergeBudget is how many events of one job in 100 ms, reported or not, have its waits for storage merged.
 	mergeBudget int
-	owner       *Owner
 }
-
-// Owner is a user and a group. A thread is of an Owner if its real, effective and saved ids are these, and if it has no
-// capabilities.
-type Owner struct{ UID, GID uint32 }
 
 // Tracing is what follows threads in the kernel: a Tracer, or one in another process.
 type Tracing interface {
@@ -59,14 +54,14 @@ type Memory struct {
 	EventBytes       int
 }
 
-// Opener opens a Tracing: for threads of an owner alone, or of everybody if it is nil.
-type Opener func(owner *Owner) (Tracing, error)
+// Opener opens a Tracing.
+type Opener func() (Tracing, error)
 
 var defaults = options{ringBytes: 4 << 20, jobBudget: 5000, allBudget: 20000, mergeBudget: 1250}
 
 // Supported returns why the scheduler cannot be followed here, or nil. root is where the host's files are, "" for "/".
 func Supported(root string) error {
-	t, err := Local(root)(nil)
+	t, err := Local(root)()
 	if err != nil {
 		return err
 	}

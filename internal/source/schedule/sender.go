@@ -14,9 +14,8 @@ import (
 // senders names threads of this machine that are not followed and send to one that is, as over loopback. The kernel's
 // program reports the names of those that wake a thread by themselves only.
 type senders struct {
-	nameless bool // the events are for a user, who may not see other users' processes
-	known    map[int]struct{}
-	next     time.Duration // nothing is read before
+	known map[int]struct{}
+	next  time.Duration // nothing is read before
 }
 
 const (
@@ -26,7 +25,7 @@ const (
 
 // name returns an event with the name of the thread that a ThreadIn is due to, if it is new.
 func (s *senders) name(e *sample.ThreadEvent, follows func(pid int) bool) (named sample.ThreadEvent, is bool) {
-	if s.nameless || e.Kind != sample.ThreadIn || e.WakerKind != sample.SoftIRQ || e.Waker == 0 || e.At < s.next {
+	if e.Kind != sample.ThreadIn || e.WakerKind != sample.SoftIRQ || e.Waker == 0 || e.At < s.next {
 		return named, false
 	}
 	if _, known := s.known[e.Waker]; known || follows(e.WakerPID) {

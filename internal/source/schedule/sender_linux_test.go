@@ -29,7 +29,7 @@ func TestSenders(t *testing.T) {
 		t.Errorf("got %+v again", got)
 	}
 	for what, refused := range map[string]*senders{
-		"a job's own": {}, "for a user": {nameless: true}, "too soon": {next: time.Hour},
+		"a job's own": {}, "too soon": {next: time.Hour},
 	} {
 		follows := func(int) bool { return what == "a job's own" }
 		if got, is := refused.name(&in, follows); is {

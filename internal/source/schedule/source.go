@@ -19,7 +19,7 @@ import (
 
 // Source follows the threads of jobs. Its methods may be called at the same time.
 type Source struct {
-	open func() (Tracing, error) // again, after the process of a Tracing ended
+	open Opener // again, after the process of a Tracing ended
 
 	mu sync.Mutex
 	mapped
@@ -70,12 +70,12 @@ const adoptAtOnce = 4096
 
 // New follows threads with a Tracer of this process. An error says what is missing. root is where the host's files are,
 // "" for "/".
-func New(root string) (*Source, error) { return NewFrom(Local(root), nil) }
+func New(root string) (*Source, error) { return NewFrom(Local(root)) }
 
 // Local returns an Opener of Tracers of this process.
 func Local(root string) Opener {
-	return func(owner *Owner) (Tracing, error) {
-		t, err := NewTracer(root, owner)
+	return func() (Tracing, error) {
+		t, err := newTracer(root, defaults)
 		if err != nil {
 			return nil, err // not a nil *Tracer
 		}
@@ -83,18 +83,8 @@ func Local(root string) Opener {
 	}
 }
 
-// NewFrom follows threads with what open returns. With an owner it follows those of the owner alone. What is not or no
-// longer of the owner is not followed, whatever its parent is: the kernel compares the ids at each event. It reports
-// the end of such a thread.
-func NewFrom(open Opener, owner *Owner) (*Source, error) {
-	s, err := newSource(func() (Tracing, error) { return open(owner) })
-	if s != nil {
-		s.senders.nameless = owner != nil
-	}
-	return s, err
-}
-
-func newSource(open func() (Tracing, error)) (*Source, error) {
+// NewFrom follows threads with what open returns.
+func NewFrom(open Opener) (*Source, error) {
 	s := &Source{open: open}
 	s.decoder.job = s.jobName
 	tracing, err := open()

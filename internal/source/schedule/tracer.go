@@ -33,14 +33,8 @@ type kernelJob struct {
 	Loads         [2]struct{ Window, Count, Over uint64 }
 }
 
-// NewTracer loads the programs and attaches them: for threads of an owner alone, or of everybody if it is nil. An error
-// says what is missing. root is where the host's files are, "" for "/".
-func NewTracer(root string, owner *Owner) (*Tracer, error) {
-	o := defaults
-	o.owner = owner
-	return newTracer(root, o)
-}
-
+// newTracer loads the programs and attaches them. An error says what is missing. root is where the host's files are, ""
+// for "/".
 func newTracer(root string, o options) (*Tracer, error) {
 	if err := missing(root); err != nil {
 		return nil, err

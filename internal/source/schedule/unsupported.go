@@ -19,14 +19,14 @@ func New(string) (*Source, error) {
 
 // Local returns an Opener that returns an error.
 func Local(string) Opener {
-	return func(*Owner) (Tracing, error) {
+	return func() (Tracing, error) {
 		_, err := New("")
 		return nil, err
 	}
 }
 
 // NewFrom returns an error.
-func NewFrom(Opener, *Owner) (*Source, error) { return New("") }
+func NewFrom(Opener) (*Source, error) { return New("") }
 
 // Follow does nothing.
 func (*Source) Follow(string, []int) error { return nil }

@@ -73,7 +73,7 @@ int on_state(u64 *ctx)
 	if (state == TCP_SYN_SENT) {
 		p = (struct task_struct *)bpf_get_current_task_btf();
 		th = thread_of(p);
-		if (!th || !job_of(th) || !may_follow(p) || sk->sk_protocol != IPPROTO_TCP)
+		if (!th || !job_of(th) || sk->sk_protocol != IPPROTO_TCP)
 			return 0;
 		new.slot = th->slot;
 		new.generation = th->generation;

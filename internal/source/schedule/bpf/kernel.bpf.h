@@ -176,19 +176,6 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
-struct id {
-	u32 val;
-};
-
-struct capabilities {
-	u64 val;
-};
-
-struct cred {
-	struct id uid, gid, suid, sgid, euid, egid;
-	struct capabilities cap_permitted;
-};
-
 struct task_struct {
 	struct sched_entity se;
 	struct thread_info thread_info;
@@ -203,7 +190,6 @@ struct task_struct {
 	char comm[16];
 	struct files_struct *files;
 	struct task_io_accounting ioac;
-	const struct cred *real_cred;
 	void *bpf_storage; // of all programs
 };
 

@@ -53,22 +53,6 @@ static __always_inline struct job *job_of(const struct thread *th)
 	return job && job->generation == th->generation ? job : 0;
 }
 
-// Reports whether a thread may be followed. Its rights are those of this moment: it may have run a setuid program.
-static __always_inline int may_follow(const struct task_struct *p)
-{
-	const struct cred *cred;
-	u64 capabilities = ~0ULL;
-
-	if (!owner_only)
-		return 1;
-	cred = BPF_CORE_READ(p, real_cred);
-	// Before Linux 6.3 it is an array of the same size.
-	bpf_core_read(&capabilities, sizeof(capabilities), &cred->cap_permitted);
-	return !capabilities && BPF_CORE_READ(cred, uid.val) == owner_uid && BPF_CORE_READ(cred, euid.val) == owner_uid &&
-	       BPF_CORE_READ(cred, suid.val) == owner_uid && BPF_CORE_READ(cred, gid.val) == owner_gid &&
-	       BPF_CORE_READ(cred, egid.val) == owner_gid && BPF_CORE_READ(cred, sgid.val) == owner_gid;
-}
-
 static __always_inline void count_event(struct load *load, u64 window, u64 budget)
 {
 	if (load->window != window) {

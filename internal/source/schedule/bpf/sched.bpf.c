@@ -33,25 +33,6 @@ static __always_inline void renumber(struct thread *th, struct task_struct *p, u
 	report_began(th, p, now);
 }
 
-// Follows a thread no longer, and reports no more than that.
-static __always_inline void give_up(struct thread *th, const struct task_struct *p, u64 now)
-{
-	struct out *e;
-
-	th->slot = ~0;
-	if (!th->reported)
-		return;
-	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
-	if (!e) {
-		lose();
-		return;
-	}
-	__builtin_memset(e, 0, sizeof(*e));
-	set_head(&e->head, OUT, now, th->tid, p->tgid);
-	e->head.state = DEAD;
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
-}
-
 static __always_inline void add_pause(struct thread *th, u64 since, u64 woken, u64 now)
 {
 	u64 length = (woken ? woken : now) - since;
@@ -103,13 +84,7 @@ static __always_inline void enter(struct thread *th, struct task_struct *p, u64 
 {
 	struct job *job = job_of(th);
 
-	if (!job)
-		return;
-	if (!may_follow(p)) {
-		give_up(th, p, now);
-		return;
-	}
-	if (th->running == 1)
+	if (!job || th->running == 1)
 		return;
 	arrive(th, p, now, 1);
 }
@@ -137,10 +112,6 @@ static __always_inline void leave(struct thread *th, struct task_struct *p, u8 s
 
 	if (!job)
 		return;
-	if (!may_follow(p)) {
-		give_up(th, p, now);
-		return;
-	}
 	if (th->tid != p->pid && p->pid == p->tgid) // the leader that exec ended gets the caller's number, and dies
 		renumber(th, p, now);
 	if (!th->running)
@@ -276,7 +247,7 @@ static __always_inline void name_waker(struct thread *th)
 {
 	struct task_struct *current = (struct task_struct *)bpf_get_current_task_btf();
 
-	if (owner_only || th->waker.kind != USER_THREAD || th->running || th->named == th->waker.tid ||
+	if (th->waker.kind != USER_THREAD || th->running || th->named == th->waker.tid ||
 	    th->since + NAMED_PAUSE > th->woken || bpf_task_storage_get(&threads, current, 0, 0))
 		return;
 	th->named = th->waker.tid;
@@ -330,7 +301,7 @@ int on_rename(u64 *ctx)
 	struct task_struct *p = (struct task_struct *)ctx[0];
 	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
 
-	if (th && th->reported && job_of(th) && may_follow(p))
+	if (th && th->reported && job_of(th))
 		report_name(p, (const char *)ctx[1], bpf_ktime_get_ns());
 	return 0;
 }
@@ -346,7 +317,7 @@ int on_fork(u64 *ctx)
 	struct thread *th, new = {};
 	u64 now;
 
-	if (!of || !job_of(of) || !may_follow(child))
+	if (!of || !job_of(of))
 		return 0;
 	now = bpf_ktime_get_ns();
 	new.slot = of->slot;
@@ -382,7 +353,7 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	tgid = p->tgid;
 	member = bpf_map_lookup_elem(&joining, &tgid);
-	if (!member || !may_follow(p))
+	if (!member)
 		return 0;
 	th = thread_of(p);
 	if (th && job_of(th))

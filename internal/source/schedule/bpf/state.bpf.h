@@ -10,9 +10,6 @@
 volatile const u32 preempt_known;     // preempt_offset is valid
 volatile const s64 preempt_offset;    // of the CPU's preempt count from its run queue
 volatile const u32 switch_has_state;  // sched_switch has a fourth argument prev_state, as since Linux 5.18
-volatile const u32 owner_only;        // follow threads of one user and group alone, without capabilities
-volatile const u32 owner_uid;
-volatile const u32 owner_gid;
 volatile const u32 own_space;         // inode of the network namespace of user space; 0 if it is not known
 volatile const u32 can_exchange;      // atomic operations that return a value: Linux 5.18 on arm64
 volatile const u32 faults_seen;       // on_fault and on_mapped are attached
