@@ -7,7 +7,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
-	"github.com/stallspan/stallspan/internal/source/readers"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -72,8 +71,8 @@ func (s *scans) keep(x pastLoad) {
 type scan struct {
 	began  time.Duration
 	done   chan struct{}
-	ended  time.Duration  // valid when done
-	totals readers.Totals // valid when done
+	ended  time.Duration // valid when done
+	totals readTotals    // valid when done
 }
 
 // distance returns how far from a moment a process may have been read. The scan must be done.
@@ -98,7 +97,7 @@ func (s *scans) scan(p *Probe) *scan {
 	fresh := &scan{began: now, done: make(chan struct{})}
 	if !p.tasks.run(func() {
 		defer close(fresh.done)
-		fresh.totals = readers.Scan(p.root, p.reader)
+		fresh.totals = scanProcesses(p.root, p.reader)
 		fresh.ended = sample.Now().Mono
 	}) {
 		return nil
@@ -190,17 +189,17 @@ func (p *Probe) Readers(id string, end time.Duration) []window.Reader {
 	if load.before != nil {
 		select {
 		case <-load.before.done:
-			list = append(list, p.between(load.before.totals.Moved(), before.totals.Moved(), true)...)
+			list = append(list, p.between(load.before.totals.moved(), before.totals.moved(), true)...)
 		default:
 		}
 	}
 	return list
 }
 
-func (p *Probe) between(from, to readers.Totals, before bool) (list []window.Reader) {
-	for _, r := range readers.Between(from, to, MaxReaders) {
+func (p *Probe) between(from, to readTotals, before bool) (list []window.Reader) {
+	for _, r := range mostRead(from, to, MaxReaders) {
 		list = append(list, window.Reader{
-			PID: r.PID, Bytes: r.Bytes, Name: readers.Name(p.root, r.PID), Group: readers.Group(p.root, r.PID), Before: before,
+			PID: r.PID, Bytes: r.Bytes, Name: nameOf(p.root, r.PID), Group: cgroupOf(p.root, r.PID), Before: before,
 		})
 	}
 	return list

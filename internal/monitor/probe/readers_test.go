@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/readers"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -16,7 +15,7 @@ func TestMoversSinceTheLastLoad(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	look := func(began time.Duration, read, written uint64) *scan {
-		return &scan{began: began, ended: began, done: done, totals: readers.Totals{1: {Bytes: read, Written: written}}}
+		return &scan{began: began, ended: began, done: done, totals: readTotals{1: {Bytes: read, Written: written}}}
 	}
 	for path, want := range map[string]uint64{"/m": 60, "/other": 0} {
 		p := New("", nil, nil, nil)
@@ -66,7 +65,7 @@ func TestReaders(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	look := func(began, ended time.Duration, bytes uint64) *scan {
-		return &scan{began: began, ended: ended, done: done, totals: readers.Totals{1: {Bytes: bytes}}}
+		return &scan{began: began, ended: ended, done: done, totals: readTotals{1: {Bytes: bytes}}}
 	}
 	for name, c := range map[string]struct {
 		from, to           time.Duration // of the load; the present moment is 0

@@ -1,4 +1,4 @@
-package readers
+package probe
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ const maxGenerations = 64
 // inherited returns, by PID, the bytes that ended processes had read before, and that others inherited between two
 // scans: the kernel adds the totals of a process to those of the process that waits for it (wait_task_zombie in
 // kernel/exit.c). If the parent ended, too, it is assumed to have waited first.
-func inherited(before, after Totals) map[int]uint64 {
+func inherited(before, after readTotals) map[int]uint64 {
 	over := map[int]uint64{}
 	for pid, total := range before {
 		if total.Bytes == 0 || !gone(pid, before, after) {
@@ -34,7 +34,7 @@ func inherited(before, after Totals) map[int]uint64 {
 
 // gone reports whether the process with a PID has ended. A new process with the PID has a later start, and mostly fewer
 // bytes.
-func gone(pid int, before, after Totals) bool {
+func gone(pid int, before, after readTotals) bool {
 	was, known := before[pid]
 	is, running := after[pid]
 	reused := is.Began != was.Began && is.Began > 0 && was.Began > 0
@@ -46,7 +46,7 @@ const statText = 4 << 10
 
 // findParents reads the parents of the processes that have read or written something, and drops the kernel threads
 // among them. All processes would take twice as long, and most of them read nothing.
-func (t Totals) findParents(proc string) {
+func (t readTotals) findParents(proc string) {
 	var buf [statText]byte
 	for pid, total := range t {
 		for ok := total.Bytes+total.Written > 0; ok && total.Began == 0; total, ok = t[pid] {

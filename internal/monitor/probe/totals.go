@@ -1,6 +1,4 @@
-// Package readers finds the processes of a machine that read most from storage between two times. It reads all
-// processes, which takes 12 to 25 us each, so it is for the two ends of a window, not for a tick.
-package readers
+package probe
 
 import (
 	"bytes"
@@ -16,30 +14,30 @@ import (
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
-// Max bounds the processes. With more of them there is no result.
-const Max = 4096
+// maxProcesses bounds the processes. With more of them there is no result.
+const maxProcesses = 4096
 
 // ioText bounds a /proc/PID/io in bytes. It has seven short lines.
 const ioText = 1 << 10
 
-// Totals holds the bytes that each process has read from storage since its start, by PID. It leaves out processes
+// readTotals holds the bytes that each process has read from storage since its start, by PID. It leaves out processes
 // without permission, and kernel threads: what they read is for processes.
-type Totals map[int]Total
+type readTotals map[int]readTotal
 
-// Total is the total of one process. Parent and Began are read for processes with any bytes and for their ancestors.
-type Total struct {
+// readTotal is of one process. Parent and Began are read for processes with any bytes and for their ancestors.
+type readTotal struct {
 	Bytes   uint64 // read_bytes of /proc/PID/io, including children that it waited for
 	Written uint64 // write_bytes: pages that it made dirty
 	Parent  int    // PID; 0 if not known
 	Began   uint64 // start in ticks since boot, to distinguish processes with the same PID; 0 if not known
 }
 
-// Moved returns the totals with what was written among the bytes: both take pages of the page cache.
-func (t Totals) Moved() Totals {
+// moved returns the totals with what was written among the bytes: both take pages of the page cache.
+func (t readTotals) moved() readTotals {
 	if t == nil {
 		return nil
 	}
-	moved := make(Totals, len(t))
+	moved := make(readTotals, len(t))
 	for pid, total := range t {
 		total.Bytes += total.Written
 		moved[pid] = total
@@ -47,23 +45,24 @@ func (t Totals) Moved() Totals {
 	return moved
 }
 
-// Scan reads the totals of all processes of the machine with "/" at root. It asks a process.Reader for them, or reads
-// them itself if that is nil. It returns nil if there are too many.
-func Scan(root string, reader process.Reader) Totals {
+// scanProcesses reads the totals of all processes of the machine with "/" at root, which takes 12 to 25 us each: it is
+// for the two ends of a window, not for a tick. It asks a process.Reader for them, or reads them itself if that is nil.
+// It returns nil if there are too many.
+func scanProcesses(root string, reader process.Reader) readTotals {
 	proc := filepath.Join("/", root, "proc")
 	names, err := kernfile.Names(proc, math.MaxInt)
 	if err != nil {
 		return nil
 	}
 	var buf [ioText]byte
-	totals, processes := Totals{}, 0
+	totals, processes := readTotals{}, 0
 	var keys []process.Key
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if processes++; processes > Max {
+		if processes++; processes > maxProcesses {
 			return nil
 		}
 		if reader != nil {
@@ -73,7 +72,7 @@ func Scan(root string, reader process.Reader) Totals {
 		if text, err := kernfile.ReadPiece(proc+"/"+name+"/io", buf[:]); err == nil {
 			if n, ok := counted(text, "read_bytes: "); ok {
 				written, _ := counted(text, "write_bytes: ")
-				totals[pid] = Total{Bytes: n, Written: written}
+				totals[pid] = readTotal{Bytes: n, Written: written}
 			}
 		}
 	}
@@ -84,7 +83,7 @@ func Scan(root string, reader process.Reader) Totals {
 		}
 		for i, b := range answers {
 			if b.Err == 0 {
-				totals[keys[i].PID] = Total{Bytes: b.Read, Written: b.Write}
+				totals[keys[i].PID] = readTotal{Bytes: b.Read, Written: b.Write}
 			}
 		}
 	}
@@ -102,43 +101,43 @@ func counted(text []byte, name string) (uint64, bool) {
 	return 0, false
 }
 
-// Reader is a process and the bytes that it read from storage.
-type Reader struct {
+// reading is a process and the bytes that it read from storage.
+type reading struct {
 	PID   int
 	Bytes uint64
 }
 
-// Between returns up to n processes that read most between two scans, without those that read nothing. A process that
+// mostRead returns up to n processes that read most between two scans, without those that read nothing. A process that
 // started in between has its whole total. Bytes of a process that ended in between count for the process that waited
 // for it, except those from before the first scan.
-func Between(before, after Totals, n int) []Reader {
+func mostRead(before, after readTotals, n int) []reading {
 	if before == nil {
 		return nil
 	}
 	over := inherited(before, after)
-	var all []Reader
+	var all []reading
 	for pid, total := range after {
 		had := over[pid]
 		if !gone(pid, before, after) {
 			had += before[pid].Bytes
 		}
 		if total.Bytes > had {
-			all = append(all, Reader{pid, total.Bytes - had})
+			all = append(all, reading{pid, total.Bytes - had})
 		}
 	}
-	slices.SortFunc(all, func(a, b Reader) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.PID, b.PID)) })
+	slices.SortFunc(all, func(a, b reading) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.PID, b.PID)) })
 	return all[:min(n, len(all))]
 }
 
-// Name returns the name of a process (/proc/PID/comm, at most 15 bytes), or "" if it is gone.
-func Name(root string, pid int) string {
+// nameOf returns the name of a process (/proc/PID/comm, at most 15 bytes), or "" if it is gone.
+func nameOf(root string, pid int) string {
 	text, _ := os.ReadFile(filepath.Join("/", root, "proc", strconv.Itoa(pid), "comm"))
 	return strings.ToValidUTF8(strings.TrimSuffix(string(text), "\n"), "?")
 }
 
-// Group returns the short name of the cgroup of a process: for a container the first 12 digits of its ID, otherwise the
+// cgroupOf returns the short name of the cgroup of a process: for a container the first 12 digits of its ID, else the
 // last part of the path. "" is the root.
-func Group(root string, pid int) string {
+func cgroupOf(root string, pid int) string {
 	text, _ := os.ReadFile(filepath.Join("/", root, "proc", strconv.Itoa(pid), "cgroup"))
 	for line := range strings.Lines(string(text)) {
 		if path, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {

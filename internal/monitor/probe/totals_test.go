@@ -1,4 +1,4 @@
-package readers
+package probe
 
 import (
 	"errors"
@@ -37,31 +37,31 @@ func TestMostRead(t *testing.T) {
 	put(t, root, 12, map[string]string{"io": io(7)})
 	put(t, root, 13, map[string]string{"comm": "not for us\n"})
 	put(t, root, 14, map[string]string{"io": "nonsense"})
-	before := Scan(root, nil)
+	before := scanProcesses(root, nil)
 	put(t, root, 10, map[string]string{"io": io(5100)})
 	put(t, root, 11, map[string]string{"io": io(600)})
 	put(t, root, 12, map[string]string{"io": io(3)}) // another process
 	put(t, root, 15, map[string]string{"io": io(50)})
-	if got, want := Between(before, Scan(root, nil), 3), []Reader{
+	if got, want := mostRead(before, scanProcesses(root, nil), 3), []reading{
 		{10, 5000},
 		{11, 100},
 		{15, 50},
 	}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := Between(nil, before, 3); got != nil {
+	if got := mostRead(nil, before, 3); got != nil {
 		t.Errorf("without a first scan: got %v, want none", got)
 	}
-	if Name(root, 10) != "rsync" || Name(root, 99) != "" {
-		t.Errorf("got names %q, %q", Name(root, 10), Name(root, 99))
+	if nameOf(root, 10) != "rsync" || nameOf(root, 99) != "" {
+		t.Errorf("got names %q, %q", nameOf(root, 10), nameOf(root, 99))
 	}
-	if a, b, c := Group(
+	if a, b, c := cgroupOf(
 		root,
 		10,
-	), Group(
+	), cgroupOf(
 		root,
 		11,
-	), Group(root, 99); a != "backup.service" || b != "0123456789ab" ||
+	), cgroupOf(root, 99); a != "backup.service" || b != "0123456789ab" ||
 		c != "" {
 		t.Errorf("got groups %q, %q, %q", a, b, c)
 	}
@@ -86,7 +86,7 @@ func TestInherited(t *testing.T) {
 	put(20, 1, 5, 50)    // does not inherit from 21: it did not wait
 	put(21, 20, 6, 500)
 	put(30, 1, 5, 400) // another process with more bytes gets its PID
-	before := Scan(root, nil)
+	before := scanProcesses(root, nil)
 	for _, pid := range []int{11, 12, 13, 21} {
 		if err := os.RemoveAll(filepath.Join(root, "proc", strconv.Itoa(pid))); err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestInherited(t *testing.T) {
 	put(10, 1, 5, 100+1070+2003+8)
 	put(20, 1, 5, 60)
 	put(30, 1, 9, 410)
-	if got, want := Between(before, Scan(root, nil), 3), []Reader{{30, 410}, {10, 78}}; !reflect.DeepEqual(got, want) {
+	if got, want := mostRead(before, scanProcesses(root, nil), 3), []reading{{30, 410}, {10, 78}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -108,7 +108,7 @@ func TestKernelThreadsAreNoReaders(t *testing.T) {
 	put(t, root, 40, map[string]string{"io": io(9000), "stat": "40 (kworker/u4:2+loop0) I 2 0 0 0 -1 69238880" +
 		strings.Repeat(" 0", 12) + " 5 0 0\n"})
 	put(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
-	if got, want := Between(Totals{}, Scan(root, nil), 3), []Reader{{41, 500}}; !reflect.DeepEqual(got, want) {
+	if got, want := mostRead(readTotals{}, scanProcesses(root, nil), 3), []reading{{41, 500}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -118,21 +118,21 @@ func TestMovedCountsWhatWasWritten(t *testing.T) {
 	root := t.TempDir()
 	put(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
 	put(t, root, 42, map[string]string{"io": "rchar: 0\nread_bytes: 100\nwrite_bytes: 900\n", "stat": stat(1, 7)})
-	after := Scan(root, nil)
-	if got, want := Between(Totals{}, after.Moved(), 3), []Reader{{42, 1000}, {41, 507}}; !reflect.DeepEqual(got, want) {
+	after := scanProcesses(root, nil)
+	if got, want := mostRead(readTotals{}, after.moved(), 3), []reading{{42, 1000}, {41, 507}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got, want := Between(Totals{}, after, 3), []Reader{{41, 500}, {42, 100}}; !reflect.DeepEqual(got, want) {
+	if got, want := mostRead(readTotals{}, after, 3), []reading{{41, 500}, {42, 100}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("what was read: got %v, want %v", got, want)
 	}
-	if Totals(nil).Moved() != nil {
+	if readTotals(nil).moved() != nil {
 		t.Error("totals that are not known become known")
 	}
 }
 
 func TestCycleOfParents(t *testing.T) {
-	before := Totals{1: {Bytes: 5, Parent: 2, Began: 1}, 2: {Bytes: 5, Parent: 1, Began: 1}}
-	if got := Between(before, Totals{}, 3); len(got) != 0 {
+	before := readTotals{1: {Bytes: 5, Parent: 2, Began: 1}, 2: {Bytes: 5, Parent: 1, Began: 1}}
+	if got := mostRead(before, readTotals{}, 3); len(got) != 0 {
 		t.Errorf("got %v, want none", got)
 	}
 }
@@ -163,10 +163,10 @@ func TestRealChild(t *testing.T) {
 		t.Skipf("no shell: %v", err)
 	}
 	_, _ = out.Read(make([]byte, 5)) // its dd has ended
-	before := Scan("", nil)
+	before := scanProcesses("", nil)
 	_ = in.Close()
 	_ = child.Wait()
-	after := Scan("", nil)
+	after := scanProcesses("", nil)
 	us, its := os.Getpid(), before[child.Process.Pid]
 	if its.Bytes < size || its.Parent != us {
 		t.Skipf("nothing was read from a disk here: %+v", its)
@@ -174,7 +174,7 @@ func TestRealChild(t *testing.T) {
 	if grown := after[us].Bytes - before[us].Bytes; grown < size {
 		t.Fatalf("this kernel hands nothing over: %d bytes", grown)
 	}
-	for _, r := range Between(before, after, 1000) {
+	for _, r := range mostRead(before, after, 1000) {
 		if r.PID == us && r.Bytes >= size/2 {
 			t.Errorf("got %d bytes of the child, want none", r.Bytes)
 		}
@@ -183,13 +183,13 @@ func TestRealChild(t *testing.T) {
 
 func TestTooMany(t *testing.T) {
 	root := t.TempDir()
-	for i := range Max + 1 {
+	for i := range maxProcesses + 1 {
 		put(t, root, i+1, map[string]string{"io": io(1)})
 	}
-	if got := Scan(root, nil); got != nil {
+	if got := scanProcesses(root, nil); got != nil {
 		t.Errorf("got %d processes, want none", len(got))
 	}
-	if got := Scan(t.TempDir(), nil); got != nil {
+	if got := scanProcesses(t.TempDir(), nil); got != nil {
 		t.Errorf("without /proc: got %v, want none", got)
 	}
 }
@@ -199,7 +199,7 @@ func TestThisMachine(t *testing.T) {
 	if _, err := os.Stat("/proc/self/io"); err != nil {
 		t.Skip("this machine has no /proc/PID/io")
 	}
-	if _, ok := Scan("", nil)[os.Getpid()]; !ok {
+	if _, ok := scanProcesses("", nil)[os.Getpid()]; !ok {
 		t.Error("got no total of this process, want one")
 	}
 }
@@ -207,7 +207,7 @@ func TestThisMachine(t *testing.T) {
 func BenchmarkScan(b *testing.B) {
 	n := 0
 	for b.Loop() {
-		n = len(Scan("", nil))
+		n = len(scanProcesses("", nil))
 	}
 	b.ReportMetric(float64(n), "processes")
 }
