@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/events"
 	"github.com/stallspan/stallspan/internal/api"
@@ -124,19 +125,48 @@ func TestEventsOfARun(t *testing.T) {
 	}
 }
 
-// A run whose agent takes no events, or does not answer, ends as it would without one.
+// A run whose agent does not answer, or answers byte by byte, ends soon after its program, and says so in one line. It
+// says nothing if there is no agent.
 func TestEventsOfARunRefused(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("unix", socketIn(t)) // it never answers
-	if err != nil {
-		t.Fatal(err)
+	never := func(net.Conn) {}
+	slowly := func(c net.Conn) {
+		for _, b := range []byte("HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("x", 10_000)) {
+			if _, err := c.Write([]byte{b}); err != nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
 	}
-	defer func() { _ = silent.Close() }()
-	for _, socket := range []string{silent.Addr().String(), filepath.Join(t.TempDir(), "none")} {
+	for _, test := range []struct {
+		name   string
+		answer func(net.Conn) // nil for no server
+		lines  int
+	}{{"silent", never, 1}, {"slow", slowly, 1}, {"none", nil, 0}} {
+		socket := socketIn(t)
+		if test.answer != nil {
+			l, err := net.Listen("unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			go func() {
+				for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+					defer func() { _ = c.Close() }()
+					go test.answer(c)
+				}
+			}()
+		}
 		run := stallspan(t, "run", "--slow-epoch", "1ms", "--", "sh", "-c", "echo Epoch 1/1; sleep 0.3")
 		run.Env = append(run.Env, "STALLSPAN_SOCKET="+socket)
-		if code := run.run(); code != 0 || strings.Contains(run.err.String(), socket) {
-			t.Errorf("%s: got exit code %d: %s, want 0, and no word of the socket", socket, code, &run.err)
+		began := time.Now()
+		code := run.run()
+		if said := strings.Count(run.err.String(), socket); code != 0 || said != test.lines {
+			t.Errorf("%s: got exit code %d, the socket in %d lines: %s, want 0 and %d", test.name, code, said, &run.err,
+				test.lines)
+		}
+		if took := time.Since(began); took > 15*time.Second { // the program, a second for the agent, and a busy machine
+			t.Errorf("%s: the run took %v, want its program's 0.3 s and a second", test.name, took)
 		}
 	}
 }

@@ -27,20 +27,6 @@ func PeerOf(c *net.UnixConn) (Peer, error) {
 	return p, err
 }
 
-// PeerFD returns a pidfd of the process at the other end, or -1 before Linux 6.5. It stands for that process, even if
-// another has its number by now.
-func PeerFD(c *net.UnixConn) (pidfd int) {
-	pidfd = -1
-	_ = control(c, func(fd int) error {
-		got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
-		if err == nil {
-			pidfd = got
-		}
-		return err
-	})
-	return pidfd
-}
-
 func control(c *net.UnixConn, do func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

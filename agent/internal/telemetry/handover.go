@@ -2,10 +2,14 @@ package telemetry
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
@@ -27,6 +31,7 @@ const (
 type Handover struct {
 	sockets []string
 	queue   *queue.Queue[handed]
+	failed  error // why a server has not taken the newest window that it did not take; of the queue's goroutine
 }
 
 // handed is an event or, without one, a window.
@@ -51,12 +56,23 @@ func (h *Handover) send(ctx context.Context, batch []handed) (err error) {
 			if err = batch[i].report(ctx, socket); err == nil {
 				break
 			}
+			if !absent(err) && batch[i].window != nil {
+				h.failed = err
+			}
+			if ctx.Err() != nil { // the time is over for the other servers, too
+				break
+			}
 		}
 	}
 	if err != nil {
 		return &queue.Refusal{Items: -1, Err: err}
 	}
 	return nil
+}
+
+// absent reports whether an error means that there is no server, or none for this user.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrPermission)
 }
 
 func (h *handed) report(ctx context.Context, socket string) error {
@@ -68,14 +84,18 @@ func (h *handed) report(ctx context.Context, socket string) error {
 	return api.NewClient(socket).ReportWindow(ctx, explain.NewReport(h.window))
 }
 
-// close waits until all is sent, but not for long. A nil handover has nothing to send.
+// close waits until all is sent, but not for long, and says once if an agent has not taken all windows. A nil handover
+// has nothing to send.
 func (h *Handover) close(ctx context.Context) {
 	if h == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, handoverTime)
 	defer cancel()
-	h.queue.Close(ctx)
+	h.queue.Close(ctx) // its goroutine has ended
+	if h.failed != nil {
+		cli.Say("the agent of this machine does not show all windows of this run: %v", h.failed)
+	}
 }
 
 // post queues an event of a window, and ignores others.
