@@ -31,9 +31,10 @@ type column struct {
 	first  float64       // the value at since, of a column with a past; else 0
 }
 
-// rows are the values of a column on one tier. Those before from are older than the column. There may be fewer values than times; their number divides that of the times, so that both rings
-// wrap together. The columns of a group share one slice, row by row, because they are written together: values begins
-// with the column's own first value, and has another one after each stride.
+// rows are the values of a column on one tier. Those before from are older than the column. There may be fewer values
+// than times; their number divides that of the times, so that both rings wrap together. The columns of a group share one
+// slice, row by row, because they are written together: values begins with the column's own first value, and has another
+// one after each stride.
 type rows struct {
 	values       []float64
 	stride, size int // columns of the group, and values of this one

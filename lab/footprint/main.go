@@ -4,7 +4,8 @@
 // the same minutes: a noisy machine is the same for both. With -soak it loads an agent, or with -collector alone a
 // Collector with receiver and processor, and watches whether it grows; that takes builds with the tag overhead.
 //
-//	build/footprint-run -stallspan build/stallspan -nvml build/fakenvml/libnvidia-ml.so.1 -collector build/otelcol-stallspan
+//	build/footprint-run -stallspan build/stallspan -nvml build/fakenvml/libnvidia-ml.so.1
+//	build/footprint-run -collector build/otelcol-stallspan
 //	build/footprint-run -stallspan build/stallspan -against /tmp/before -nvml build/fakenvml/libnvidia-ml.so.1
 //	build/footprint-run -soak -stallspan build/stallspan-overhead -nvml build/fakenvml/libnvidia-ml.so.1 -length 1h
 //	build/footprint-run -soak -collector build/otelcol-stallspan -length 10m

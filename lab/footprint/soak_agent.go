@@ -72,8 +72,8 @@ func soakAgent(binary, nvml string, length time.Duration) (err error) {
 	}
 	agent := disks.command(binary, "agent", "--config", config)
 	agent.Env = append(os.Environ(), api.SocketVariable+"="+socket,
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+backend.address, "XDG_STATE_HOME="+dir, "FAKENVML_FILE="+gpus, "STALLSPAN_PPROF="+pprof,
-		"STALLSPAN_CLOCK_STEPS="+(length/flapsAndStep).String())
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+backend.address, "XDG_STATE_HOME="+dir, "FAKENVML_FILE="+gpus,
+		"STALLSPAN_PPROF="+pprof, "STALLSPAN_CLOCK_STEPS="+(length/flapsAndStep).String())
 	agent.Stderr = os.Stderr
 	if err := agent.Start(); err != nil {
 		return fmt.Errorf("%s cannot be started, build it as this program's comment says: %w", binary, err)

@@ -125,7 +125,9 @@ func mostRead(before, after readTotals, n int) []reading {
 			all = append(all, reading{pid, total.Bytes - had})
 		}
 	}
-	slices.SortFunc(all, func(a, b reading) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.PID, b.PID)) })
+	slices.SortFunc(all, func(a, b reading) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.PID, b.PID))
+	})
 	return all[:min(n, len(all))]
 }
 

@@ -42,11 +42,12 @@ func TestMostRead(t *testing.T) {
 	put(t, root, 11, map[string]string{"io": io(600)})
 	put(t, root, 12, map[string]string{"io": io(3)}) // another process
 	put(t, root, 15, map[string]string{"io": io(50)})
-	if got, want := mostRead(before, scanProcesses(root, nil), 3), []reading{
+	got, want := mostRead(before, scanProcesses(root, nil), 3), []reading{
 		{10, 5000},
 		{11, 100},
 		{15, 50},
-	}; !reflect.DeepEqual(got, want) {
+	}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := mostRead(nil, before, 3); got != nil {
@@ -95,7 +96,8 @@ func TestInherited(t *testing.T) {
 	put(10, 1, 5, 100+1070+2003+8)
 	put(20, 1, 5, 60)
 	put(30, 1, 9, 410)
-	if got, want := mostRead(before, scanProcesses(root, nil), 3), []reading{{30, 410}, {10, 78}}; !reflect.DeepEqual(got, want) {
+	got, want := mostRead(before, scanProcesses(root, nil), 3), []reading{{30, 410}, {10, 78}}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -108,7 +110,8 @@ func TestKernelThreadsAreNoReaders(t *testing.T) {
 	put(t, root, 40, map[string]string{"io": io(9000), "stat": "40 (kworker/u4:2+loop0) I 2 0 0 0 -1 69238880" +
 		strings.Repeat(" 0", 12) + " 5 0 0\n"})
 	put(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
-	if got, want := mostRead(readTotals{}, scanProcesses(root, nil), 3), []reading{{41, 500}}; !reflect.DeepEqual(got, want) {
+	got, want := mostRead(readTotals{}, scanProcesses(root, nil), 3), []reading{{41, 500}}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -119,10 +122,12 @@ func TestMovedCountsWhatWasWritten(t *testing.T) {
 	put(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
 	put(t, root, 42, map[string]string{"io": "rchar: 0\nread_bytes: 100\nwrite_bytes: 900\n", "stat": stat(1, 7)})
 	after := scanProcesses(root, nil)
-	if got, want := mostRead(readTotals{}, after.moved(), 3), []reading{{42, 1000}, {41, 507}}; !reflect.DeepEqual(got, want) {
+	got, want := mostRead(readTotals{}, after.moved(), 3), []reading{{42, 1000}, {41, 507}}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got, want := mostRead(readTotals{}, after, 3), []reading{{41, 500}, {42, 100}}; !reflect.DeepEqual(got, want) {
+	got, want = mostRead(readTotals{}, after, 3), []reading{{41, 500}, {42, 100}}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("what was read: got %v, want %v", got, want)
 	}
 	if readTotals(nil).moved() != nil {
