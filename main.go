@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 // Stallspan says where the time of a GPU went: to work, to waiting for storage, to waiting for the CPU.
 package main

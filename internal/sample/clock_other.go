@@ -1,8 +1,0 @@
-//go:build !linux
-
-package sample
-
-import "time"
-
-// Origin is unknown here.
-func Origin() time.Duration { return 0 }
