@@ -56,7 +56,7 @@ The process is not stopped, traced or changed. ^C ends the watch early, with a t
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			a.length = attachFor
 			if len(args) == 2 {
-				if a.length, err = attachLength(args[1]); err != nil {
+				if a.length, err = parseLength(args[1]); err != nil {
 					return cli.Usage(err)
 				}
 			}
@@ -71,8 +71,8 @@ The process is not stopped, traced or changed. ^C ends the watch early, with a t
 	return cmd
 }
 
-// attachLength reads SECONDS, as a number or as a duration with a unit.
-func attachLength(text string) (time.Duration, error) {
+// parseLength reads SECONDS, as a number or as a duration with a unit.
+func parseLength(text string) (time.Duration, error) {
 	length, err := time.ParseDuration(text)
 	if seconds, failed := strconv.ParseFloat(text, 64); failed == nil {
 		length, err = time.Duration(seconds*float64(time.Second)), nil

@@ -29,12 +29,12 @@ baselines do not learn from slow ones.`,
   stallspan baseline reset train.py`,
 	}
 	cmd.PersistentFlags().StringVar(&file, "file", "", "the `file` of baselines (default: the one of stallspan run)")
-	cli.Group(cmd, baselineListCommand(&file), baselineShowCommand(&file), baselineResetCommand(&file))
+	cli.Group(cmd, listCommand(&file), showCommand(&file), resetCommand(&file))
 	return cmd
 }
 
-// baselinesAt returns the path of the file that --file sets.
-func baselinesAt(file string) (string, error) {
+// fileAt returns the path of the file that --file sets.
+func fileAt(file string) (string, error) {
 	path, err := cli.BaselineFile(file, "--file")
 	if err == nil && path == "" {
 		err = cli.Usagef("--file off is not a file: leave it out for the default one")
@@ -42,7 +42,7 @@ func baselinesAt(file string) (string, error) {
 	return path, err
 }
 
-func baselineListCommand(file *string) *cobra.Command {
+func listCommand(file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [--json]",
@@ -66,12 +66,12 @@ func baselineListCommand(file *string) *cobra.Command {
 	return cmd
 }
 
-func baselineShowCommand(file *string) *cobra.Command {
+func showCommand(file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "show KEY|NAME",
 		Short:             "Show one baseline with its last 64 durations",
-		ValidArgsFunction: cli.CompleteOneWord(func() []string { return baselineNames(*file) }),
+		ValidArgsFunction: cli.CompleteOneWord(func() []string { return knownNames(*file) }),
 		Args:              cli.Needs(1, 1, "baseline show needs one key, model or run: stallspan baseline list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, all, err := learned(*file)
@@ -92,12 +92,12 @@ func baselineShowCommand(file *string) *cobra.Command {
 	return cmd
 }
 
-func baselineResetCommand(file *string) *cobra.Command {
+func resetCommand(file *string) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:               "reset KEY|NAME | --all",
 		Short:             "Forget one baseline or all, for example after new hardware, and print it",
-		ValidArgsFunction: cli.CompleteOneWord(func() []string { return baselineNames(*file) }),
+		ValidArgsFunction: cli.CompleteOneWord(func() []string { return knownNames(*file) }),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) == 0 {
 				return nil
@@ -108,7 +108,7 @@ func baselineResetCommand(file *string) *cobra.Command {
 			return cli.Needs(1, 1, "baseline reset needs one key, model or run: stallspan baseline list shows them")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := baselinesAt(*file)
+			path, err := fileAt(*file)
 			if err != nil {
 				return err
 			}
@@ -140,15 +140,15 @@ func unknownBaseline(text, path string) error {
 }
 
 func learned(file string) (path string, all []baseline.Entry, err error) {
-	if path, err = baselinesAt(file); err != nil {
+	if path, err = fileAt(file); err != nil {
 		return "", nil, err
 	}
 	all, err = baseline.List(path)
 	return path, all, err
 }
 
-// baselineJSON is one baseline in JSON. Times are seconds. Values that need more windows are absent.
-type baselineJSON struct {
+// jsonBaseline is one baseline in JSON. Times are seconds. Values that need more windows are absent.
+type jsonBaseline struct {
 	Key         string    `json:"key"`
 	Kind        string    `json:"kind"` // load, epoch, or first for the first epoch of a run
 	Name        string    `json:"name"`
@@ -164,10 +164,10 @@ type baselineJSON struct {
 }
 
 func printBaselinesJSON(out io.Writer, path string, all []baseline.Entry) error {
-	list := make([]baselineJSON, 0, len(all))
+	list := make([]jsonBaseline, 0, len(all))
 	for i := range all {
 		e := &all[i]
-		j := baselineJSON{
+		j := jsonBaseline{
 			Key: string(e.Key), Kind: e.Key.Kind(), Name: e.Key.Name(), Device: e.Key.Device(),
 			Temperature: string(e.Key.Temperature()), Count: len(e.Durations),
 			Median: e.Median().Seconds(), P95: e.P95().Seconds(),
@@ -184,7 +184,7 @@ func printBaselinesJSON(out io.Writer, path string, all []baseline.Entry) error 
 	}
 	return output.WriteJSON(out, struct {
 		File      string         `json:"file"`
-		Baselines []baselineJSON `json:"baselines"`
+		Baselines []jsonBaseline `json:"baselines"`
 	}{path, list})
 }
 
@@ -194,8 +194,8 @@ func slowAbove(e *baseline.Entry) (time.Duration, bool) {
 	return usual.Limit(0), known
 }
 
-// baselineNames lists the names and keys of the baselines in a file.
-func baselineNames(file string) (names []string) {
+// names lists the names and keys of the baselines in a file.
+func knownNames(file string) (names []string) {
 	_, all, err := learned(file)
 	if err != nil {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 )
 
-// benchOptions are the flags of bench.
-type benchOptions struct {
+// options are the flags of bench.
+type options struct {
 	Options
 	asJSON, force bool
 	baseline      string // "" for the default file
@@ -29,7 +29,7 @@ type benchOptions struct {
 
 // Command is stallspan bench.
 func Command() *cobra.Command {
-	var o benchOptions
+	var o options
 	cmd := &cobra.Command{
 		Use:   "bench --device DEVICE | --path PATH",
 		Short: "Measure how fast a disk can read, and keep the result",
@@ -67,7 +67,7 @@ no longer with the highest throughput seen so far. It refuses to run while a win
 	return cmd
 }
 
-func (o *benchOptions) run(ctx context.Context, out io.Writer) error {
+func (o *options) run(ctx context.Context, out io.Writer) error {
 	baselines, err := cli.BaselineFile(o.baseline, "--baseline")
 	if err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/stallspan/stallspan/internal/explain"
 )
 
-// compareOptions are the flags of compare.
-type compareOptions struct {
+// options are the flags of compare.
+type options struct {
 	before    []string
 	after     []string
 	markdown  string
@@ -30,7 +30,7 @@ type compareOptions struct {
 
 // Command is stallspan compare.
 func Command() *cobra.Command {
-	var o compareOptions
+	var o options
 	cmd := &cobra.Command{
 		Use:   "compare [flags] [A.json B.json]",
 		Short: "Compare reports window by window: what got slower, and why",
@@ -78,7 +78,7 @@ medians differ by more than chance (Mann-Whitney U test), and compares the windo
 	return cmd
 }
 
-func (o *compareOptions) run(out io.Writer) error {
+func (o *options) run(out io.Writer) error {
 	if o.failOn != "" && o.failOn != "slower" {
 		return cli.Usagef("--fail-on %q is unknown: the only choice is slower", o.failOn)
 	}
@@ -103,7 +103,7 @@ func (o *compareOptions) run(out io.Writer) error {
 }
 
 // compare reads and compares the reports. runs is nil for one of each side.
-func (o *compareOptions) compare() (c *Comparison, runs *Runs, err error) {
+func (o *options) compare() (c *Comparison, runs *Runs, err error) {
 	var sides [2][]*explain.Document
 	for i, paths := range [][]string{o.before, o.after} {
 		for _, path := range paths {
@@ -121,7 +121,7 @@ func (o *compareOptions) compare() (c *Comparison, runs *Runs, err error) {
 }
 
 // print writes the comparison to standard output, and the Markdown to its file.
-func (o *compareOptions) print(out io.Writer, c *Comparison, runs *Runs) error {
+func (o *options) print(out io.Writer, c *Comparison, runs *Runs) error {
 	all := newComparison(output.FirstOf(o.before, maxListedRuns), output.FirstOf(o.after, maxListedRuns), c, runs)
 	if o.markdown != "" {
 		text := markdown(all)

@@ -19,7 +19,7 @@ func reportPath(name string) string {
 }
 
 // of are the options with one report of each side.
-func (o compareOptions) of(a, b string) *compareOptions {
+func (o options) of(a, b string) *options {
 	o.before, o.after = []string{a}, []string{b}
 	return &o
 }
@@ -35,7 +35,7 @@ func TestCompareRealReports(t *testing.T) {
 	} {
 		name := test[0] + "-" + test[1]
 		var text, document bytes.Buffer
-		for out, o := range map[*bytes.Buffer]compareOptions{&text: {threshold: "10%"},
+		for out, o := range map[*bytes.Buffer]options{&text: {threshold: "10%"},
 			&document: {threshold: "10%", asJSON: true}} {
 			if err := o.of(reportPath(test[0]), reportPath(test[1])).run(out); err != nil {
 				t.Fatal(err)
@@ -122,8 +122,8 @@ func TestCompareManyWindows(t *testing.T) {
 }
 
 func TestCompareMarkdown(t *testing.T) {
-	for name, o := range map[string]*compareOptions{
-		"train-disk-train-memory": compareOptions{}.of(reportPath("train-disk"), reportPath("train-memory")),
+	for name, o := range map[string]*options{
+		"train-disk-train-memory": options{}.of(reportPath("train-disk"), reportPath("train-memory")),
 		"several": {before: slices.Repeat([]string{reportPath("train-disk")}, 4),
 			after: slices.Repeat([]string{reportPath("train-memory")}, 4)},
 	} {

@@ -11,12 +11,12 @@ import (
 	"github.com/stallspan/stallspan/internal/page"
 )
 
-// comparePage is a comparison as a page without a script: bars of both ledgers on one scale, the spread of the runs,
+// htmlPage is a comparison as a page without a script: bars of both ledgers on one scale, the spread of the runs,
 // and a row for each window.
-type comparePage struct{ strings.Builder }
+type htmlPage struct{ strings.Builder }
 
 func comparisonHTML(c *comparison) ([]byte, error) {
-	var p comparePage
+	var p htmlPage
 	p.put("<header><h1>Comparison</h1>")
 	p.put(`<p class="answer">%s</p>`, c.answer)
 	if c.chance != "" {
@@ -44,7 +44,7 @@ func comparisonHTML(c *comparison) ([]byte, error) {
 }
 
 // put writes markup with texts in it, which are escaped.
-func (p *comparePage) put(markup string, texts ...any) {
+func (p *htmlPage) put(markup string, texts ...any) {
 	for i, text := range texts {
 		if s, ok := text.(string); ok {
 			texts[i] = html.EscapeString(output.Printable(s))
@@ -54,7 +54,7 @@ func (p *comparePage) put(markup string, texts ...any) {
 }
 
 // table begins a table that scrolls on narrow screens, also with the keyboard.
-func (p *comparePage) table(label, class string, columns ...string) {
+func (p *htmlPage) table(label, class string, columns ...string) {
 	p.put(`<div class="scroll" tabindex="0" role="region" aria-label="%s"><table class="%s">`, label, class)
 	p.put("<thead><tr>")
 	for _, c := range columns {
@@ -67,7 +67,7 @@ func (p *comparePage) table(label, class string, columns ...string) {
 const barWidth = 1000
 
 // ledger draws the two ledgers of a pair, and their parts as a table.
-func (p *comparePage) ledger(pair *Pair, longest float64) {
+func (p *htmlPage) ledger(pair *Pair, longest float64) {
 	for _, side := range []struct {
 		name     string
 		duration float64
@@ -93,7 +93,7 @@ func (p *comparePage) ledger(pair *Pair, longest float64) {
 }
 
 // bar draws the parts of one time. Without parts it is of one colour.
-func (p *comparePage) bar(name string, duration, longest float64, parts []Part, of func(Part) float64) {
+func (p *htmlPage) bar(name string, duration, longest float64, parts []Part, of func(Part) float64) {
 	if longest <= 0 {
 		return
 	}
@@ -116,7 +116,7 @@ func (p *comparePage) bar(name string, duration, longest float64, parts []Part, 
 }
 
 // runs draws a dot for each run, on one axis.
-func (p *comparePage) runs(c *comparison) {
+func (p *htmlPage) runs(c *comparison) {
 	const left, right, height = 40, 960, 70
 	r := c.runs
 	low, high := min(r.A.Least, r.B.Least), max(r.A.Most, r.B.Most)
@@ -148,7 +148,7 @@ func (p *comparePage) runs(c *comparison) {
 }
 
 // windows has a row for each window that both reports have, in the order of A, and the names of the others.
-func (p *comparePage) windows(c *comparison) {
+func (p *htmlPage) windows(c *comparison) {
 	if len(c.rows) > 0 {
 		longest := 0.0
 		for _, w := range c.rows {

@@ -14,18 +14,18 @@ import (
 // comparison is what the terminal, Markdown and HTML show of a comparison.
 type comparison struct {
 	*Comparison
-	runs    *Runs        // nil for one of each side
-	names   [2]string    // of the reports of A and of B
-	answer  string       // the finding of all runs, or else of the pair
-	chance  string       // a warning where there is one run of each side, and a window of them differs; else ""
-	spreads [][5]string  // side, number of runs, median, least, most
-	rows    []compareRow // of all windows, in the order of A
-	left    int          // windows that are in no table of the terminal and of Markdown
-	only    [2]string    // names of the windows that only A or B has
+	runs    *Runs       // nil for one of each side
+	names   [2]string   // of the reports of A and of B
+	answer  string      // the finding of all runs, or else of the pair
+	chance  string      // a warning where there is one run of each side, and a window of them differs; else ""
+	spreads [][5]string // side, number of runs, median, least, most
+	rows    []windowRow // of all windows, in the order of A
+	left    int         // windows that are in no table of the terminal and of Markdown
+	only    [2]string   // names of the windows that only A or B has
 }
 
-// compareRow is a window in both reports.
-type compareRow struct {
+// row is a window in both reports.
+type windowRow struct {
 	*Pair
 	a, b, change, verdict string
 	shown                 bool // among the windows that changed most
@@ -47,7 +47,7 @@ func newComparison(nameA, nameB string, c *Comparison, runs *Runs) *comparison {
 	shown := topChanges(c.Windows)
 	var previous *Pair
 	for i, p := range c.Windows {
-		row := compareRow{Pair: p, a: explain.Duration(p.A.Duration), b: explain.Duration(p.B.Duration), change: p.Verdict(),
+		row := windowRow{Pair: p, a: explain.Duration(p.A.Duration), b: explain.Duration(p.B.Duration), change: p.Verdict(),
 			verdict: string(p.A.Verdict), shown: shown[i]}
 		if p.A.Verdict != p.B.Verdict {
 			row.verdict += " -> " + string(p.B.Verdict)
@@ -153,7 +153,7 @@ func (t comparisonTable) comparison(c *comparison) {
 	}
 }
 
-func (t comparisonTable) comparedWindow(w *compareRow) {
+func (t comparisonTable) comparedWindow(w *windowRow) {
 	t.compared(w.Label, w.a, w.b, w.change, w.verdict)
 	if !w.explained {
 		return

@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	demoName        = "demo"
-	demoModel       = "demo-model"
-	demoAccelerator = "emulated-0"
+	name        = "demo"
+	model       = "demo-model"
+	accelerator = "emulated-0"
 )
 
 // Command is stallspan demo.
@@ -92,7 +92,7 @@ func (d *demo) run(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.files.Close()) }()
-	d.accelerator = emulate.NewAccelerator(demoAccelerator)
+	d.accelerator = emulate.NewAccelerator(accelerator)
 	d.say("Measuring how long a read of a 4 KiB sample takes.")
 	d.plan, err = emulate.Calibrate(ctx, d.files, d.accelerator, emulate.CalibrateOptions{})
 	if err != nil {
@@ -121,17 +121,17 @@ func (d *demo) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Jobs.Follow(demoName, os.Getpid(), "", false); err != nil {
+	if err := m.Jobs.Follow(name, os.Getpid(), "", false); err != nil {
 		return err
 	}
-	defer m.Jobs.Unfollow(demoName)
+	defer m.Jobs.Unfollow(name)
 	runtime.LockOSThread() // the loop is one thread, as in most training programs
 	defer runtime.UnlockOSThread()
-	m.Jobs.Lead(demoName, syscall.Gettid())
+	m.Jobs.Lead(name, syscall.Gettid())
 	began := m.Now()
-	root := t.Exporter.Begin(telemetry.RootName(demoName), began.At.Wall, trace.SpanContext{})
-	d.client = telemetry.NewClient(m, t, &d.timeline, demoName, demoName, root.SpanContext())
-	whole := window.Window{Kind: window.Custom, Name: demoName, Run: demoName, Job: demoName, Source: window.Announced,
+	root := t.Exporter.Begin(telemetry.RootName(name), began.At.Wall, trace.SpanContext{})
+	d.client = telemetry.NewClient(m, t, &d.timeline, name, name, root.SpanContext())
+	whole := window.Window{Kind: window.Custom, Name: name, Run: name, Job: name, Source: window.Announced,
 		Owned: true}
 	id, err := m.Windows.Begin(whole, began)
 	if err != nil {
@@ -140,7 +140,7 @@ func (d *demo) watch(ctx context.Context) error {
 
 	cold, warm, err := d.train(ctx)
 	report, _ := m.Windows.End(id, m.Now())
-	root.End(t.RootSpan(demoName, began.At.Wall, report))
+	root.End(t.RootSpan(name, began.At.Wall, report))
 	if err == nil {
 		shown := d.show(cold, warm)
 		err = cli.SayAll(append(d.save(report), shown)...)
@@ -155,7 +155,7 @@ func (d *demo) train(ctx context.Context) (cold, warm *window.Report, err error)
 	if err := d.cold(); err != nil {
 		return nil, nil, err
 	}
-	_, err = d.window(window.Window{Kind: window.ModelLoad, Model: demoModel, Path: d.files.Model()}, func() error {
+	_, err = d.window(window.Window{Kind: window.ModelLoad, Model: model, Path: d.files.Model()}, func() error {
 		_, err := emulate.Load(ctx, d.files, emulate.LoadOptions{})
 		return err
 	})

@@ -21,7 +21,7 @@ import (
 
 // Command is stallspan events.
 func Command() *cobra.Command {
-	o := eventsOptions{last: 10}
+	o := options{last: 10}
 	cmd := &cobra.Command{
 		Use:   "events [flags]",
 		Short: "Show events: hot or lost GPUs, failing or saturated disks, slow windows",
@@ -42,11 +42,11 @@ then new ones until ^C. STALLSPAN_SOCKET sets another socket than the default on
 	flags.IntVar(&o.last, "last", o.last, fmt.Sprintf("begin with this `number` of the newest events, at most %d", alert.BoardSize))
 	cli.DurationFlag(flags, &o.since, "since", "begin with the events of this `duration`, such as 1h")
 	flags.BoolVar(&o.once, "once", false, "exit after these, and do not wait for more")
-	cli.Group(cmd, eventsTestCommand())
+	cli.Group(cmd, testCommand())
 	return cmd
 }
 
-type eventsOptions struct {
+type options struct {
 	asJSON, once bool
 	last         int
 	since        time.Duration // 0 for no limit
@@ -55,7 +55,7 @@ type eventsOptions struct {
 // errUnread ends the output when its reader has closed it.
 var errUnread = errors.New("the events cannot be printed")
 
-func (o *eventsOptions) show(cmd *cobra.Command) error {
+func (o *options) show(cmd *cobra.Command) error {
 	began := time.Now()
 	last := o.last
 	if o.since > 0 && !cmd.Flags().Changed("last") {
@@ -126,7 +126,7 @@ func (e *Shown) Words() string {
 	return output.Printable(line)
 }
 
-func eventsTestCommand() *cobra.Command {
+func testCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test NAME",

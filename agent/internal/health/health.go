@@ -24,8 +24,8 @@ import (
 
 const maxSaved = 4<<20 + 1 // bytes of a saved answer of smartctl, and one more to detect a longer one
 
-// healthOptions are the flags of health.
-type healthOptions struct {
+// options are the flags of health.
+type options struct {
 	json     bool
 	brief    bool
 	from     []string // files with smartctl's JSON, "-" for standard input
@@ -39,7 +39,7 @@ type healthOptions struct {
 
 // Command is stallspan health.
 func Command() *cobra.Command {
-	var o healthOptions
+	var o options
 	cmd := &cobra.Command{
 		Use:   "health [--json] [--from FILE] [DEVICE...]",
 		Short: "Show the disks' health: worst first, with the finding and what to do",
@@ -63,14 +63,14 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 				return err
 			}
 			if o.json {
-				err = output.WriteJSON(cmd.OutOrStdout(), healthReportOf(all))
+				err = output.WriteJSON(cmd.OutOrStdout(), reportOf(all))
 			} else {
 				err = printHealth(cmd.OutOrStdout(), all, o.brief)
 			}
 			if err != nil {
 				return output.Printed(err)
 			}
-			return healthExit(all)
+			return exitCode(all)
 		},
 	}
 	f := cmd.Flags()
@@ -86,7 +86,7 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 	return cmd
 }
 
-func (o *healthOptions) check(args []string) error {
+func (o *options) check(args []string) error {
 	switch {
 	case len(o.from) > 0 && (len(args) > 0 || o.sudo || o.smartctl != "" || o.kind != "" || o.config != ""):
 		return errors.New("health --from reads a file and no disk: leave out DEVICE, --type, --smartctl, --sudo and --config")
@@ -99,7 +99,7 @@ func (o *healthOptions) check(args []string) error {
 }
 
 // disks returns the chosen disks with their verdicts, the worst first.
-func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) ([]drives.Drive, error) {
+func (o *options) disks(ctx context.Context, in io.Reader, args []string) ([]drives.Drive, error) {
 	if len(o.from) > 0 {
 		return savedDisks(in, o.from)
 	}
@@ -141,7 +141,7 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 }
 
 // options combines the flags with the config.
-func (o *healthOptions) options() (drives.Options, error) {
+func (o *options) options() (drives.Options, error) {
 	c, err := agentconfig.Read(o.config)
 	if err != nil {
 		return drives.Options{}, cli.Usage(err)
@@ -157,7 +157,7 @@ func (o *healthOptions) options() (drives.Options, error) {
 }
 
 // openHistory opens the history for reading.
-func (o *healthOptions) openHistory() *drives.History {
+func (o *options) openHistory() *drives.History {
 	path, err := o.history()
 	var h *drives.History
 	if err == nil {
@@ -170,13 +170,13 @@ func (o *healthOptions) openHistory() *drives.History {
 }
 
 // history is the path of the disks' history, "" for none.
-func (o *healthOptions) history() (string, error) {
+func (o *options) history() (string, error) {
 	path, err := cli.BaselineFile(o.file, "--file")
 	return drives.DefaultPath(path), err
 }
 
 // forgetDisk removes a disk from the history.
-func (o *healthOptions) forgetDisk(out io.Writer) error {
+func (o *options) forgetDisk(out io.Writer) error {
 	if _, err := o.options(); err != nil {
 		return err
 	}
@@ -246,8 +246,8 @@ func unreadable(where string, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", where, err)
 }
 
-// healthExit is the exit code for the disks' states.
-func healthExit(all []drives.Drive) error {
+// exitCode is the exit code for the disks' states.
+func exitCode(all []drives.Drive) error {
 	if slices.ContainsFunc(all, func(d drives.Drive) bool { return drives.NeedsAction(d.Status) }) {
 		return cli.ExitError{Code: cli.ExitFailing}
 	}
@@ -257,15 +257,15 @@ func healthExit(all []drives.Drive) error {
 	return nil
 }
 
-// healthReport is the output of health --json.
-type healthReport struct {
+// report is the output of health --json.
+type report struct {
 	Disks []drives.Report `json:"disks"` // the worst first
 }
 
-func healthReportOf(all []drives.Drive) healthReport {
-	report := healthReport{Disks: make([]drives.Report, 0, len(all))}
+func reportOf(all []drives.Drive) report {
+	r := report{Disks: make([]drives.Report, 0, len(all))}
 	for i := range all {
-		report.Disks = append(report.Disks, drives.ReportOf(&all[i]))
+		r.Disks = append(r.Disks, drives.ReportOf(&all[i]))
 	}
-	return report
+	return r
 }

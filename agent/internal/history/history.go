@@ -24,8 +24,8 @@ import (
 	"github.com/stallspan/stallspan/internal/store"
 )
 
-// historyOptions are the flags of history.
-type historyOptions struct {
+// options are the flags of history.
+type options struct {
 	since, until string
 	series       []string
 	step         time.Duration
@@ -39,7 +39,7 @@ var Series = []string{string(store.Machine), string(store.GPU), string(store.Dis
 
 // Command is stallspan history.
 func Command() *cobra.Command {
-	o := historyOptions{since: "2h"}
+	o := options{since: "2h"}
 	cmd := &cobra.Command{
 		Use:   "history [--since TIME] [--until TIME] [--series LIST] [--csv|--json]",
 		Short: "Show what this machine did in the last week: curves, windows and events",
@@ -79,7 +79,7 @@ const storedStep = 10 * time.Second
 const maxStep = 7 * 24 * time.Hour
 
 // prepare checks the command line. Its errors concern that.
-func (o *historyOptions) prepare(now time.Time) (*Run, error) {
+func (o *options) prepare(now time.Time) (*Run, error) {
 	h := &Run{Now: now, folder: o.folder, step: o.step, show: map[string]bool{}}
 	if o.csv && o.json {
 		return nil, errors.New("--csv and --json: choose one of them")
@@ -112,14 +112,14 @@ func (o *historyOptions) prepare(now time.Time) (*Run, error) {
 	}
 	switch {
 	case o.csv:
-		h.writer = &historyCSV{run: h}
+		h.writer = &csvLines{run: h}
 	case o.json:
-		h.writer = &historyJSON{run: h}
+		h.writer = &jsonLines{run: h}
 	default:
 		if h.step == 0 {
 			h.step = tableStep(h.Until.Sub(h.From))
 		}
-		h.writer = &historyTable{run: h}
+		h.writer = &table{run: h}
 	}
 	if h.step == 0 {
 		h.step = storedStep
@@ -136,14 +136,14 @@ type Run struct {
 	step        time.Duration
 	folder      string          // "" for the agent
 	show        map[string]bool // empty for everything
-	writer      historyWriter
+	writer      writer
 	damaged     int
 	later       int  // blocks of a later version
 	agent       bool // an agent has answered
 }
 
-// historyWriter is a form of the output.
-type historyWriter interface {
+// writer is a form of the output.
+type writer interface {
 	bucket(to *bytes.Buffer, b *buckets.Bucket) error
 	end(h *Run) error
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stallspan/stallspan/internal/store"
 )
 
-// historyColumns are the names of all quantities, in the order of store.Quantities.
-var historyColumns = func() (names []string) {
+// csvHeader are the names of all quantities, in the order of store.Quantities.
+var csvHeader = func() (names []string) {
 	known := map[string]bool{}
 	for _, q := range store.Quantities {
 		if !known[q.Name] {
@@ -24,18 +24,18 @@ var historyColumns = func() (names []string) {
 	return names
 }()
 
-// historyCSV writes a line for each device and interval. Missing values are empty.
-type historyCSV struct {
+// csvLines writes a line for each device and interval. Missing values are empty.
+type csvLines struct {
 	run   *Run
 	begun bool
 }
 
-func (c *historyCSV) head(w *csv.Writer) error {
+func (c *csvLines) head(w *csv.Writer) error {
 	c.begun = true
-	return w.Write(append([]string{"time", "interval_s", "kind", "name", "id"}, historyColumns...))
+	return w.Write(append([]string{"time", "interval_s", "kind", "name", "id"}, csvHeader...))
 }
 
-func (c *historyCSV) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
+func (c *csvLines) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
 	w := csv.NewWriter(to)
 	if !c.begun {
 		if err := c.head(w); err != nil {
@@ -45,7 +45,7 @@ func (c *historyCSV) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
 	for _, d := range b.Devices {
 		row := []string{b.Start.UTC().Format(time.RFC3339), strconv.FormatFloat(b.Length.Seconds(), 'f', -1, 64),
 			string(d.Of), output.Printable(d.Name), output.Printable(d.ID)}
-		for _, name := range historyColumns {
+		for _, name := range csvHeader {
 			text := ""
 			if v, ok := d.Get(name); ok {
 				text = strconv.FormatFloat(output.Round(v), 'f', -1, 64)
@@ -60,7 +60,7 @@ func (c *historyCSV) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
 	return w.Error()
 }
 
-func (c *historyCSV) end(h *Run) error {
+func (c *csvLines) end(h *Run) error {
 	if c.begun {
 		return nil
 	}
@@ -72,11 +72,11 @@ func (c *historyCSV) end(h *Run) error {
 	return output.Printed(w.Error())
 }
 
-// historyJSON writes an object for each device and interval, window and event.
-type historyJSON struct{ run *Run }
+// jsonLines writes an object for each device and interval, window and event.
+type jsonLines struct{ run *Run }
 
-// historyValues is a line about a device.
-type historyValues struct {
+// jsonValues is a line about a device.
+type jsonValues struct {
 	Time     string             `json:"time"`
 	Interval float64            `json:"interval_s"`
 	Kind     store.Kind         `json:"kind"`
@@ -85,21 +85,21 @@ type historyValues struct {
 	Values   map[string]float64 `json:"values"`
 }
 
-// historyEntry is a line about a window or an event.
-type historyEntry struct {
+// jsonEntry is a line about a window or an event.
+type jsonEntry struct {
 	Time   string          `json:"time"`
 	Kind   string          `json:"kind"`
 	Report json.RawMessage `json:"report,omitempty"` // of a window
 	Event  json.RawMessage `json:"event,omitempty"`
 }
 
-func (j *historyJSON) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
+func (j *jsonLines) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)
 	for _, d := range b.Devices {
-		line := historyValues{Time: b.Start.UTC().Format(time.RFC3339), Interval: b.Length.Seconds(), Kind: d.Of,
+		line := jsonValues{Time: b.Start.UTC().Format(time.RFC3339), Interval: b.Length.Seconds(), Kind: d.Of,
 			Name: d.Name, ID: d.ID, Values: map[string]float64{}}
-		for _, name := range historyColumns {
+		for _, name := range csvHeader {
 			if v, ok := d.Get(name); ok {
 				line.Values[name] = output.Round(v)
 			}
@@ -109,7 +109,7 @@ func (j *historyJSON) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
 		}
 	}
 	for _, e := range b.Entries {
-		line := historyEntry{Time: e.At.UTC().Format(output.TimeFormat), Kind: e.Kind.String(), Report: e.Text}
+		line := jsonEntry{Time: e.At.UTC().Format(output.TimeFormat), Kind: e.Kind.String(), Report: e.Text}
 		if e.Kind == store.Event {
 			line.Report, line.Event = nil, e.Text
 		}
@@ -120,4 +120,4 @@ func (j *historyJSON) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
 	return nil
 }
 
-func (j *historyJSON) end(*Run) error { return nil }
+func (j *jsonLines) end(*Run) error { return nil }

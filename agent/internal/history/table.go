@@ -35,10 +35,10 @@ func tableStep(length time.Duration) time.Duration {
 	return maxStep
 }
 
-// historyTable collects what the table shows, which has few rows.
-type historyTable struct {
+// table collects what the table shows, which has few rows.
+type table struct {
 	run     *Run
-	rows    []historyRow
+	rows    []row
 	gpus    bool
 	disks   bool
 	machine bool
@@ -61,8 +61,8 @@ func (n *newestEntries) add(e store.Entry) {
 	n.list = append(n.list, e)
 }
 
-// historyRow is one interval: the mean and the least of all GPUs, the sums of all disks, and the slowest disk.
-type historyRow struct {
+// row is one interval: the mean and the least of all GPUs, the sums of all disks, and the slowest disk.
+type row struct {
 	start                       time.Time
 	busy, busyMin, power, hot   quantity
 	read, written, await, queue quantity
@@ -99,7 +99,7 @@ func (q quantity) text(form func(float64) string) string {
 	return form(q.value)
 }
 
-func (t *historyTable) bucket(_ *bytes.Buffer, b *buckets.Bucket) error {
+func (t *table) bucket(_ *bytes.Buffer, b *buckets.Bucket) error {
 	for _, e := range b.Entries {
 		if e.Kind == store.Window {
 			t.windows.add(e)
@@ -113,7 +113,7 @@ func (t *historyTable) bucket(_ *bytes.Buffer, b *buckets.Bucket) error {
 	return nil
 }
 
-func (t *historyTable) row(b *buckets.Bucket) (r historyRow) {
+func (t *table) row(b *buckets.Bucket) (r row) {
 	r.start = b.Start
 	gpus := 0
 	for _, d := range b.Devices {
@@ -158,14 +158,14 @@ func each(d *buckets.Device, name string, use func(float64)) {
 	}
 }
 
-func (t *historyTable) end(h *Run) error {
+func (t *table) end(h *Run) error {
 	return output.Printed(output.WriteTable(h.out, func(to *output.Table) { t.draw(to, h) }))
 }
 
-const historyTime = "Mon 2 Jan 15:04"
+const timeFormat = "Mon 2 Jan 15:04"
 
-func (t *historyTable) draw(to *output.Table, h *Run) {
-	to.Line(fmt.Sprintf("%s to %s, %s a row", h.From.Local().Format(historyTime), h.Until.Local().Format(historyTime),
+func (t *table) draw(to *output.Table, h *Run) {
+	to.Line(fmt.Sprintf("%s to %s, %s a row", h.From.Local().Format(timeFormat), h.Until.Local().Format(timeFormat),
 		stepText(h.step)))
 	if len(t.rows)+len(t.windows.list)+len(t.events.list) == 0 {
 		if h.agent {
@@ -198,33 +198,33 @@ func stepText(step time.Duration) string {
 	return fmt.Sprintf("%d s", step/time.Second)
 }
 
-// historyCell is a column of the table. Where the screen is too narrow, those with the highest rank are left out.
-type historyCell struct {
+// cell is a column of the table. Where the screen is too narrow, those with the highest rank are left out.
+type cell struct {
 	shown bool
 	rank  int
 	head  [2]string
 	width int
-	text  func(r *historyRow) string
+	text  func(r *row) string
 }
 
-func (t *historyTable) curves(to *output.Table) {
+func (t *table) curves(to *output.Table) {
 	percent := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
 	number := func(v float64) string { return fmt.Sprintf("%.1f", v) }
 	whole := func(unit string) func(float64) string {
 		return func(v float64) string { return fmt.Sprintf("%.0f %s", v, unit) }
 	}
-	cells := []historyCell{
-		{t.gpus, 0, [2]string{"GPU", "busy"}, 6, func(r *historyRow) string { return r.busy.text(percent) }},
-		{t.gpus, 0, [2]string{"idlest", "GPU"}, 7, func(r *historyRow) string { return r.busyMin.text(percent) }},
-		{t.gpus, 2, [2]string{"GPU", "power"}, 7, func(r *historyRow) string { return r.power.text(whole("W")) }},
-		{t.gpus, 4, [2]string{"", "hot"}, 6, func(r *historyRow) string { return r.hot.text(whole("C")) }},
-		{t.disks, 0, [2]string{"", "read"}, 11, func(r *historyRow) string { return r.read.text(output.SpeedText) }},
-		{t.disks, 4, [2]string{"", "written"}, 11, func(r *historyRow) string { return r.written.text(output.SpeedText) }},
-		{t.disks, 0, [2]string{"slowest", "read"}, 8, func(r *historyRow) string { return r.await.text(explain.Duration) }},
-		{t.disks, 1, [2]string{"", "of"}, 8, func(r *historyRow) string { return r.slowest }},
-		{t.disks, 1, [2]string{"longest", "queue"}, 8, func(r *historyRow) string { return r.queue.text(number) }},
-		{t.machine, 0, [2]string{"waiting", "for I/O"}, 8, func(r *historyRow) string { return r.pressure.text(percent) }},
-		{t.machine, 3, [2]string{"cores", "busy"}, 6, func(r *historyRow) string { return r.cores.text(number) }},
+	cells := []cell{
+		{t.gpus, 0, [2]string{"GPU", "busy"}, 6, func(r *row) string { return r.busy.text(percent) }},
+		{t.gpus, 0, [2]string{"idlest", "GPU"}, 7, func(r *row) string { return r.busyMin.text(percent) }},
+		{t.gpus, 2, [2]string{"GPU", "power"}, 7, func(r *row) string { return r.power.text(whole("W")) }},
+		{t.gpus, 4, [2]string{"", "hot"}, 6, func(r *row) string { return r.hot.text(whole("C")) }},
+		{t.disks, 0, [2]string{"", "read"}, 11, func(r *row) string { return r.read.text(output.SpeedText) }},
+		{t.disks, 4, [2]string{"", "written"}, 11, func(r *row) string { return r.written.text(output.SpeedText) }},
+		{t.disks, 0, [2]string{"slowest", "read"}, 8, func(r *row) string { return r.await.text(explain.Duration) }},
+		{t.disks, 1, [2]string{"", "of"}, 8, func(r *row) string { return r.slowest }},
+		{t.disks, 1, [2]string{"longest", "queue"}, 8, func(r *row) string { return r.queue.text(number) }},
+		{t.machine, 0, [2]string{"waiting", "for I/O"}, 8, func(r *row) string { return r.pressure.text(percent) }},
+		{t.machine, 3, [2]string{"cores", "busy"}, 6, func(r *row) string { return r.cores.text(number) }},
 	}
 	layout := time.TimeOnly[:5]
 	switch length := t.run.Until.Sub(t.run.From); {
@@ -266,14 +266,14 @@ func (t *historyTable) curves(to *output.Table) {
 	}
 }
 
-func columnWidth(c *historyCell) int {
+func columnWidth(c *cell) int {
 	if !c.shown {
 		return 0
 	}
 	return 1 + c.width
 }
 
-func (t *historyTable) listWindows(to *output.Table) {
+func (t *table) listWindows(to *output.Table) {
 	if len(t.windows.list) == 0 {
 		return
 	}
@@ -296,7 +296,7 @@ func (t *historyTable) listWindows(to *output.Table) {
 	}
 }
 
-func (t *historyTable) listEvents(to *output.Table) {
+func (t *table) listEvents(to *output.Table) {
 	if len(t.events.list) == 0 {
 		return
 	}

@@ -23,15 +23,15 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// loadOptions are the flags of load.
-type loadOptions struct {
+// options are the flags of load.
+type options struct {
 	bench.ModelOptions
 	asJSON, force bool
 }
 
 // Command is stallspan load.
 func Command() *cobra.Command {
-	var o loadOptions
+	var o options
 	cmd := &cobra.Command{
 		Use:   "load FILE|FOLDER",
 		Short: "Measure how fast a model can be loaded here, from memory and from storage",
@@ -63,7 +63,7 @@ a window is open.`,
 	return cmd
 }
 
-func (o *loadOptions) run(ctx context.Context, out io.Writer) error {
+func (o *options) run(ctx context.Context, out io.Writer) error {
 	if !o.force {
 		o.Before = func() error { return bench.NoWindowIsOpen(ctx) }
 	}

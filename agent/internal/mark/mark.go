@@ -33,12 +33,12 @@ window's time went. STALLSPAN_SOCKET sets another socket than the default one.`,
 		Example: `  stallspan mark run --kind model_load --model resnet50 -- ./load-model
   id=$(stallspan mark begin --kind epoch --epoch 3); ./train-an-epoch; stallspan mark end "$id"`,
 	}
-	cli.Group(cmd, markBeginCommand(), markEndCommand(), markRunCommand())
+	cli.Group(cmd, beginCommand(), endCommand(), runCommand())
 	return cmd
 }
 
-func markBeginCommand() *cobra.Command {
-	var o markOptions
+func beginCommand() *cobra.Command {
+	var o options
 	cmd := &cobra.Command{
 		Use:   "begin --kind KIND [flags]",
 		Short: "Begin a window, and print its id",
@@ -72,7 +72,7 @@ func markBeginCommand() *cobra.Command {
 			if client.Local() {
 				warnOfPath(a.Path)
 			}
-			return markBegin(cmd, client, a)
+			return begin(cmd, client, a)
 		},
 	}
 	o.add(cmd, "the `process` that does the work (default: the calling shell)")
@@ -112,7 +112,7 @@ func warnOfPath(path string) {
 	}
 }
 
-func markBegin(cmd *cobra.Command, client *api.Client, a api.Announcement) error {
+func begin(cmd *cobra.Command, client *api.Client, a api.Announcement) error {
 	begun, err := client.Begin(cmd.Context(), a)
 	if err != nil {
 		return cli.Unanswered(client, err)
@@ -124,7 +124,7 @@ func markBegin(cmd *cobra.Command, client *api.Client, a api.Announcement) error
 	return nil
 }
 
-func markEndCommand() *cobra.Command {
+func endCommand() *cobra.Command {
 	var asJSON, failed bool
 	cmd := &cobra.Command{
 		Use:     "end ID",
@@ -175,8 +175,8 @@ func summaryOf(text []byte) (line, remedy string) {
 	return reports.EndedLine(r), r.Remedy
 }
 
-// markOptions are the flags that describe a window.
-type markOptions struct {
+// options are the flags that describe a window.
+type options struct {
 	kind, name, model, run, path, traceparent string
 
 	epoch, pid int
@@ -184,7 +184,7 @@ type markOptions struct {
 	attributes []string
 }
 
-func (o *markOptions) add(cmd *cobra.Command, pid string) {
+func (o *options) add(cmd *cobra.Command, pid string) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.kind, "kind", "", "the `kind`: "+window.KindChoices)
 	flags.IntVar(&o.epoch, "epoch", 0, "the epoch's `number`, as the program counts")
@@ -199,7 +199,7 @@ func (o *markOptions) add(cmd *cobra.Command, pid string) {
 }
 
 // announcement is the window that the flags describe. Its errors concern the command line.
-func (o *markOptions) announcement(cmd *cobra.Command) (api.Announcement, error) {
+func (o *options) announcement(cmd *cobra.Command) (api.Announcement, error) {
 	a := api.Announcement{Kind: window.Kind(o.kind), Name: o.name, Model: o.model, Run: o.run, PID: o.pid, GPUIDs: o.gpus,
 		Traceparent: o.traceparent}
 	switch {

@@ -18,8 +18,8 @@ import (
 // Tests wait longer.
 var Timeout = 2 * time.Second
 
-func markRunCommand() *cobra.Command {
-	var o markOptions
+func runCommand() *cobra.Command {
+	var o options
 	cmd := &cobra.Command{
 		Use:   "run --kind KIND [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a program as one window",
@@ -42,7 +42,7 @@ all the same.`,
 			if a.PID == 0 && client != nil && client.Local() {
 				a.PID = os.Getpid() // the program is a child of ours
 			}
-			return markRun(cmd.Context(), client, a, args)
+			return runInWindow(cmd.Context(), client, a, args)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -50,12 +50,12 @@ all the same.`,
 	return cmd
 }
 
-// markRun runs a program in a window of its own. No problem with the window stops the program.
-func markRun(ctx context.Context, client *api.Client, a api.Announcement, argv []string) error {
+// runInWindow runs a program in a window of its own. No problem with the window stops the program.
+func runInWindow(ctx context.Context, client *api.Client, a api.Announcement, argv []string) error {
 	signals := wrap.NewRelay(ctx) // also for a signal that comes while the window begins
 	defer signals.Stop()
 	ctx = context.WithoutCancel(ctx) // ^C is for the program
-	begun := markStart(ctx, client, a)
+	begun := start(ctx, client, a)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = os.Environ()
 	if begun.Traceparent != "" {
@@ -69,21 +69,21 @@ func markRun(ctx context.Context, client *api.Client, a api.Announcement, argv [
 		}
 	}
 	if err != nil {
-		markStop(ctx, client, begun, true, func(string, ...any) {}) // the line to read is why the program did not start
+		stop(ctx, client, begun, true, func(string, ...any) {}) // the line to read is why the program did not start
 		return err
 	}
 	signals.Start(func(s os.Signal) { wrap.PassSignal(cmd.Process, s) })
 	_ = cmd.Wait() // its error only repeats the state
 	code := wrap.ShellCode(cmd.ProcessState)
-	markStop(ctx, client, begun, code != 0, cli.Say)
+	stop(ctx, client, begun, code != 0, cli.Say)
 	if code != 0 {
 		return cli.ExitError{Code: code}
 	}
 	return nil
 }
 
-// markStart begins the window. If that fails, begun has no id.
-func markStart(ctx context.Context, client *api.Client, a api.Announcement) (begun api.Begun) {
+// start begins the window. If that fails, begun has no id.
+func start(ctx context.Context, client *api.Client, a api.Announcement) (begun api.Begun) {
 	if client == nil {
 		return begun
 	}
@@ -96,7 +96,7 @@ func markStart(ctx context.Context, client *api.Client, a api.Announcement) (beg
 	return begun
 }
 
-func markStop(ctx context.Context, client *api.Client, begun api.Begun, failed bool, printf func(string, ...any)) {
+func stop(ctx context.Context, client *api.Client, begun api.Begun, failed bool, printf func(string, ...any)) {
 	if begun.ID == "" {
 		return
 	}

@@ -32,8 +32,8 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// runOptions are the flags of run.
-type runOptions struct {
+// options are the flags of run.
+type options struct {
 	report   string
 	html     string
 	perfetto string
@@ -53,7 +53,7 @@ const runJob = "run"
 
 // Command is stallspan run.
 func Command() *cobra.Command {
-	var o runOptions
+	var o options
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a program, and show where the time of each epoch and model load went",
@@ -92,7 +92,7 @@ spans over OTLP.`,
 	return cmd
 }
 
-func (o *runOptions) run(ctx context.Context, argv []string) error {
+func (o *options) run(ctx context.Context, argv []string) error {
 	if o.failOn != "" && o.failOn != "slow" {
 		return cli.Usagef("--fail-on %q is unknown: the only choice is slow", o.failOn)
 	}
@@ -128,7 +128,7 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 
 // run is one wrapped program from before its start to after its end.
 type run struct {
-	options *runOptions
+	options *options
 	argv    []string
 	reader  *progress.Reader
 	live    *liveLines

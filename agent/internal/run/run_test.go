@@ -24,7 +24,7 @@ func TestOutcome(t *testing.T) {
 		{0, full, "slow", true, cli.ExitRun},
 		{7, full, "", false, 7},
 	} {
-		r := &run{options: &runOptions{failOn: test.failOn}, code: test.code,
+		r := &run{options: &options{failOn: test.failOn}, code: test.code,
 			whole: &window.Report{Slow: test.slow}}
 		if code, _ := cli.ExitCode(r.outcome(test.saved), true); code != test.want {
 			t.Errorf("%+v: got exit code %d", test, code)

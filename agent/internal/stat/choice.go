@@ -6,8 +6,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// statChoice is the devices that stat shows.
-type statChoice struct {
+// choice is the devices that stat shows.
+type choice struct {
 	names     []string // of disks; nil for all
 	all       bool     // ALL
 	skipIdle  bool     // -z
@@ -18,7 +18,7 @@ type statChoice struct {
 }
 
 // missing returns the first name that is not among the disks, or "".
-func (c *statChoice) missing(disks []sample.Disk) string {
+func (c *choice) missing(disks []sample.Disk) string {
 	for _, name := range c.names {
 		if !slices.ContainsFunc(disks, func(d sample.Disk) bool { return d.Name == name }) {
 			return name
@@ -28,14 +28,14 @@ func (c *statChoice) missing(disks []sample.Disk) string {
 }
 
 // apply removes what is not shown.
-func (c *statChoice) apply(r *Rates) {
+func (c *choice) apply(r *Rates) {
 	if c.onlyDisks {
 		r.GPUs = nil
 	}
 	r.Disks = slices.DeleteFunc(r.Disks, func(d Disk) bool { return !c.shows(&d) })
 }
 
-func (c *statChoice) shows(d *Disk) bool {
+func (c *choice) shows(d *Disk) bool {
 	idle := d.Idle()
 	switch {
 	case len(c.names) > 0 && !c.all && !slices.Contains(c.names, d.Name), c.skipIdle && idle:

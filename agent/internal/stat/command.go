@@ -24,11 +24,11 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// statOptions are the flags of stat. Short ones are those of iostat.
-type statOptions struct {
+// options are the flags of stat. Short ones are those of iostat.
+type options struct {
 	csv, json, summary, wide bool
 	onlyDisks, skipIdle      bool
-	units                    statUnits
+	units                    byteUnits
 	from                     []string // files of a recording
 	since, until             string
 }
@@ -43,7 +43,7 @@ const allDisks = "ALL"
 
 // Command is stallspan stat.
 func Command() *cobra.Command {
-	var o statOptions
+	var o options
 	cmd := &cobra.Command{
 		Use:   "stat [flags] [DEVICE...] [INTERVAL [COUNT]]",
 		Short: "Show GPUs and disks next to each other, live or from a recording",
@@ -87,12 +87,12 @@ have had I/O. -d, -h, -k, -m, -x, -y and -z mean the same as in iostat.`,
 	flags.StringVar(&o.since, "since", "", "of a recording, begin at this `time`: 14:05, or +90s after its start")
 	flags.StringVar(&o.until, "until", "", "of a recording, end at this `time`")
 	cmd.MarkFlagsMutuallyExclusive("megabytes", "kilobytes")
-	cmd.SetFlagErrorFunc(statFlagError)
+	cmd.SetFlagErrorFunc(explainFlag)
 	return cmd
 }
 
-// statFlagError explains a negative number, which is parsed as a flag.
-func statFlagError(cmd *cobra.Command, err error) error {
+// explainFlag explains a negative number, which is parsed as a flag.
+func explainFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		if short := unknown.GetSpecifiedShortnames(); short != "" && strings.ContainsAny(short[:1], "0123456789.") {
@@ -103,7 +103,7 @@ func statFlagError(cmd *cobra.Command, err error) error {
 }
 
 // prepare checks the command line. Its errors concern that.
-func (o *statOptions) prepare(args []string) (*statRun, error) {
+func (o *options) prepare(args []string) (*printer, error) {
 	forms := 0
 	for _, set := range []bool{o.csv, o.json, o.summary} {
 		if set {
@@ -116,12 +116,12 @@ func (o *statOptions) prepare(args []string) (*statRun, error) {
 	if len(o.from) == 0 && (o.since != "" || o.until != "") {
 		return nil, errors.New("--since and --until are for a recording: add --from FILE")
 	}
-	a, err := parseStatArguments(args)
+	a, err := parseArguments(args)
 	if err != nil {
 		return nil, err
 	}
-	s := &statRun{interval: a.interval, count: a.count,
-		choice: statChoice{names: a.devices, all: a.all, skipIdle: o.skipIdle, onlyDisks: o.onlyDisks}}
+	s := &printer{interval: a.interval, count: a.count,
+		choice: choice{names: a.devices, all: a.all, skipIdle: o.skipIdle, onlyDisks: o.onlyDisks}}
 	if s.since, err = cli.ParseMoment("--since", o.since); err != nil {
 		return nil, err
 	}
@@ -130,29 +130,29 @@ func (o *statOptions) prepare(args []string) (*statRun, error) {
 	}
 	switch {
 	case o.csv:
-		s.print = new(statCSV).print
+		s.print = new(csvTable).print
 	case o.json:
-		s.print = printStatJSON
+		s.print = printJSON
 	case o.summary:
-		s.totals = &statTotals{}
+		s.totals = &summary{}
 		s.print = s.totals.print
 	default:
 		s.choice.table = true
-		s.print = (&statTable{wide: o.wide, units: o.units, terminal: os.Stdout, fine: a.interval%time.Second != 0}).print
+		s.print = (&liveTable{wide: o.wide, units: o.units, terminal: os.Stdout, fine: a.interval%time.Second != 0}).print
 	}
 	return s, nil
 }
 
-// statArguments are the arguments of stat.
-type statArguments struct {
+// arguments are the arguments of stat.
+type arguments struct {
 	devices  []string
 	all      bool // ALL, as in iostat
 	interval time.Duration
 	count    int // 0 for without end
 }
 
-// parseStatArguments parses devices, INTERVAL and COUNT. What begins like a number is one: no disk's name does.
-func parseStatArguments(args []string) (a statArguments, err error) {
+// parseArguments parses devices, INTERVAL and COUNT. What begins like a number is one: no disk's name does.
+func parseArguments(args []string) (a arguments, err error) {
 	a.interval = time.Second
 	numbers := 0
 	for _, arg := range args {
@@ -163,7 +163,7 @@ func parseStatArguments(args []string) (a statArguments, err error) {
 		case !isNumber:
 			a.devices = append(a.devices, diskNamed(arg))
 		case numbers == 0:
-			a.interval, err = statInterval(arg)
+			a.interval, err = parseInterval(arg)
 			numbers++
 		case numbers == 1:
 			if a.count, err = strconv.Atoi(arg); err != nil || a.count < 1 {
@@ -191,7 +191,7 @@ func diskNamed(text string) string {
 	return filepath.Base(text)
 }
 
-func statInterval(text string) (time.Duration, error) {
+func parseInterval(text string) (time.Duration, error) {
 	interval, err := cli.ParseDuration(text)
 	if err != nil {
 		return 0, fmt.Errorf("INTERVAL %q: %w", text, err)
@@ -202,21 +202,21 @@ func statInterval(text string) (time.Duration, error) {
 	return interval, nil
 }
 
-// statRun shows one machine until its count is reached, ctx ends, or the reader closes the output.
-type statRun struct {
+// printer prints the intervals of one machine until its count is reached, ctx ends, or the reader closes the output.
+type printer struct {
 	out          io.Writer
 	interval     time.Duration
 	count        int // 0 for without end
-	choice       statChoice
+	choice       choice
 	since, until cli.Moment
 	print        func(to *bytes.Buffer, r *Rates) error
-	totals       *statTotals // nil without --summary
+	totals       *summary // nil without --summary
 
 	shown  int
 	warned int // problems that were printed
 }
 
-func (s *statRun) run(ctx context.Context) error {
+func (s *printer) run(ctx context.Context) error {
 	m, err := monitor.New(monitor.Config{})
 	if err != nil {
 		return err
@@ -245,14 +245,14 @@ func (s *statRun) run(ctx context.Context) error {
 }
 
 // greet gives a person the reason why there is nothing to see yet.
-func (s *statRun) greet() {
+func (s *printer) greet() {
 	if s.interval > time.Second && console.Of(s.out, console.Never).Terminal() {
 		cli.Say("the first numbers follow in %v; stop with ^C", s.interval)
 	}
 }
 
 // show prints one interval. more is false after the last one.
-func (s *statRun) show(before, after *sample.Snapshot) (more bool, err error) {
+func (s *printer) show(before, after *sample.Snapshot) (more bool, err error) {
 	r := Between(before, after)
 	s.choice.apply(&r)
 	var text bytes.Buffer
@@ -270,7 +270,7 @@ func (s *statRun) show(before, after *sample.Snapshot) (more bool, err error) {
 }
 
 // finish prints the summary, if one is wanted.
-func (s *statRun) finish() error {
+func (s *printer) finish() error {
 	if s.totals == nil {
 		return nil
 	}
@@ -284,7 +284,7 @@ func readAll(m *monitor.Monitor) {
 }
 
 // problems prints each problem once.
-func (s *statRun) problems(m *monitor.Monitor) {
+func (s *printer) problems(m *monitor.Monitor) {
 	list := m.Problems()
 	for _, p := range list[s.warned:] {
 		cli.Warn(p)

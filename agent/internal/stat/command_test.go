@@ -19,8 +19,8 @@ import (
 	"github.com/stallspan/stallspan/test/golden"
 )
 
-// statMachine returns readings of a machine with all kinds of devices, one second apart.
-func statMachine() [3]sample.Snapshot {
+// testMachine returns readings of a machine with all kinds of devices, one second apart.
+func testMachine() [3]sample.Snapshot {
 	began := time.Date(2026, 11, 3, 12, 0, 0, 250_000_000, time.UTC)
 	var readings [3]sample.Snapshot
 	for i := range readings {
@@ -58,13 +58,13 @@ func statMachine() [3]sample.Snapshot {
 			{ID: "GPU-77aa", Name: "Tesla with an old driver", Index: 1, Busy: ms(1000)},
 			{ID: "GPU-dead", Name: "NVIDIA L4", Index: 2, Status: sample.GPULost, Busy: time.Hour},
 		}}
-		readings[i].GPUs.GPUDetails = []sample.GPUDetail{{GPU: "GPU-9b1e", At: at.Mono, Values: statDetails(float64(i))}}
+		readings[i].GPUs.GPUDetails = []sample.GPUDetail{{GPU: "GPU-9b1e", At: at.Mono, Values: checkDetails(float64(i))}}
 	}
 	return readings
 }
 
-// statDetails are the detailed values of one of the GPUs after this many seconds.
-func statDetails(seconds float64) (v sample.GPUValues) {
+// checkDetails are the detailed values of one of the GPUs after this many seconds.
+func checkDetails(seconds float64) (v sample.GPUValues) {
 	v.Set(sample.GPUSMActive, 0.71)
 	v.Set(sample.GPUSMOccupancy, 0.234)
 	v.Set(sample.GPUTensorActive, 0.113)
@@ -85,11 +85,11 @@ func intervals(readings []sample.Snapshot) (list []*Rates) {
 	return list
 }
 
-// statTexts are all formats of the same intervals, by the name of their golden file.
-func statTexts(t *testing.T) map[string]string {
-	readings := statMachine()
+// texts are all formats of the same intervals, by the name of their golden file.
+func texts(t *testing.T) map[string]string {
+	readings := testMachine()
 	both := intervals(readings[:])
-	bare := statMachine()
+	bare := testMachine()
 	for i := range bare {
 		bare[i].GPUs, bare[i].Pressures, bare[i].Cores = sample.Sample{}, sample.Sample{}, sample.Sample{}
 	}
@@ -104,7 +104,7 @@ func statTexts(t *testing.T) map[string]string {
 		texts[name] = to.String()
 	}
 	table := func(width int, remarks bool) func(*bytes.Buffer, *Rates) error {
-		s := &statTable{}
+		s := &liveTable{}
 		return func(to *bytes.Buffer, r *Rates) error {
 			s.draw(to, r, width, remarks)
 			return nil
@@ -120,10 +120,10 @@ func statTexts(t *testing.T) map[string]string {
 		{ID: "MIG-fa4e0000-0000-5000-8000-00000002c58d", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb", Status: sample.GPUHung},
 		{ID: "MIG-1", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb"}}}}, table(80, true))
 	draw("nothing.txt", []*Rates{{At: readings[0].Disks.At}}, func(to *bytes.Buffer, r *Rates) error {
-		(&statTable{fine: true}).draw(to, r, 0, false)
+		(&liveTable{fine: true}).draw(to, r, 0, false)
 		return nil
 	})
-	var totals statTotals
+	var totals summary
 	for _, r := range both {
 		totals.add(r)
 	}
@@ -133,20 +133,20 @@ func statTexts(t *testing.T) map[string]string {
 	}
 	texts["summary.txt"] = summary.String()
 	draw("megabytes.txt", both, func(to *bytes.Buffer, r *Rates) error {
-		(&statTable{units: statUnits{mega: true}}).draw(to, r, 120, false)
+		(&liveTable{units: byteUnits{mega: true}}).draw(to, r, 120, false)
 		return nil
 	})
 	draw("human.txt", both, func(to *bytes.Buffer, r *Rates) error {
-		(&statTable{units: statUnits{human: true}}).draw(to, r, 120, false)
+		(&liveTable{units: byteUnits{human: true}}).draw(to, r, 120, false)
 		return nil
 	})
-	draw("stat.csv", both, new(statCSV).print)
-	draw("stat.jsonl", append(both, &Rates{At: readings[0].Disks.At}), printStatJSON)
+	draw("stat.csv", both, new(csvTable).print)
+	draw("stat.jsonl", append(both, &Rates{At: readings[0].Disks.At}), printJSON)
 	return texts
 }
 
 func TestStatForms(t *testing.T) {
-	for name, text := range statTexts(t) {
+	for name, text := range texts(t) {
 		golden.Check(t, filepath.Join("testdata", name), []byte(text))
 	}
 }
@@ -158,20 +158,20 @@ func TestStatColumns(t *testing.T) {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(thing)) {
 			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); key != "-" {
 				keys[key] = true
-				if !slices.Contains(statColumns[:], key) {
+				if !slices.Contains(csvColumns[:], key) {
 					t.Errorf("%s is no column of the CSV", key)
 				}
 			}
 		}
 	}
-	if len(keys) != len(statColumns) {
-		t.Errorf("%d columns for %d keys", len(statColumns), len(keys))
+	if len(keys) != len(csvColumns) {
+		t.Errorf("%d columns for %d keys", len(csvColumns), len(keys))
 	}
 }
 
 // JSON and CSV have the same values.
 func TestStatCSVIsTheJSON(t *testing.T) {
-	texts := statTexts(t)
+	texts := texts(t)
 	rows, err := csv.NewReader(strings.NewReader(texts["stat.csv"])).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestStatCSVIsTheJSON(t *testing.T) {
 	var got []string
 	for _, row := range rows[1:] {
 		if row[2] == "disk" {
-			got = append(got, row[0]+" "+row[3]+" "+row[slices.Index(statColumns[:], "read_await_ms")])
+			got = append(got, row[0]+" "+row[3]+" "+row[slices.Index(csvColumns[:], "read_await_ms")])
 		}
 	}
 	var want []string
@@ -218,7 +218,7 @@ func TestStatFits(t *testing.T) {
 	}
 	for _, width := range []int{80, 81, 96, 97, 120, 132, 160, 200} {
 		var to bytes.Buffer
-		(&statTable{fine: true}).draw(&to, r, width, true)
+		(&liveTable{fine: true}).draw(&to, r, width, true)
 		for line := range strings.Lines(to.String()) {
 			if line = strings.TrimSuffix(line, "\n"); output.Columns(line) > width || output.Printable(line) != line {
 				t.Errorf("%d columns of %d: %q", output.Columns(line), width, line)
@@ -227,7 +227,7 @@ func TestStatFits(t *testing.T) {
 	}
 	var to bytes.Buffer
 	r.Disks[0].ReadsPerSecond = huge // garbage: it must not hide the next column
-	drawDisks(&to, r.Disks[:1], 80, statUnits{})
+	drawDisks(&to, r.Disks[:1], 80, byteUnits{})
 	if !strings.Contains(to.String(), " 1000000000000000 ") {
 		t.Errorf("got %s, want 1000000000000000 in a column", to.String())
 	}
@@ -236,20 +236,20 @@ func TestStatFits(t *testing.T) {
 func TestStatArguments(t *testing.T) {
 	for _, test := range []struct {
 		args []string
-		want statArguments
+		want arguments
 	}{
-		{nil, statArguments{interval: time.Second}},
-		{[]string{"5"}, statArguments{interval: 5 * time.Second}},
-		{[]string{"0.1"}, statArguments{interval: 100 * time.Millisecond}},
-		{[]string{"1e1", "7"}, statArguments{interval: 10 * time.Second, count: 7}},
-		{[]string{"500ms", "1"}, statArguments{interval: 500 * time.Millisecond, count: 1}},
-		{[]string{"24h"}, statArguments{interval: 24 * time.Hour}},
-		{[]string{"vda", "/dev/sdb", "2", "3"}, statArguments{devices: []string{"vda", "sdb"}, interval: 2 * time.Second,
+		{nil, arguments{interval: time.Second}},
+		{[]string{"5"}, arguments{interval: 5 * time.Second}},
+		{[]string{"0.1"}, arguments{interval: 100 * time.Millisecond}},
+		{[]string{"1e1", "7"}, arguments{interval: 10 * time.Second, count: 7}},
+		{[]string{"500ms", "1"}, arguments{interval: 500 * time.Millisecond, count: 1}},
+		{[]string{"24h"}, arguments{interval: 24 * time.Hour}},
+		{[]string{"vda", "/dev/sdb", "2", "3"}, arguments{devices: []string{"vda", "sdb"}, interval: 2 * time.Second,
 			count: 3}},
-		{[]string{"2", "vda"}, statArguments{devices: []string{"vda"}, interval: 2 * time.Second}},
-		{[]string{"ALL", ".5"}, statArguments{all: true, interval: 500 * time.Millisecond}},
+		{[]string{"2", "vda"}, arguments{devices: []string{"vda"}, interval: 2 * time.Second}},
+		{[]string{"ALL", ".5"}, arguments{all: true, interval: 500 * time.Millisecond}},
 	} {
-		got, err := parseStatArguments(test.args)
+		got, err := parseArguments(test.args)
 		if err != nil || !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%q: got %+v, %v, want %+v", test.args, got, err, test.want)
 		}
@@ -268,16 +268,16 @@ func TestStatArguments(t *testing.T) {
 		"1 0":      "give seconds",
 		"9999999h": "give seconds",
 	} {
-		if _, err := parseStatArguments([]string{text}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := parseArguments([]string{text}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: got %v, want an error with %q", text, err, says)
 		}
 	}
 	for _, count := range []string{"0", "-1", "1.5", "", "99999999999999999999"} {
-		if _, err := parseStatArguments([]string{"1", count}); err == nil || !strings.Contains(err.Error(), "COUNT") {
+		if _, err := parseArguments([]string{"1", count}); err == nil || !strings.Contains(err.Error(), "COUNT") {
 			t.Errorf("%q: got %v, want an error for COUNT", count, err)
 		}
 	}
-	if _, err := parseStatArguments([]string{"1", "2", "3"}); err == nil || !strings.Contains(err.Error(), `"3"`) {
+	if _, err := parseArguments([]string{"1", "2", "3"}); err == nil || !strings.Contains(err.Error(), `"3"`) {
 		t.Errorf("got %v, want an error for a third number", err)
 	}
 }
@@ -289,15 +289,15 @@ func TestStatChoice(t *testing.T) {
 			{Name: "nvme0n1", Leaf: true, ReadsPerSecond: 1}, {Name: "nvme0n1p1", ReadsPerSecond: partition}}}
 	}
 	for name, test := range map[string]struct {
-		choice        statChoice
+		choice        choice
 		first, second string
 	}{
-		"a table":   {statChoice{table: true}, "sda nvme0n1 nvme0n1p1", "sda nvme0n1 nvme0n1p1"},
-		"ALL":       {statChoice{table: true, all: true}, "loop0 sda nvme0n1 nvme0n1p1", "loop0 sda nvme0n1 nvme0n1p1"},
-		"-z":        {statChoice{table: true, skipIdle: true}, "nvme0n1 nvme0n1p1", "nvme0n1"},
-		"named":     {statChoice{table: true, names: []string{"loop0"}}, "loop0", "loop0"},
-		"named, -z": {statChoice{names: []string{"sda", "nvme0n1"}, skipIdle: true}, "nvme0n1", "nvme0n1"},
-		"a file":    {statChoice{}, "loop0 sda nvme0n1 nvme0n1p1", "loop0 sda nvme0n1 nvme0n1p1"},
+		"a table":   {choice{table: true}, "sda nvme0n1 nvme0n1p1", "sda nvme0n1 nvme0n1p1"},
+		"ALL":       {choice{table: true, all: true}, "loop0 sda nvme0n1 nvme0n1p1", "loop0 sda nvme0n1 nvme0n1p1"},
+		"-z":        {choice{table: true, skipIdle: true}, "nvme0n1 nvme0n1p1", "nvme0n1"},
+		"named":     {choice{table: true, names: []string{"loop0"}}, "loop0", "loop0"},
+		"named, -z": {choice{names: []string{"sda", "nvme0n1"}, skipIdle: true}, "nvme0n1", "nvme0n1"},
+		"a file":    {choice{}, "loop0 sda nvme0n1 nvme0n1p1", "loop0 sda nvme0n1 nvme0n1p1"},
 	} {
 		for i, want := range []string{test.first, test.second} {
 			r := disks(float64(1 - i))
@@ -312,7 +312,7 @@ func TestStatChoice(t *testing.T) {
 		}
 	}
 	r := disks(0)
-	if (&statChoice{onlyDisks: true}).apply(r); len(r.GPUs) != 0 {
+	if (&choice{onlyDisks: true}).apply(r); len(r.GPUs) != 0 {
 		t.Errorf("-d: got %d GPUs, want 0", len(r.GPUs))
 	}
 }
@@ -322,23 +322,23 @@ func TestStatUnits(t *testing.T) {
 	d := &Disk{ReadBytesPerSecond: 71.3 * kibi * kibi, ReadSize: new(11.1 * kibi), Utilization: 0.132,
 		QueueDepth: 7.74}
 	for _, test := range []struct {
-		units        statUnits
+		units        byteUnits
 		name, header string
 		want         string
 	}{
-		{statUnits{}, "rkB/s", "rkB/s", "73011.20"},
-		{statUnits{mega: true}, "rkB/s", "rMB/s", "71.30"},
-		{statUnits{human: true}, "rkB/s", "rkB/s", "71.3M"},
-		{statUnits{human: true, mega: true}, "rkB/s", "rkB/s", "71.3M"},
-		{statUnits{mega: true}, "rareq-sz", "rareq-sz", "11.10"},
-		{statUnits{human: true}, "rareq-sz", "rareq-sz", "11.1k"},
-		{statUnits{human: true}, "wkB/s", "wkB/s", "0.0k"},
-		{statUnits{human: true}, "wareq-sz", "wareq-sz", "-"},
-		{statUnits{human: true}, "%util", "%util", "13.2%"},
-		{statUnits{human: true}, "aqu-sz", "aqu-sz", "7.74"},
+		{byteUnits{}, "rkB/s", "rkB/s", "73011.20"},
+		{byteUnits{mega: true}, "rkB/s", "rMB/s", "71.30"},
+		{byteUnits{human: true}, "rkB/s", "rkB/s", "71.3M"},
+		{byteUnits{human: true, mega: true}, "rkB/s", "rkB/s", "71.3M"},
+		{byteUnits{mega: true}, "rareq-sz", "rareq-sz", "11.10"},
+		{byteUnits{human: true}, "rareq-sz", "rareq-sz", "11.1k"},
+		{byteUnits{human: true}, "wkB/s", "wkB/s", "0.0k"},
+		{byteUnits{human: true}, "wareq-sz", "wareq-sz", "-"},
+		{byteUnits{human: true}, "%util", "%util", "13.2%"},
+		{byteUnits{human: true}, "aqu-sz", "aqu-sz", "7.74"},
 	} {
-		i := slices.IndexFunc(statDisk[:], func(c statColumn) bool { return c.name == test.name })
-		c := &statDisk[i]
+		i := slices.IndexFunc(diskColumn[:], func(c column) bool { return c.name == test.name })
+		c := &diskColumn[i]
 		cell := test.units.cell(c, d)
 		header := test.units.header(c)
 		if header != test.header || strings.TrimSpace(cell) != test.want || len(cell) != c.width {

@@ -10,9 +10,9 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
-// statColumns is the header of stat --csv. The columns after "kind" are keys of stat --json. Add new columns at the
+// csvColumns is the header of stat --csv. The columns after "kind" are keys of stat --json. Add new columns at the
 // end.
-var statColumns = [...]string{"time", "interval_s", "kind", "name", "id", "status", "leaf", "utilization",
+var csvColumns = [...]string{"time", "interval_s", "kind", "name", "id", "status", "leaf", "utilization",
 	"reads_per_s", "read_bytes_per_s", "reads_merged_per_s", "read_await_ms", "read_size_bytes",
 	"writes_per_s", "write_bytes_per_s", "writes_merged_per_s", "write_await_ms", "write_size_bytes",
 	"discards_per_s", "discard_bytes_per_s", "discard_await_ms", "flushes_per_s", "flush_await_ms",
@@ -24,15 +24,15 @@ var statColumns = [...]string{"time", "interval_s", "kind", "name", "id", "statu
 	"pcie_received_bytes_per_s", "pcie_sent_bytes_per_s", "nvlink_received_bytes_per_s", "nvlink_sent_bytes_per_s",
 	"sm_clock_hz", "power_limit_watts", "throttled", "throttled_by"}
 
-// statCSV writes one row for each device and interval. kind is pressure, core, gpu or disk. Missing values are empty.
-type statCSV struct{ begun bool }
+// csvTable writes one row for each device and interval. kind is pressure, core, gpu or disk. Missing values are empty.
+type csvTable struct{ begun bool }
 
-func (c *statCSV) print(to *bytes.Buffer, r *Rates) error {
+func (c *csvTable) print(to *bytes.Buffer, r *Rates) error {
 	r = rounded(r)
 	w := csv.NewWriter(to)
 	if !c.begun {
 		c.begun = true
-		if err := w.Write(statColumns[:]); err != nil {
+		if err := w.Write(csvColumns[:]); err != nil {
 			return err
 		}
 	}
@@ -43,8 +43,8 @@ func (c *statCSV) print(to *bytes.Buffer, r *Rates) error {
 		if err != nil {
 			return err
 		}
-		row := make([]string, len(statColumns))
-		for i, column := range statColumns {
+		row := make([]string, len(csvColumns))
+		for i, column := range csvColumns {
 			row[i] = fields[column]
 		}
 		row[0], row[1], row[2] = moment, interval, kind
@@ -69,7 +69,7 @@ func eachThing(r *Rates, do func(kind string, thing any) error) error {
 		}
 	}
 	for i := range r.GPUs {
-		if err := do("gpu", statGPU{&r.GPUs[i], &r.GPUs[i].Use}); err != nil {
+		if err := do("gpu", jsonGPU{&r.GPUs[i], &r.GPUs[i].Use}); err != nil {
 			return err
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
-// statColumn is a column of the disk table, with iostat's name and order.
-type statColumn struct {
+// column is a column of the disk table, with iostat's name and order.
+type column struct {
 	name  string
 	width int
 	rank  int // where the terminal is too narrow, the columns of the highest rank are left out first
@@ -19,7 +19,7 @@ type statColumn struct {
 
 const kibi = 1024 // bytes: iostat's kB
 
-var statDisk = [...]statColumn{
+var diskColumn = [...]column{
 	{"r/s", 9, 0, func(d *Disk) *float64 { return &d.ReadsPerSecond }},
 	{"rkB/s", 10, 0, func(d *Disk) *float64 { return new(d.ReadBytesPerSecond / kibi) }},
 	{"rrqm/s", 9, 3, func(d *Disk) *float64 { return &d.ReadsMergedPerSecond }},
@@ -41,7 +41,7 @@ var statDisk = [...]statColumn{
 }
 
 const (
-	maxRank    = 4  // of statDisk
+	maxRank    = 4  // of diskColumn
 	narrowDisk = 9  // columns for the name of a disk, at least
 	widestDisk = 24 // and at most: what is longer loses its middle
 )
@@ -54,11 +54,11 @@ func inKiB(v *float64) *float64 {
 	return new(*v / kibi)
 }
 
-// statUnits is the unit of a disk's throughput: iostat's kB (1024 bytes), -m or -h.
-type statUnits struct{ mega, human bool }
+// units is the unit of a disk's throughput: iostat's kB (1024 bytes), -m or -h.
+type byteUnits struct{ mega, human bool }
 
 // header is the name of a column in these units, as in iostat.
-func (u statUnits) header(c *statColumn) string {
+func (u byteUnits) header(c *column) string {
 	if u.mega && c.sized() && !u.human {
 		return strings.Replace(c.name, "kB", "MB", 1)
 	}
@@ -66,7 +66,7 @@ func (u statUnits) header(c *statColumn) string {
 }
 
 // cell is the value of a column in these units.
-func (u statUnits) cell(c *statColumn, d *Disk) string {
+func (u byteUnits) cell(c *column, d *Disk) string {
 	v := c.value(d)
 	switch {
 	case v == nil:
@@ -81,7 +81,7 @@ func (u statUnits) cell(c *statColumn, d *Disk) string {
 }
 
 // sized reports whether iostat's -m changes a column. Mean sizes stay in kB there, too.
-func (c *statColumn) sized() bool { return strings.HasSuffix(c.name, "kB/s") }
+func (c *column) sized() bool { return strings.HasSuffix(c.name, "kB/s") }
 
 // humanKB is a number of kB as iostat --human prints it.
 func humanKB(v float64) string {
@@ -92,7 +92,7 @@ func humanKB(v float64) string {
 	return fmt.Sprintf("%.1f%c", v, units[0])
 }
 
-func drawDisks(to *bytes.Buffer, disks []Disk, width int, units statUnits) {
+func drawDisks(to *bytes.Buffer, disks []Disk, width int, units byteUnits) {
 	longest := narrowDisk
 	for i := range disks {
 		longest = max(longest, output.Columns(diskName(&disks[i])))
@@ -125,10 +125,10 @@ func diskName(d *Disk) string {
 
 // fitColumns drops whole ranks of columns until the table fits, and returns the width of the rest. It depends only on
 // the widths and not on the values, so that columns do not jump between intervals.
-func fitColumns(name, width int) (shown []statColumn, used int) {
+func fitColumns(name, width int) (shown []column, used int) {
 	for rank := maxRank; rank >= 0; rank-- {
 		shown, used = nil, 0
-		for _, c := range statDisk {
+		for _, c := range diskColumn {
 			if c.rank <= rank {
 				used, shown = used+c.width, append(shown, c)
 			}

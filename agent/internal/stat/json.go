@@ -9,30 +9,30 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
-// statLine is a line of stat --json, as docs/stat.md describes it.
-type statLine struct {
+// jsonLine is a line of stat --json, as docs/stat.md describes it.
+type jsonLine struct {
 	Time     string    `json:"time"`
 	Interval float64   `json:"interval_s"`
 	Pressure *Pressure `json:"pressure,omitempty"`
 	Core     *Core     `json:"busiest_core,omitempty"`
-	GPUs     []statGPU `json:"gpus"`
+	GPUs     []jsonGPU `json:"gpus"`
 	Disks    []Disk    `json:"disks"`
 }
 
-// statGPU is a GPU with its use.
-type statGPU struct {
+// jsonGPU is a GPU with its use.
+type jsonGPU struct {
 	*GPU
 	*GPUUse
 }
 
-func printStatJSON(to *bytes.Buffer, r *Rates) error {
+func printJSON(to *bytes.Buffer, r *Rates) error {
 	r = rounded(r)
-	line := statLine{Time: r.At.Wall.UTC().Format(output.TimeFormat),
+	line := jsonLine{Time: r.At.Wall.UTC().Format(output.TimeFormat),
 		Interval: output.Round(r.Interval.Seconds()), Pressure: r.Pressure,
 		Core: r.BusiestCore,
-		GPUs: make([]statGPU, len(r.GPUs)), Disks: r.Disks}
+		GPUs: make([]jsonGPU, len(r.GPUs)), Disks: r.Disks}
 	for i := range r.GPUs {
-		line.GPUs[i] = statGPU{&r.GPUs[i], &r.GPUs[i].Use}
+		line.GPUs[i] = jsonGPU{&r.GPUs[i], &r.GPUs[i].Use}
 	}
 	if line.Disks == nil {
 		line.Disks = []Disk{} // an array, also of nothing

@@ -14,13 +14,13 @@ import (
 )
 
 // recorded shows the intervals of a recording, as fast as they can be read.
-func (s *statRun) recorded(ctx context.Context, paths []string) error {
+func (s *printer) recorded(ctx context.Context, paths []string) error {
 	parts, err := recorded.Open(paths)
 	defer recorded.Close(parts)
 	if err != nil {
 		return err
 	}
-	r := statReplay{run: s}
+	r := recordedMachine{run: s}
 	for _, p := range parts {
 		more, err := r.feed(ctx, p.Reader)
 		if err != nil {
@@ -49,9 +49,9 @@ func (s *statRun) recorded(ctx context.Context, paths []string) error {
 	return s.finish()
 }
 
-// statReplay is the newest readings of a recording, as it is read.
-type statReplay struct {
-	run    *statRun
+// recordedMachine is the newest readings of a recording, as it is read.
+type recordedMachine struct {
+	run    *printer
 	disks  sample.DiskNormalizer
 	latest sample.Snapshot
 
@@ -63,7 +63,7 @@ type statReplay struct {
 }
 
 // feed reads one part. more is false if nothing of the next one is wanted.
-func (r *statReplay) feed(ctx context.Context, from *recording.Reader) (more bool, err error) {
+func (r *recordedMachine) feed(ctx context.Context, from *recording.Reader) (more bool, err error) {
 	var e recording.Entry
 	for ctx.Err() == nil {
 		switch err := from.Next(&e); {
@@ -83,7 +83,7 @@ func (r *statReplay) feed(ctx context.Context, from *recording.Reader) (more boo
 }
 
 // take uses an entry of the recording. more is false after the last one that is wanted.
-func (r *statReplay) take(e *recording.Entry) (more bool, err error) {
+func (r *recordedMachine) take(e *recording.Entry) (more bool, err error) {
 	switch {
 	case e.Sample != nil && e.Edge == 0:
 		r.latest.Learn(e.Sample)
@@ -94,7 +94,7 @@ func (r *statReplay) take(e *recording.Entry) (more bool, err error) {
 }
 
 // tick shows an interval if it is complete.
-func (r *statReplay) tick() (more bool, err error) {
+func (r *recordedMachine) tick() (more bool, err error) {
 	at := r.latest.Disks.At
 	if at.Mono == 0 {
 		at = r.latest.Cores.At

@@ -16,14 +16,14 @@ type Devices struct {
 	to monitor.Journal // nil for none
 
 	mu     sync.Mutex
-	replay statReplay
-	totals statTotals
+	replay recordedMachine
+	totals summary
 }
 
 // NewDevices sums up what it passes on to another journal. That may be nil.
 func NewDevices(to monitor.Journal) *Devices {
 	d := &Devices{to: to}
-	d.replay.run = &statRun{interval: time.Second, out: io.Discard, print: d.totals.print}
+	d.replay.run = &printer{interval: time.Second, out: io.Discard, print: d.totals.print}
 	return d
 }
 

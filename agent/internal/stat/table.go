@@ -10,10 +10,10 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
-// statTable writes one block for each interval: a line for the machine, a row for each GPU, a row for each disk.
-type statTable struct {
+// liveTable writes one block for each interval: a line for the machine, a row for each GPU, a row for each disk.
+type liveTable struct {
 	wide     bool // show everything
-	units    statUnits
+	units    byteUnits
 	terminal *os.File // standard output
 	fine     bool     // intervals are not of whole seconds
 
@@ -22,7 +22,7 @@ type statTable struct {
 }
 
 // print fits a block to the current width of the terminal. Other outputs get all columns.
-func (t *statTable) print(to *bytes.Buffer, r *Rates) error {
+func (t *liveTable) print(to *bytes.Buffer, r *Rates) error {
 	screen := console.Of(t.terminal, console.Never)
 	width := screen.Columns()
 	if t.wide {
@@ -33,7 +33,7 @@ func (t *statTable) print(to *bytes.Buffer, r *Rates) error {
 }
 
 // draw writes a block of at most width columns where possible; 0 is no limit. Remarks are for a terminal.
-func (t *statTable) draw(to *bytes.Buffer, r *Rates, width int, remarks bool) {
+func (t *liveTable) draw(to *bytes.Buffer, r *Rates, width int, remarks bool) {
 	if t.begun {
 		to.WriteByte('\n')
 	}
@@ -52,7 +52,7 @@ func (t *statTable) draw(to *bytes.Buffer, r *Rates, width int, remarks bool) {
 }
 
 // machine writes the time, the I/O pressure and the busiest core.
-func (t *statTable) machine(to *bytes.Buffer, r *Rates) {
+func (t *liveTable) machine(to *bytes.Buffer, r *Rates) {
 	layout := "2006-01-02 15:04:05"
 	if t.fine {
 		layout += ".000"

@@ -10,8 +10,8 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
-// statTotals is the summary of many intervals: the minimum, mean, 95th percentile and maximum of each device's values.
-type statTotals struct {
+// totals is the summary of many intervals: the minimum, mean, 95th percentile and maximum of each device's values.
+type summary struct {
 	intervals int
 	devices   []*deviceTotals // in the order in which they appeared
 }
@@ -29,12 +29,12 @@ const maxTotals = 1024
 const maxIdle = 8
 
 // print adds an interval, and prints nothing.
-func (t *statTotals) print(_ *bytes.Buffer, r *Rates) error {
+func (t *summary) print(_ *bytes.Buffer, r *Rates) error {
 	t.add(r)
 	return nil
 }
 
-func (t *statTotals) add(r *Rates) {
+func (t *summary) add(r *Rates) {
 	t.intervals++
 	if p := r.Pressure; p != nil {
 		t.device("machine", "machine").add("io some %", new(100*p.Some), 1)
@@ -66,7 +66,7 @@ func (t *statTotals) add(r *Rates) {
 }
 
 // device is the device of this kind and name; nil if there are too many.
-func (t *statTotals) device(kind, name string) *deviceTotals {
+func (t *summary) device(kind, name string) *deviceTotals {
 	for _, d := range t.devices {
 		if d.kind == kind && d.name == name {
 			return d
@@ -98,7 +98,7 @@ func (d *deviceTotals) idle() bool {
 	return d.kind == "disk" && !slices.ContainsFunc(d.values, func(v *distribution) bool { return v.highest > 0 })
 }
 
-func (t *statTotals) draw(to *output.Table) {
+func (t *summary) draw(to *output.Table) {
 	if t.intervals == 0 {
 		to.Line("No complete interval.")
 		return

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/agent/internal/agentconfig"
-	"github.com/stallspan/stallspan/agent/internal/bundle"
 	"github.com/stallspan/stallspan/agent/internal/check"
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/output"
@@ -65,11 +64,11 @@ type support struct {
 
 	in     io.Reader
 	now    time.Time
-	redact bundle.Redactor
+	redact redactor
 }
 
-// supportReadme is the first file of a bundle.
-const supportReadme = `What stallspan support-bundle has collected on %s. Look at all of it before you send it.
+// readme is the first file of a bundle.
+const readme = `What stallspan support-bundle has collected on %s. Look at all of it before you send it.
 
 version.txt      version of the program and the kernel
 check.txt        what it can read on this machine (stallspan check)
@@ -106,31 +105,31 @@ func (s *support) write(ctx context.Context) (string, error) {
 	}
 	for _, a := range config.Actions {
 		if a.Webhook != nil {
-			s.redact.Know(string(a.Webhook.Secret)) // which may come from a variable
+			s.redact.know(string(a.Webhook.Secret)) // which may come from a variable
 		}
 	}
 	path := cmp.Or(s.output, "stallspan-support-"+s.now.UTC().Format("20060102-150405")+".tar.gz")
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return "", cli.Usagef("--output %s is a folder: give a file in it", path)
 	}
-	b, err := bundle.Create(path)
+	b, err := createBundle(path)
 	if err != nil {
 		return "", fmt.Errorf("the bundle cannot be written, choose another file with --output: %w", err)
 	}
-	err = b.Add("README.txt", fmt.Sprintf(supportReadme, s.now.UTC().Format(time.RFC3339)))
+	err = b.add("README.txt", fmt.Sprintf(readme, s.now.UTC().Format(time.RFC3339)))
 	for _, f := range files {
 		if err == nil {
-			err = b.Add(f.name, s.redact.Text(f.make()))
+			err = b.add(f.name, s.redact.text(f.make()))
 		}
 	}
 	if err == nil && s.log != "" {
 		var text string
 		if text, err = s.messages(); err == nil {
-			err = b.Add("agent.log", s.redact.Log(text))
+			err = b.add("agent.log", s.redact.log(text))
 		}
 	}
-	if err = cmp.Or(err, b.Close()); err != nil {
-		b.Remove()
+	if err = cmp.Or(err, b.close()); err != nil {
+		b.remove()
 		return "", err
 	}
 	return path, nil
@@ -142,7 +141,7 @@ func (s *support) configFile(broken error) string {
 	}
 	text, err := kernelOrUserFile(s.config)
 	if err == nil {
-		text, err = s.redact.YAML(text)
+		text, err = s.redact.yaml(text)
 	}
 	var out strings.Builder
 	if broken != nil && err == nil { // an error can have a part of the file
@@ -182,7 +181,7 @@ func (s *support) environment() string {
 		if strings.HasPrefix(name, "OTEL_") || strings.HasPrefix(name, "STALLSPAN_") {
 			if strings.Contains(name, "HEADERS") || strings.Contains(name, "TOKEN") {
 				for part := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ',' || c == '=' }) {
-					s.redact.Know(part)
+					s.redact.know(part)
 				}
 			}
 			names = append(names, name)

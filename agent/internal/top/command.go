@@ -25,22 +25,22 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// topSampling is the time between two readings. The agent reads more often: its windows may be short. What is divided
+// sampling is the time between two readings. The agent reads more often: its windows may be short. What is divided
 // here is at least ten seconds long, and most of the cost of a reading is the same for any interval.
-const topSampling = 250 * time.Millisecond
+const sampling = 250 * time.Millisecond
 
 // maxTopJobs is how many processes top follows by name.
 const maxTopJobs = 16
 
-// topOptions are the flags of top.
-type topOptions struct {
+// options are the flags of top.
+type options struct {
 	interval time.Duration
 	from     []string
 }
 
 // Command is stallspan top.
 func Command() *cobra.Command {
-	o := topOptions{interval: time.Second}
+	o := options{interval: time.Second}
 	cmd := &cobra.Command{
 		Use:   "top [flags] [PID|NAME...]",
 		Short: "Show GPUs, disks, jobs and epochs live, with why each job waits",
@@ -66,7 +66,7 @@ processes that hold GPU memory, and those that work most. h shows the keys.`,
 	return cmd
 }
 
-func (o *topOptions) show(ctx context.Context, who []string) error {
+func (o *options) show(ctx context.Context, who []string) error {
 	switch {
 	case len(o.from) > 0 && len(who) > 0:
 		return cli.Usagef("--from shows all jobs of a recording: leave %s out, and press / to filter", who[0])
@@ -79,7 +79,7 @@ func (o *topOptions) show(ctx context.Context, who []string) error {
 }
 
 // live shows this machine.
-func (o *topOptions) live(ctx context.Context, who []string) error {
+func (o *options) live(ctx context.Context, who []string) error {
 	var jobs []Process
 	for _, name := range who {
 		found, err := procs.Find(procfs.DefaultMountPoint, name)
@@ -97,7 +97,7 @@ func (o *topOptions) live(ctx context.Context, who []string) error {
 		return cli.Usage(err)
 	}
 	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(), Switches: true,
-		Interval: topSampling})
+		Interval: sampling})
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (o *topOptions) live(ctx context.Context, who []string) error {
 }
 
 // recorded shows a recording.
-func (o *topOptions) recorded(ctx context.Context) error {
+func (o *options) recorded(ctx context.Context) error {
 	parts, err := recorded.Open(o.from)
 	defer recorded.Close(parts)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package bundle writes one file with what helps to find a problem, without secrets.
-package bundle
+package support
 
 import (
 	"archive/tar"
@@ -14,27 +13,27 @@ import (
 // maxFile bounds a file of a bundle, in bytes. The end of a longer one is left out.
 const maxFile = 4 << 20
 
-// Bundle is a tar archive that gzip compresses. Its user alone may read it.
-type Bundle struct {
+// bundle is a tar archive that gzip compresses. Its user alone may read it.
+type bundle struct {
 	file *os.File
 	gzip *gzip.Writer
 	tar  *tar.Writer
 	made time.Time
 }
 
-// Create makes a bundle. It never replaces a file, and follows no link.
-func Create(path string) (*Bundle, error) {
+// createBundle makes a bundle. It never replaces a file, and follows no link.
+func createBundle(path string) (*bundle, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bundle{file: file, gzip: gzip.NewWriter(file), made: time.Now()}
+	b := &bundle{file: file, gzip: gzip.NewWriter(file), made: time.Now()}
 	b.tar = tar.NewWriter(b.gzip)
 	return b, nil
 }
 
-// Add adds a file.
-func (b *Bundle) Add(name, text string) error {
+// add adds a file.
+func (b *bundle) add(name, text string) error {
 	if len(text) > maxFile {
 		text = text[:maxFile]
 	}
@@ -48,8 +47,8 @@ func (b *Bundle) Add(name, text string) error {
 	return nil
 }
 
-// Close ends the bundle.
-func (b *Bundle) Close() error {
+// close ends the bundle.
+func (b *bundle) close() error {
 	for _, end := range []func() error{b.tar.Close, b.gzip.Close, b.file.Close} {
 		if err := end(); err != nil {
 			return err
@@ -58,8 +57,8 @@ func (b *Bundle) Close() error {
 	return nil
 }
 
-// Remove removes a bundle that could not be written.
-func (b *Bundle) Remove() {
+// remove removes a bundle that could not be written.
+func (b *bundle) remove() {
 	_ = b.file.Close()
 	_ = os.Remove(b.file.Name())
 }

@@ -1,4 +1,4 @@
-package bundle
+package support
 
 import (
 	"bytes"
@@ -18,11 +18,11 @@ const redacted = "REDACTED"
 // minSecret is the shortest text that is looked for elsewhere, in bytes: a shorter one is a part of many words.
 const minSecret = 5
 
-// Redactor takes secrets out of texts: those that it knows, and what looks like one.
-type Redactor struct{ secrets []string }
+// redactor takes secrets out of texts: those that it knows, and what looks like one.
+type redactor struct{ secrets []string }
 
-// Know adds a secret. It is taken out of each text from then on.
-func (r *Redactor) Know(secret string) {
+// know adds a secret. It is taken out of each text from then on.
+func (r *redactor) know(secret string) {
 	if secret = strings.TrimSpace(secret); len(secret) < minSecret || slices.Contains(r.secrets, secret) {
 		return
 	}
@@ -38,8 +38,8 @@ var (
 			`("?\s*[:= ]\s*"?(?:(?:bearer|basic|digest)\s+)?)[^\s",}]{5,}`)
 )
 
-// Text returns a text without secrets.
-func (r *Redactor) Text(text string) string {
+// text returns a text without secrets.
+func (r *redactor) text(text string) string {
 	for _, secret := range r.secrets {
 		text = strings.ReplaceAll(text, secret, redacted)
 	}
@@ -47,9 +47,9 @@ func (r *Redactor) Text(text string) string {
 	return query.ReplaceAllString(text, "${1}?"+redacted)
 }
 
-// Log returns lines of a log without secrets, and without what follows a word such as token.
-func (r *Redactor) Log(text string) string {
-	return named.ReplaceAllString(r.Text(text), "${1}${2}"+redacted)
+// log returns lines of a log without secrets, and without what follows a word such as token.
+func (r *redactor) log(text string) string {
+	return named.ReplaceAllString(r.text(text), "${1}${2}"+redacted)
 }
 
 // open are the keys of a config file whose texts are no secrets. The texts of all others are left out. So a new key is
@@ -62,9 +62,9 @@ var open = []string{
 
 var errNotYAML = errors.New("it is not YAML, and is left out")
 
-// YAML returns a config file without comments and secrets. It learns what it leaves out, and the secrets in files that
+// yaml returns a config file without comments and secrets. It learns what it leaves out, and the secrets in files that
 // the config names. Numbers and booleans stay.
-func (r *Redactor) YAML(text []byte) ([]byte, error) {
+func (r *redactor) yaml(text []byte) ([]byte, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return nil, errNotYAML // the error has parts of the file
@@ -76,11 +76,11 @@ func (r *Redactor) YAML(text []byte) ([]byte, error) {
 	if err := encoder.Encode(&root); err != nil {
 		return nil, errNotYAML
 	}
-	return []byte(r.Text(out.String())), nil
+	return []byte(r.text(out.String())), nil
 }
 
 // node redacts a node below a key.
-func (r *Redactor) node(n *yaml.Node, key string) {
+func (r *redactor) node(n *yaml.Node, key string) {
 	n.HeadComment, n.LineComment, n.FootComment, n.Anchor = "", "", "", ""
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -93,11 +93,11 @@ func (r *Redactor) node(n *yaml.Node, key string) {
 	case yaml.ScalarNode:
 		if key == "token_file" || key == "secret_file" {
 			if secret, err := trust.Secret(key, n.Value); err == nil {
-				r.Know(string(secret))
+				r.know(string(secret))
 			}
 		}
 		if n.Tag == "!!str" && !slices.Contains(open, key) {
-			r.Know(n.Value)
+			r.know(n.Value)
 			n.Value, n.Style = redacted, 0
 		}
 	default:
