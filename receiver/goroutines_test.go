@@ -17,7 +17,6 @@ import (
 // unprotected are the goroutines of a Collector that begin without Protect or Restart: a package, a part of their text,
 // and the reason.
 var unprotected = [][3]string{
-	{"internal/api", "<-s.ending", "it only waits"},
 	{"internal/api", "http.Serve(g", "package net/http, which calls what is protected"},
 	{"internal/api", "s.open.Wait()", "it only waits"},
 	{"internal/monitor", "m.sources.Run(", "the sampler protects each source and each tick"},
