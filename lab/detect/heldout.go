@@ -14,7 +14,7 @@ func heldOut() []entry {
 		heldOutStores())
 }
 
-// heldOutFirst are those of before 26 November 2026. Most of their programs were read since (docs/internals/benches.md).
+// heldOutFirst are those of before 26 November 2026. Most of their programs were read since (benches.md).
 func heldOutFirst() []entry {
 	llama := func(how string, more ...string) func(chance) {
 		return func(c chance) {
