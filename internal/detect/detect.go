@@ -57,8 +57,6 @@ type Detector interface {
 	// Busy reports whether something may be going on that a look in a second would see too late: then there are ten looks
 	// a second, as long as there is room for that.
 	Busy() bool
-	// Counts reports whether the counters of the job should be read ten times a second, and not once.
-	Counts() bool
 }
 
 // New makes a detector for one job.
@@ -71,10 +69,7 @@ type Facts struct {
 	Last time.Duration // of the look before; of the job's first reading for the first one
 
 	Processes []Process
-	Files     []File  // open or mapped, those with data only: no folders, sockets, pipes, devices
-	Events    []Event // since the look before, in order
-	Exact     bool    // Events is complete: the kernel reports each open
-	MinSize   int64   // bytes of the smallest files that Events has, unless they are written
+	Files     []File // open or mapped, those with data only: no folders, sockets, pipes, devices
 
 	GPUMemory uint64 // bytes in use on the GPUs that its processes hold memory of
 	// GPUMemoryAt is when that was read; 0 if it is only known that it was within the last second.
@@ -90,12 +85,10 @@ type Facts struct {
 // Process is a living process of the job.
 type Process struct {
 	PID      int
-	Name     string        // the command name
 	Started  time.Duration // on the monotonic clock
 	Denied   bool          // its files may not be read
 	Memory   int64         // bytes of files that its address space has in memory; 0 if unknown
 	Resident int64         // bytes that it has in memory; 0 if unknown
-	CPUTime  time.Duration // of all of its threads
 	Drives   bool          // it holds memory of a GPU, as the driver listed last
 
 	// At is the look that its files are from: not each look asks all processes. Last is up to when it is known what was
@@ -117,26 +110,11 @@ type File struct {
 	Offset int64 // the file position, if FD >= 0
 	Write  bool  // it is open for writing
 
-	Modified int64 // when its content changed last, in ns; 0 if unknown
-
 	Mapped int64 // bytes of the mappings of the process
 }
 
 // FileKey identifies files, whatever their names.
 type FileKey struct{ Device, Inode uint64 }
-
-// Event is an open or a close that the kernel reported. The close is the last one: no descriptor and no mapping of that
-// open is left. There are closes of files of models alone.
-type Event struct {
-	At     time.Duration
-	PID    int
-	Path   string
-	Key    FileKey
-	Size   int64
-	Offset int64 // of Close: the file position
-	Close  bool
-	Write  bool // it is open for writing
-}
 
 // Quantity is a cumulative counter of a job.
 type Quantity int
@@ -146,7 +124,6 @@ const (
 	ReadBytes  Quantity = iota // fetched from storage
 	ReadChars                  // returned by read calls
 	WriteBytes                 // bytes written
-	CPUTime                    // core-seconds
 	GPUBusy                    // s, the sum of the GPUs that the job holds memory of
 )
 

@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/source/latency"
-	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
@@ -27,22 +26,18 @@ type traceQuestion struct {
 	handle           uint32
 	slot, generation uint32
 	pids             []int
-	others           bool // of opOpens: opens.Options
 }
 
 // append adds the frame of a question.
 func (q *traceQuestion) append(b []byte) []byte {
 	b = header(b, q.op, q.number)
-	if q.op == opTrace || q.op == opUnmeasure || q.op == opUnopens {
+	if q.op == opTrace || q.op == opUnmeasure {
 		return b
 	}
 	b = binary.LittleEndian.AppendUint32(b, q.handle)
 	if q.op == opJob || q.op == opAdopt {
 		b = binary.LittleEndian.AppendUint32(b, q.slot)
 		b = binary.LittleEndian.AppendUint32(b, q.generation)
-	}
-	if q.op == opOpens {
-		b = append(b, bits(q.others))
 	}
 	for _, pid := range q.pids {
 		b = binary.LittleEndian.AppendUint32(b, uint32(pid))
@@ -58,9 +53,9 @@ func (q *traceQuestion) parse(frame []byte) error {
 		return err
 	}
 	switch q.op {
-	case opTrace, opUnmeasure, opUnopens:
+	case opTrace, opUnmeasure:
 		return d.end()
-	case opJob, opAdopt, opFlush, opReport, opUntrace, opMeasure, opOpens:
+	case opJob, opAdopt, opFlush, opReport, opUntrace, opMeasure:
 	default:
 		return errFrame
 	}
@@ -68,9 +63,6 @@ func (q *traceQuestion) parse(frame []byte) error {
 	if q.op == opJob || q.op == opAdopt {
 		q.slot, q.generation = d.uint32(), d.uint32()
 		d.bad = d.bad || q.slot == 0 || q.slot > schedule.MaxJobs
-	}
-	if q.op == opOpens {
-		q.others = d.flags(1) != 0
 	}
 	if q.op == opAdopt {
 		d.bad = d.bad || len(d.rest) == 0 || len(d.rest) > 4*maxAdopted
@@ -113,15 +105,11 @@ type tracings struct {
 
 	measure  latency.Opener
 	measured latency.Tracing // nil for none
-
-	watch   opens.Opener
-	watched opens.Tracing // nil for none
 }
 
 func serveTracing(fd int) error {
 	return serve(fd, &tracings{
-		open: schedule.Local("/"), measure: latency.Local("/"), watch: opens.Local("/"),
-		held: map[uint32]schedule.Tracing{},
+		open: schedule.Local("/"), measure: latency.Local("/"), held: map[uint32]schedule.Tracing{},
 	})
 }
 
@@ -139,9 +127,6 @@ func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
 		b = a.append(b)
 	case opMeasure:
 		a, descriptors = s.count(q.handle)
-		b = a.append(b)
-	case opOpens:
-		a, descriptors = s.watchOpens(&q)
 		b = a.append(b)
 	default:
 		b = appendErrno(b, number(s.do(&q)))
@@ -186,25 +171,6 @@ func (s *tracings) count(handle uint32) (a traceAnswer, descriptors []int) {
 	return traceAnswer{eventBytes: latencyBytes}, []int{memory.Cells, memory.Directory}
 }
 
-// watchOpens loads the programs that report opens. As of those of count, there is one set of them at a time.
-func (s *tracings) watchOpens(q *traceQuestion) (a traceAnswer, descriptors []int) {
-	with := s.held[q.handle]
-	switch {
-	case s.watched != nil:
-		return traceAnswer{reason: "opens are reported already"}, nil
-	case with == nil:
-		return traceAnswer{reason: "the scheduler is not followed any more"}, nil
-	}
-	t, err := s.watch(with, opens.Options{Others: q.others})
-	debug.FreeOSMemory() // as in trace
-	if err != nil {
-		return traceAnswer{reason: err.Error()}, nil
-	}
-	s.watched = t
-	memory := t.Memory()
-	return traceAnswer{eventBytes: uint32(memory.EventBytes)}, []int{memory.Events, memory.Counters}
-}
-
 // latencyBytes stands for success in an answer to opMeasure, whose maps have one size.
 const latencyBytes = 1
 
@@ -216,14 +182,6 @@ func (s *tracings) do(q *traceQuestion) error {
 		}
 		t := s.measured
 		s.measured = nil
-		return t.Close()
-	}
-	if q.op == opUnopens {
-		if s.watched == nil {
-			return syscall.EBADF
-		}
-		t := s.watched
-		s.watched = nil
 		return t.Close()
 	}
 	t := s.held[q.handle]

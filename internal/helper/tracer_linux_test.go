@@ -22,7 +22,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/latency"
-	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -39,9 +38,6 @@ type traceSeen struct {
 	Timed   bool   // operations of disks are timed
 	Untimed string // the error of a reading without a tracer
 	Again   bool   // they are timed with the next tracer
-	Closed  string // why opens are not reported; "" if they are
-	Opened  int    // events of the job's file before the tracer is killed
-	Later   int    // the same with the next tracer
 }
 
 // actAsTracingAgent separates its privileges, follows a process that sleeps and works, kills the tracer, and goes on.
@@ -63,12 +59,7 @@ func actAsTracingAgent() error {
 		return json.NewEncoder(os.Stdout).Encode(got)
 	}
 	defer func() { _ = source.Close() }()
-	model := filepath.Join(os.TempDir(), "stallspan-helper-test.bin")
-	if err := os.WriteFile(model, make([]byte, 1<<20), 0o600); err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(model) }()
-	cmd := exec.Command("sh", "-c", "while sleep 0.01; do : < "+model+"; done")
+	cmd := exec.Command("sh", "-c", "while sleep 0.01; do :; done")
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -78,13 +69,6 @@ func actAsTracingAgent() error {
 	}
 	if got.Before, _, err = readSome(source); err != nil {
 		return err
-	}
-	files, err := opens.New(helpers.Tracer.OpenOpens, source, opens.Options{Others: true})
-	if err != nil {
-		got.Closed = err.Error()
-	} else {
-		defer func() { _ = files.Close() }()
-		got.Opened = countOpens(files, model)
 	}
 	disks, err := latency.NewFrom(helpers.Tracer.OpenLatency, source, "")
 	if err != nil {
@@ -129,22 +113,7 @@ func actAsTracingAgent() error {
 	for end := time.Now().Add(startWait); !got.Again && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		got.Again, _ = timesDisks(disks)
 	}
-	if got.Closed == "" {
-		got.Later = countOpens(files, model)
-	}
 	return json.NewEncoder(os.Stdout).Encode(got)
-}
-
-// countOpens waits until a file is opened, and returns how often it is.
-func countOpens(files *opens.Source, name string) (n int) {
-	for end := time.Now().Add(startWait); n == 0 && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		files.Take("job", sample.Now().Mono, func(e *opens.Event) {
-			if e.Path == name {
-				n++
-			}
-		})
-	}
-	return n
 }
 
 // timesDisks writes something to a disk, and reports whether that is timed.
@@ -210,13 +179,6 @@ func TestAgentFollowsTheSchedulerWithoutCapabilities(t *testing.T) {
 		t.Errorf("operations of disks: timed %v, without a tracer %q, with the next %v; want true, an error, and true",
 			got.Timed, got.Untimed, got.Again)
 	}
-	if opens.Supported("") != nil {
-		if got.Closed == "" || got.Opened+got.Later > 0 {
-			t.Errorf("got %d and %d opens, and %q; want the reason", got.Opened, got.Later, got.Closed)
-		}
-	} else if got.Closed != "" || got.Opened == 0 || got.Later == 0 {
-		t.Errorf("got %d opens, and %d with the next tracer, %q; want some", got.Opened, got.Later, got.Closed)
-	}
 	if got.Lost == 0 {
 		t.Error("got no lost events of the time without a tracer, want at least one")
 	}
@@ -275,9 +237,6 @@ var traceQuestions = []traceQuestion{
 	{op: opMeasure, number: 8, handle: 1},
 	{op: opMeasure, number: 9},
 	{op: opUnmeasure, number: 10},
-	{op: opOpens, number: 11, handle: 1, others: true},
-	{op: opOpens, number: 12, handle: 2},
-	{op: opUnopens, number: 13},
 }
 
 func TestTraceQuestions(t *testing.T) {
@@ -379,63 +338,6 @@ func TestMeasuring(t *testing.T) {
 	}
 }
 
-// fakeOpens is an opens.Tracing.
-type fakeOpens struct{ opens.Tracing }
-
-func (fakeOpens) Memory() opens.Memory {
-	return opens.Memory{Events: 9, Counters: 10, EventBytes: 8192}
-}
-func (fakeOpens) Close() error { return nil }
-
-// The tracer reports opens to one agent at a time, and with a tracing that it holds.
-func TestWatchingOpens(t *testing.T) {
-	var wanted opens.Options
-	s := &tracings{held: map[uint32]schedule.Tracing{3: fakeTracing{}},
-		watch: func(with schedule.Tracing, o opens.Options) (opens.Tracing, error) {
-			if with == nil {
-				t.Error("got no tracing, want that of the handle")
-			}
-			wanted = o
-			return fakeOpens{}, nil
-		}}
-	ask := func(q traceQuestion) (body []byte, descriptors []int) {
-		t.Helper()
-		frame, descriptors, err := s.answer(q.append(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _, body, _ = split(frame)
-		return bytes.Clone(body), descriptors
-	}
-	ends := func(want syscall.Errno) {
-		t.Helper()
-		body, _ := ask(traceQuestion{op: opUnopens})
-		d := decoder{rest: body}
-		if got := d.errno(); got != want || d.end() != nil {
-			t.Errorf("the end: got %v, want %v", got, want)
-		}
-	}
-	ends(syscall.EBADF)
-	for i, test := range []struct {
-		handle  uint32
-		others  bool
-		refused bool
-	}{{4, true, true}, {0, true, true}, {3, true, false}, {3, false, true}} {
-		var a traceAnswer
-		body, descriptors := ask(traceQuestion{op: opOpens, handle: test.handle, others: test.others})
-		if err := a.parse(body); err != nil || (a.reason != "") != test.refused || (len(descriptors) == 2) == test.refused {
-			t.Errorf("%d: got %+v, %v and %d descriptors", i, a, err, len(descriptors))
-		}
-		if !test.refused && (a.eventBytes != 8192 || wanted.Others != test.others) {
-			t.Errorf("%d: got %d bytes, and %+v", i, a.eventBytes, wanted)
-		}
-	}
-	ends(0)
-	if _, descriptors := ask(traceQuestion{op: opOpens, handle: 3}); len(descriptors) != 2 {
-		t.Errorf("again: got %d descriptors, want 2", len(descriptors))
-	}
-}
-
 // The tracer holds a bounded number of tracings, and answers about one that it does not hold with EBADF.
 func TestTracings(t *testing.T) {
 	closed := 0
@@ -494,14 +396,13 @@ func FuzzTrace(f *testing.F) {
 		closed := 0
 		s := &tracings{held: map[uint32]schedule.Tracing{1: fakeTracing{closed: &closed}},
 			open:    func() (schedule.Tracing, error) { return fakeTracing{closed: &closed}, nil },
-			measure: func(schedule.Tracing) (latency.Tracing, error) { return fakeLatency{}, nil },
-			watch:   func(schedule.Tracing, opens.Options) (opens.Tracing, error) { return fakeOpens{}, nil }}
+			measure: func(schedule.Tracing) (latency.Tracing, error) { return fakeLatency{}, nil }}
 		answer, descriptors, err := s.answer(frame)
 		if err != nil {
 			return
 		}
 		o, _, body, err := split(answer)
-		loads := o == opTrace || o == opMeasure || o == opOpens
+		loads := o == opTrace || o == opMeasure
 		a := traceAnswer{}
 		if err != nil || loads && a.parse(body) != nil || !loads && len(body) != 2 {
 			t.Errorf("got %x for %x, want the form of its answer", answer, frame)

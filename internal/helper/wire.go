@@ -19,7 +19,7 @@ const (
 	bytesBytes     = 26
 	threadBytes    = 20
 	fileBytes      = 17
-	modelFileBytes = 55  // without its path
+	modelFileBytes = 47  // without its path
 	maxKeys        = 512 // of a question
 	maxCalls       = 64
 	maxThreads     = 1024 // of an answer
@@ -54,8 +54,6 @@ const (
 	opModels                  // a key, and what is wanted; an error, a number, and files
 	opMeasure                 // a handle or 0; an error, or two descriptors
 	opUnmeasure               // nothing; an error
-	opOpens                   // a handle and a flag; an error, or a size and two descriptors
-	opUnopens                 // nothing; an error
 	opDevice                  // a key and a device; an error, whether it is open, and the number of files
 	opEnd
 )
@@ -309,7 +307,7 @@ func appendModels(b []byte, all process.Files, err syscall.Errno) []byte {
 		}
 		b = binary.LittleEndian.AppendUint32(b, uint32(f.FD+1))
 		for _, n := range [...]uint64{
-			f.Device, f.Inode, uint64(f.Modified), uint64(f.Size), uint64(f.Offset), uint64(f.Mapped),
+			f.Device, f.Inode, uint64(f.Size), uint64(f.Offset), uint64(f.Mapped),
 		} {
 			b = binary.LittleEndian.AppendUint64(b, n)
 		}
@@ -326,7 +324,7 @@ func parseModels(body []byte) (all process.Files, failed syscall.Errno, err erro
 	d.bad = d.bad || all.Listening > maxThreads
 	for len(d.rest) > 0 && !d.bad && len(all.List) < process.MaxFiles {
 		fd := d.uint32()
-		f := process.File{FD: int(fd) - 1, Device: d.uint64(), Inode: d.uint64(), Modified: int64(d.uint64()),
+		f := process.File{FD: int(fd) - 1, Device: d.uint64(), Inode: d.uint64(),
 			Size: d.size(), Offset: d.size(), Mapped: d.size(), Write: d.flags(1) != 0}
 		n := int(d.uint16())
 		d.bad = d.bad || n > process.MaxFilePath || fd > maxPID

@@ -12,7 +12,6 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/latency"
-	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/window"
@@ -37,9 +36,6 @@ type Config struct {
 	// Latencies opens what counts it; nil for a tracer of this process.
 	Latencies latency.Opener
 
-	// Opens opens what reports opens of files, if Detect; nil for a tracer of this process.
-	Opens opens.Opener
-
 	// NVML is the path of libnvidia-ml.so.1, if the loader does not find it.
 	NVML string
 
@@ -54,7 +50,7 @@ type Config struct {
 	Device string
 
 	// Detect looks for loads of followed jobs that no program announces, once a client takes them: see
-	// windows.Client.TakeDetected. With DetectAll it looks for checkpoints and epochs, too.
+	// windows.Client.TakeDetected. With DetectAll it looks for checkpoints, too.
 	Detect, DetectAll bool
 
 	// Cgroups are patterns of cgroups that are followed, too, each as one job.
@@ -110,9 +106,6 @@ func (c *Config) complete() error {
 	}
 	if c.Latencies == nil {
 		c.Latencies = latency.Local(c.Root)
-	}
-	if c.Opens == nil {
-		c.Opens = opens.Local(c.Root)
 	}
 	if c.Recorded && c.Accelerator != nil {
 		return errors.New("a recording has its own accelerators: leave the other one out")

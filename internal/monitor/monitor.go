@@ -14,7 +14,6 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/detect/loads"
-	"github.com/stallspan/stallspan/internal/detect/rhythm"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
@@ -24,7 +23,6 @@ import (
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
-	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -82,7 +80,6 @@ func New(c Config) (*Monitor, error) {
 			Switches: c.Switches, Tracing: c.Tracing,
 			Latency: c.Latency, Latencies: c.Latencies,
 			Accelerator: c.Accelerator,
-			Opens:       wantedOpens(&c), OpensOf: opens.Options{Others: c.DetectAll},
 		}, &m.problems)
 		disks = m.sources.Disks
 	}
@@ -119,34 +116,23 @@ func New(c Config) (*Monitor, error) {
 	}
 	m.Windows = windows.New(owners)
 	if c.Detect && !c.Recorded {
-		detectors, found := []detect.New{loads.New}, m.loadsOnly
+		found := m.loadsOnly
 		if c.DetectAll {
-			detectors, found = append(detectors, rhythm.New), m.Windows.Detected
+			found = m.Windows.Detected
 		}
 		m.Jobs.Stirs()
 		lc := looking.Config{
-			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: detectors,
+			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: loads.New,
 			Added: m.Jobs.Added(),
 			Found: found, Owner: locate.New(c.Root, "", true).Client, Wanted: m.Windows.TakesDetected,
 		}
 		if m.sources != nil {
 			lc.GPUs = m.sources
-			if reported := m.sources.Opens(); reported != nil {
-				lc.Opens = reported
-			}
 		}
 		m.looker = looking.New(lc)
 	}
 	m.Spans = windows.NewSpans(m.readings, m.judge)
 	return m, nil
-}
-
-// wantedOpens returns what reports opens of files; nil if no detector wants them.
-func wantedOpens(c *Config) opens.Opener {
-	if !c.Detect {
-		return nil
-	}
-	return c.Opens
 }
 
 // Start takes the first reading before it returns, so that a window may begin at once, and then samples until Stop.

@@ -64,8 +64,6 @@ type Options struct {
 	Schedule func(root string) error
 	// Latency is the same for how long each operation of a disk takes.
 	Latency func(root string) error
-	// Opens is the same for the files that jobs open.
-	Opens func(root string) error
 	// Switches is the same for the switches of this user's own threads; nil if they are not used either.
 	Switches func() error
 
@@ -85,7 +83,7 @@ const (
 func Machine(ctx context.Context, o Options) []Finding {
 	m := &machine{Options: o, root: filepath.Join("/", o.Root)}
 	checks := []func(context.Context) []Finding{
-		m.gpus, m.disks, m.latency, m.health, m.pressure, m.cgroup, m.processes, m.scheduler, m.opens,
+		m.gpus, m.disks, m.latency, m.health, m.pressure, m.cgroup, m.processes, m.scheduler,
 		m.cores, m.clock, m.container, m.agent, m.export,
 	}
 	found := make([][]Finding, len(checks))

@@ -99,28 +99,6 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// TestOpens: one line reports whether opens are reported, and what is missing.
-func TestOpens(t *testing.T) {
-	for _, test := range []struct {
-		err     error
-		state   State
-		message string
-	}{
-		{nil, Seen, "The kernel reports which files of models jobs open: short loads are found, too."},
-		{errors.New("it needs root"), Limited,
-			"Short model loads that no program announces may be missed: it needs root."},
-	} {
-		m := &machine{Options: Options{Opens: func(string) error { return test.err }}}
-		found := m.opens(t.Context())
-		if len(found) != 1 || found[0].State != test.state || found[0].Message != test.message || found[0].Fix != "" {
-			t.Errorf("got %+v, want one: %s, %q, without a fix", found, test.state, test.message)
-		}
-	}
-	if found := new(machine).opens(t.Context()); found != nil {
-		t.Errorf("got %+v, want nothing where it is not asked", found)
-	}
-}
-
 // TestScheduler: the finding says which evidence there is, why it is no better, and what would give it.
 func TestScheduler(t *testing.T) {
 	server, empty := fixture.Root(t, "check_server"), t.TempDir()

@@ -16,7 +16,6 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/source/latency"
-	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/source/switches"
 )
@@ -61,7 +60,7 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 func Run(ctx context.Context, c *agentconfig.Config) []Finding {
 	monitored := c.Monitor()
 	o := Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.ClientSocket(),
-		Schedule: schedule.Supported, Switches: switches.Supported, Latency: latency.Supported, Opens: opens.Supported}
+		Schedule: schedule.Supported, Switches: switches.Supported, Latency: latency.Supported}
 	if monitored.Drives != nil {
 		o.Drives = &monitored.Drives.Ask
 	}

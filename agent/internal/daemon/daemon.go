@@ -158,7 +158,6 @@ func (d *Daemon) watch() (err error) {
 	}
 	if d.helpers.Tracer != nil {
 		config.Tracing, config.Latencies = d.helpers.Tracer.Open, d.helpers.Tracer.OpenLatency
-		config.Opens = d.helpers.Tracer.OpenOpens
 	}
 	d.past = d.config.Past()
 	config.Reports = d.past.Window

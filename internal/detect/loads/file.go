@@ -33,48 +33,6 @@ type file struct {
 	done    bool                  // a load of it has ended, and it was not opened again since
 	passes  int                   // how often a position went back, or it was opened again, in this transfer
 	high    int64                 // the highest position that was seen in this transfer
-	reports reports               // of its opens for reading
-}
-
-// reports is what reports say of the opens of a file.
-type reports struct {
-	open    int           // how many there are now
-	at      time.Duration // since when there are some
-	now     int           // opens since the look before
-	spent   time.Duration // time with opens since then
-	longest time.Duration // of this, the longest time without a gap
-	total   time.Duration // time with opens in this transfer
-	most    time.Duration // of this, the longest time without a gap
-	shown   bool          // a look saw it open in this transfer
-}
-
-// opened takes over an open.
-func (r *reports) opened(at time.Duration) {
-	if r.open == 0 {
-		r.at = at
-	}
-	r.open++
-	r.now++
-}
-
-// closed takes over a close. It reports whether it ends the last open that was reported.
-func (r *reports) closed(at, last time.Duration) bool {
-	if r.open == 0 {
-		return false
-	}
-	if r.open--; r.open > 0 {
-		return false
-	}
-	r.end(at, last)
-	return true
-}
-
-// end adds the time of opens up to a moment.
-func (r *reports) end(at, last time.Duration) {
-	took := at - max(r.at, last)
-	r.spent += took
-	r.total += took
-	r.longest, r.most = max(r.longest, took), max(r.most, at-r.at)
 }
 
 func (f *file) active() bool { return len(f.handles) > 0 || len(f.mapped) > 0 }

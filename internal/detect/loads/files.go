@@ -81,7 +81,6 @@ func (d *Detector) join(all map[string]*transfer, key string, one *file, pid int
 	if !slices.Contains(t.files, one) {
 		t.files = append(t.files, one)
 		one.passes, one.high = 0, 0
-		one.reports.total, one.reports.most, one.reports.shown = 0, 0, false
 		t.named = t.named || likely(one.path) != unnamed
 		if one.since.start < t.open.start {
 			t.open = one.since
@@ -116,9 +115,7 @@ func (d *Detector) endHandles(one *file, f *detect.Facts) {
 	maps.DeleteFunc(one.writers, func(h handle, x position) bool { return gone(h.pid, x.seen) })
 	maps.DeleteFunc(one.mapped, unmapped)
 	if was && !one.active() || wrote && len(one.writers) == 0 {
-		if one.closed.end <= f.Last || one.closed.start != one.closed.end { // no event said when
-			one.closed = interval{last, f.At}
-		}
+		one.closed = interval{last, f.At}
 	}
 }
 

@@ -38,7 +38,6 @@ const (
 	manyFiles   = 24       // files without numbers of parts: a data set
 	minSaved    = 4 << 20  // bytes of a checkpoint
 	minProgress = 64 << 10 // bytes between two looks that are more than noise
-	fastest     = 16 << 30 // bytes per second that a process reads from a file, at most
 	unmoved     = 2 << 20  // bytes per second by calls that leave the position, above which they count
 
 	closedFor = time.Second             // after the last file was closed, before the next one of the same model
@@ -140,9 +139,6 @@ func (d *Detector) Close(f *detect.Facts) []detect.Found {
 	d.resolve(f, true)
 	return d.out
 }
-
-// Counts implements detect.Detector.
-func (d *Detector) Counts() bool { return false }
 
 // Busy implements detect.Detector.
 func (d *Detector) Busy() bool {

@@ -17,10 +17,6 @@ func (d *Detector) isUnnamed(x *detect.File) bool {
 func (d *Detector) learn(f *detect.Facts) {
 	for _, one := range d.files {
 		one.moved = 0
-		one.reports.now, one.reports.spent, one.reports.longest = 0, 0, 0
-	}
-	for i := range f.Events {
-		d.event(&f.Events[i], f)
 	}
 	for i := range f.Files {
 		x := &f.Files[i]
@@ -48,11 +44,6 @@ func (d *Detector) learn(f *detect.Facts) {
 	}
 	for _, one := range d.files {
 		d.endHandles(one, f)
-		if !one.active() { // a close may have been lost
-			one.reports.open = 0
-		} else if one.reports.open > 0 {
-			one.reports.end(f.At, f.Last)
-		}
 	}
 }
 
@@ -69,50 +60,6 @@ func (d *Detector) renamed(one *file) {
 	}
 }
 
-// event takes over an exact time. The file itself is learned from the look, or from its size if it is closed already.
-func (d *Detector) event(e *detect.Event, f *detect.Facts) {
-	if !isWeights(e.Path, e.Size) && (!e.Write || !modelfile.Is(e.Path)) {
-		return
-	}
-	one := d.file(e.Path)
-	if one == nil {
-		return
-	}
-	at := interval{e.At, e.At}
-	switch {
-	case !e.Close:
-		if !one.active() && one.reports.open == 0 && len(one.writers) == 0 {
-			if one.since = at; !e.Write {
-				d.reopened(one, f)
-			}
-		}
-		if !e.Write {
-			one.reports.opened(e.At)
-			one.done = one.done && one.active()
-		}
-		one.size = max(one.size, e.Size)
-	case e.Write:
-		if len(one.writers) == 0 {
-			d.join(d.writes, "w:"+path.Dir(one.path), one, e.PID)
-		}
-		one.size = max(one.size, e.Size)
-		one.closed, one.written.end = at, e.At
-		if one.written.start == 0 {
-			one.written.start = one.since.start
-		}
-	default:
-		if one.size = max(one.size, e.Size); !one.active() {
-			d.joinRead(one, e.PID)
-		}
-		if one.reports.closed(e.At, f.Last) {
-			clear(one.handles) // what the look before saw
-			clear(one.mapped)
-		}
-		one.high = max(one.high, e.Offset)
-		one.closed = at
-	}
-}
-
 // saw takes over a file that a process has open or mapped in a look.
 func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 	one.seen = f.At
@@ -123,8 +70,6 @@ func (d *Detector) saw(one *file, x *detect.File, f *detect.Facts) {
 	case modelfile.IsPartial(one.path):
 	case x.FD >= 0:
 		d.sawReader(one, x, f)
-	case one.closed.start == one.closed.end && d.process(x.PID).MapsAt < one.closed.end:
-		// its mappings were listed before a report of the end of this one
 	default:
 		d.sawMapping(one, x, f)
 	}
@@ -153,9 +98,7 @@ func (d *Detector) sawReader(one *file, x *detect.File, f *detect.Facts) {
 	h := handle{x.PID, x.FD}
 	before, known := one.handles[h]
 	if !one.active() {
-		if one.reports.now == 0 { // else the report of its open was taken for that
-			d.reopened(one, f)
-		}
+		d.reopened(one, f)
 		d.openedBy(x.PID, one, f)
 		one.done = false
 	}
@@ -177,7 +120,6 @@ func (d *Detector) sawReader(one *file, x *detect.File, f *detect.Facts) {
 		one.done, one.since = false, interval{f.Last, f.At}
 	}
 	d.joinRead(one, x.PID)
-	one.reports.shown = true
 }
 
 // sawMapping takes over a file that is mapped and not open.
@@ -194,7 +136,6 @@ func (d *Detector) sawMapping(one *file, x *detect.File, f *detect.Facts) {
 	only := !anyOf(d.reads, func(t *transfer) bool { return t.mapped && t.processes[x.PID] > 0 })
 	one.mapped[x.PID] = f.At
 	d.joinRead(one, x.PID)
-	one.reports.shown = true
 	if t := d.readOf(one); t != nil && !known && only && !one.done { // it may have been touched since it was mapped
 		t.early += d.touchedSince(x.PID, max(one.since.start, last))
 	}
@@ -202,9 +143,6 @@ func (d *Detector) sawMapping(one *file, x *detect.File, f *detect.Facts) {
 
 // openedBy notes when a process opened or mapped a file that no look before had seen so.
 func (d *Detector) openedBy(pid int, one *file, f *detect.Facts) {
-	if one.since.end > f.Last && one.since.start == one.since.end {
-		return // a report said when
-	}
 	started := d.process(pid).Started
 	one.since = interval{min(max(d.lastOf(pid, f), started), f.At), f.At}
 	if !d.looked && started > 0 { // it may have been opened before the job was followed

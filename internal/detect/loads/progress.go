@@ -76,7 +76,7 @@ func (d *Detector) called(calls []*transfer, f *detect.Facts, returned float64) 
 			share = moved / sum
 		}
 		t.sums[0] += returned * share
-		t.pass += returned * share * t.once()
+		t.pass += returned * share
 		t.longest = max(t.longest, t.pass)
 		switch {
 		case !d.looked:

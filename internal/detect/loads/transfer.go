@@ -114,41 +114,20 @@ func (t *transfer) inMaps() float64 {
 
 // distinct is how many different bytes read calls can have returned. A program may read the first part of a file again
 // and again. Looks then see its position anywhere in this part: twice the highest one is not less than the part. Where
-// positions do not move, it is no more than was read between two opens. A file that no look saw open was open for a
-// known time.
+// positions do not move, it is no more than was read between two opens.
 func (t *transfer) distinct() (bytes float64) {
 	for _, one := range t.files {
 		size := float64(one.size)
-		if r := &one.reports; r.total > 0 && !r.shown {
-			size = min(size, fastest*r.total.Seconds()) // other files may have been read meanwhile
-		}
 		switch {
 		case one.passes < repeated:
 			bytes += size * float64(max(1, len(t.processes)))
 		case one.high < minProgress:
-			if r := &one.reports; r.most > 0 && !r.shown {
-				size = min(size, fastest*r.most.Seconds())
-			}
 			bytes += min(size, t.longest)
 		default:
 			bytes += min(size, 2*float64(one.high))
 		}
 	}
 	return bytes
-}
-
-// once returns which share of what was read since the look before was read between two opens, at most: that of the
-// time for which a file was open.
-func (t *transfer) once() (share float64) {
-	for _, one := range t.files {
-		if r := &one.reports; r.spent > 0 {
-			share = max(share, r.longest.Seconds()/r.spent.Seconds())
-		}
-	}
-	if share == 0 {
-		return 1
-	}
-	return share
 }
 
 // process returns the one that was seen most.

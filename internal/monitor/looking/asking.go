@@ -11,7 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
-// look gives the facts of a job to its detectors.
+// look gives the facts of a job to its detector.
 func (l *Looker) look(j *job, now time.Duration) {
 	f := &j.facts
 	f.Job, f.At, f.Last = j.look.ID, now, min(j.last, now)
@@ -23,7 +23,6 @@ func (l *Looker) look(j *job, now time.Duration) {
 	}
 	f.Past = past{l.config.Readings.History(), j.look.ID, j.look.GPUs}
 	l.ask(j, now)
-	l.takeOpens(j, f)
 	f.Listening = -1
 	unknown := false
 	for i := range j.look.Processes {
@@ -31,7 +30,6 @@ func (l *Looker) look(j *job, now time.Duration) {
 		if p.ended { // it is listed until it is read again
 			continue
 		}
-		p.facts.CPUTime = j.look.Processes[i].CPUTime
 		p.facts.Drives = slices.Contains(j.look.Drivers, p.facts.PID)
 		f.Processes = append(f.Processes, p.facts)
 		f.Files = append(f.Files, p.files...)
@@ -43,20 +41,14 @@ func (l *Looker) look(j *job, now time.Duration) {
 	if unknown {
 		f.Listening = -1
 	}
-	j.opened.unify(f.Files)
 	for pid, p := range j.processes {
 		if p.seen != now {
 			delete(j.processes, pid)
-			delete(j.steady.memory, pid)
 		}
 	}
-	j.steady.learn(f, j.look.Moved, uint64((now-j.looked+every/2)/every))
 	j.looked, j.last, j.cpu, j.moved = now, now, j.look.CPUTime, j.look.Moved
-	j.busy, j.counts = false, false
-	for _, d := range j.detectors {
-		l.report(j, d.Look(f))
-		j.busy, j.counts = j.busy || d.Busy(), j.counts || d.Counts()
-	}
+	l.report(j, j.detector.Look(f))
+	j.busy = j.detector.Busy()
 	l.files, f.Files = f.Files, nil
 }
 
@@ -87,7 +79,6 @@ func (l *Looker) ask(j *job, now time.Duration) {
 		if p == nil || p.started != of.Started {
 			p = &program{started: of.Started, models: true, listening: -1, facts: facts(of, now)}
 			j.processes[of.PID] = p
-			j.opened.joined = j.opened.joined || p.facts.Started <= j.facts.Last // it was there before, without a report
 			l.own(j, of.PID)
 		}
 		p.seen, p.queried = now, false
@@ -127,7 +118,6 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 		p.facts, p.files, p.models, p.listening = facts(of, now), nil, false, -1
 		return
 	}
-	j.steady.note(of.PID, memory)
 	want := process.FilesWanted{Sockets: j.busy, Others: true}
 	left := &l.maps[0]
 	if j.busy {
@@ -143,13 +133,10 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ESRCH),
 		errors.Is(err, syscall.ENOENT):
 		p.facts, p.files, p.models, p.listening = facts(of, now), nil, false, -1
-		p.refused = errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
-		j.opened.refused = j.opened.refused || p.refused
 		return
 	case err != nil: // there is no answer now: what was open may still be
 		return
 	}
-	p.refused, j.opened.answered = false, true
 	p.facts.Denied, p.facts.Memory, p.facts.Resident = false, memory.Files, memory.Resident
 	if p.facts.Last = p.facts.At; p.facts.At == 0 || p.facts.At == j.looked {
 		p.facts.Last = j.facts.Last
@@ -201,7 +188,7 @@ func (p *program) mayMap(size int64, now time.Duration, busy bool) bool {
 func fact(pid int, x *process.File) detect.File {
 	f := detect.File{
 		PID: pid, FD: x.FD, Path: x.Path, Key: detect.FileKey{Device: x.Device, Inode: x.Inode}, Size: x.Size,
-		Offset: x.Offset, Write: x.Write, Modified: x.Modified, Mapped: x.Mapped,
+		Offset: x.Offset, Write: x.Write, Mapped: x.Mapped,
 	}
 	if x.FD >= 0 {
 		f.Mapped = 0 // the mapping is a fact of its own

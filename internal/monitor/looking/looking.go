@@ -1,4 +1,4 @@
-// Package looking looks at followed jobs from the outside, once a second, and gives what it sees to detectors of
+// Package looking looks at followed jobs from the outside, once a second, and gives what it sees to a detector of
 // windows: see package detect.
 package looking
 
@@ -13,7 +13,6 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
@@ -49,9 +48,8 @@ type Config struct {
 	Reader   process.Reader // for processes of other users; nil for none
 	Readings *sampling.Readings
 	Jobs     Jobs
-	Opens    Opens // nil if opens of files are not reported
-	GPUs     GPUs  // nil for the memory of rows
-	New      []detect.New
+	GPUs     GPUs // nil for the memory of rows
+	New      detect.New
 	// Added receives when a job is followed, or began to read much: it is looked at at once. It may be nil.
 	Added <-chan struct{}
 	// Found receives windows, in the order in which they ended; on the goroutine of Run or Close.
@@ -73,13 +71,6 @@ type Jobs interface {
 	Release(job string)
 	// EachStirred calls mark for the jobs that began to read much since the last call.
 	EachStirred(mark func(job string))
-}
-
-// Opens are the opens and closes of files that the kernel reports. It is implemented by *opens.Source.
-type Opens interface {
-	// Take calls visit for each event of a job up to a moment since the last call, in order. It reports whether these are
-	// all.
-	Take(job string, until time.Duration, visit func(*opens.Event)) (all bool)
 }
 
 // GPUs are read more often where a load may be going on. It is implemented by *sampling.Sources.
@@ -106,14 +97,13 @@ type Looker struct {
 }
 
 type job struct {
-	detectors []detect.Detector
+	detector  detect.Detector
 	look      sampling.JobLook // the newest one
 	last      time.Duration    // up to when it is known what is open
 	looked    time.Duration
 	cpu       time.Duration // at the last look
 	moved     uint64
 	busy      bool
-	counts    bool          // its counters are read often
 	alert     time.Duration // up to when it is looked at often because it began to read much
 	watched   bool
 	hadGPU    bool
@@ -122,9 +112,7 @@ type job struct {
 	parent    int            // of its first process
 	turn      int            // the process that is asked first
 	facts     detect.Facts
-	steady    steady
 	present   bool
-	opened    opened
 }
 
 // program is what is remembered of a process.
@@ -140,8 +128,7 @@ type program struct {
 	models    bool // it has files of models open or mapped
 	facts     detect.Process
 	files     []detect.File
-	listening int  // -1 if unknown
-	refused   bool // its files may not be read
+	listening int // -1 if unknown
 }
 
 // files lists the files of processes. It is implemented by process.Direct.
@@ -222,8 +209,7 @@ func (l *Looker) Look() time.Duration {
 		}
 	})
 	if all {
-		due := func(j *job) bool { return now < j.alert || j.due(now) && !l.steady(j, now) }
-		l.take(now, &l.turns[0], len(l.list), due)
+		l.take(now, &l.turns[0], len(l.list), func(j *job) bool { return now < j.alert || j.due(now) })
 	} else {
 		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy || j.looked == 0 || j.soon(now) })
 	}
@@ -231,9 +217,9 @@ func (l *Looker) Look() time.Duration {
 	for id, j := range l.jobs {
 		busy = busy || j.busy || j.soon(now)
 		l.watchMemory(j, now)
-		if reads := j.busy || j.counts; reads != j.watched {
-			j.watched = reads
-			l.config.Jobs.Watch(id, reads)
+		if j.busy != j.watched {
+			j.watched = j.busy
+			l.config.Jobs.Watch(id, j.busy)
 		}
 	}
 	if busy {
@@ -295,9 +281,7 @@ func (l *Looker) learn() {
 
 func (l *Looker) begin(look *sampling.JobLook) *job {
 	j := &job{last: look.Since, processes: map[int]*program{}, owners: map[int]string{}}
-	for _, make := range l.config.New {
-		j.detectors = append(j.detectors, make(look.ID))
-	}
+	j.detector = l.config.New(look.ID)
 	l.jobs[look.ID] = j
 	l.config.Jobs.Keep(look.ID)
 	return j
@@ -306,12 +290,10 @@ func (l *Looker) begin(look *sampling.JobLook) *job {
 // end reports what the end of a job ends, or that of the agent or of following the job.
 func (l *Looker) end(id string, j *job, stopping bool) {
 	j.facts.Job, j.facts.Last, j.facts.At = id, j.last, l.config.Now()
-	j.facts.Processes, j.facts.Files, j.facts.Events, j.facts.Listening = nil, nil, nil, -1
+	j.facts.Processes, j.facts.Files, j.facts.Listening = nil, nil, -1
 	j.facts.Past = past{l.config.Readings.History(), id, j.look.GPUs}
 	j.facts.Stopping = stopping
-	for _, d := range j.detectors {
-		l.report(j, d.Close(&j.facts))
-	}
+	l.report(j, j.detector.Close(&j.facts))
 	l.forget(id, j)
 }
 
@@ -389,8 +371,7 @@ type past struct {
 // series of quantities; GPUs have a column each.
 var series = [...]history.Series{
 	detect.ReadBytes: history.JobReadBytes, detect.ReadChars: history.JobReadChars,
-	detect.WriteBytes: history.JobWriteBytes,
-	detect.CPUTime:    history.JobCPUTime, detect.GPUBusy: history.GPUBusyTime,
+	detect.WriteBytes: history.JobWriteBytes, detect.GPUBusy: history.GPUBusyTime,
 }
 
 // Level implements detect.Past.

@@ -38,7 +38,15 @@ func (h *holder) Look(f *detect.Facts) []detect.Found {
 }
 func (*holder) Close(*detect.Facts) []detect.Found { return nil }
 func (*holder) Busy() bool                         { return false }
-func (*holder) Counts() bool                       { return false }
+
+// watching are Jobs of which nothing is asked.
+type watching struct{}
+
+func (watching) Watch(string, bool)       {}
+func (watching) Keep(string)              {}
+func (watching) Left(string) bool         { return false }
+func (watching) Release(string)           {}
+func (watching) EachStirred(func(string)) {}
 
 // The memory of the GPUs of a job is read often while a load may be going on, and taken from the newest reading.
 func TestMemoryOfGPUs(t *testing.T) {
@@ -49,9 +57,9 @@ func TestMemoryOfGPUs(t *testing.T) {
 	now := 5 * time.Minute
 	d := &holder{}
 	gpus := &cards{used: map[string]uint64{"GPU-1": 7 << 30, "GPU-2": 9 << 30}, read: now - 30*time.Millisecond}
-	l := New(Config{Root: t.TempDir(), Readings: r, Jobs: &bench{}, GPUs: gpus, Found: func([]detect.Found) {},
-		New: []detect.New{func(string) detect.Detector { return d }}, Now: func() time.Duration { return now }})
-	j := &job{look: sampling.JobLook{ID: "job", GPUs: []string{"GPU-1"}, GPUMemory: 5}, detectors: []detect.Detector{d},
+	l := New(Config{Root: t.TempDir(), Readings: r, Jobs: watching{}, GPUs: gpus, Found: func([]detect.Found) {},
+		New: func(string) detect.Detector { return d }, Now: func() time.Duration { return now }})
+	j := &job{look: sampling.JobLook{ID: "job", GPUs: []string{"GPU-1"}, GPUMemory: 5}, detector: d,
 		processes: map[int]*program{}, owners: map[int]string{}}
 	look := func() { l.look(j, now) }
 	if look(); d.used != 7<<30 || d.at != gpus.read {

@@ -32,7 +32,6 @@ type crowd struct {
 	stirred  []string
 	kept     map[string]bool
 	busy     bool
-	counts   bool
 	watched  map[string]bool
 	newest   map[string]detect.Facts
 	ends     []detect.Found // what a detector finds at the end of its job
@@ -75,7 +74,6 @@ type member struct{ *crowd }
 func (m member) Look(f *detect.Facts) []detect.Found {
 	kept := *f
 	kept.Processes, kept.Files = slices.Clone(f.Processes), slices.Clone(f.Files)
-	kept.Events = slices.Clone(f.Events)
 	m.newest[f.Job] = kept
 	return nil
 }
@@ -86,8 +84,7 @@ func (m member) Close(f *detect.Facts) []detect.Found {
 	}
 	return m.ends
 }
-func (m member) Busy() bool   { return m.busy }
-func (m member) Counts() bool { return m.counts }
+func (m member) Busy() bool { return m.busy }
 
 func newCrowd(t *testing.T, jobs, processes int, busy bool) *crowd {
 	t.Helper()
@@ -114,7 +111,7 @@ func newCrowd(t *testing.T, jobs, processes int, busy bool) *crowd {
 		}
 	}
 	c.looker = New(Config{
-		Root: root, Readings: r, Jobs: c, New: []detect.New{func(string) detect.Detector { return member{c} }},
+		Root: root, Readings: r, Jobs: c, New: func(string) detect.Detector { return member{c} },
 		Found: c.take, Owner: c.Owner, Now: func() time.Duration { return c.at },
 	})
 	c.looker.direct = c
@@ -279,33 +276,17 @@ func TestEndedProcesses(t *testing.T) {
 	}
 }
 
-// The counters of a job are read often if a detector wants that, without more looks.
-func TestCounts(t *testing.T) {
+// The counters of a job are read often while a load may be going on.
+func TestWatchedWhileBusy(t *testing.T) {
 	c := newCrowd(t, 1, 1, false)
-	for _, counts := range []bool{true, false} {
-		c.counts = counts
+	for _, busy := range []bool{true, false} {
+		c.busy = busy
 		for range 11 {
 			c.look()
 		}
-		if c.watched["job 0"] != counts {
-			t.Errorf("counters are read often: got %v, want %v", !counts, counts)
+		if c.watched["job 0"] != busy {
+			t.Errorf("counters are read often: got %v, want %v", !busy, busy)
 		}
-	}
-}
-
-// Looks at a job that may be loading do not make it one that is looked at rarely: it had the same files for a second.
-func TestOftenIsNotSteady(t *testing.T) {
-	c := newCrowd(t, 1, 1, true)
-	for range 5 * 10 {
-		c.look()
-	}
-	c.busy = false
-	before := c.queried[process.KeyOf(&c.reading[0])]
-	for range 4 * 10 {
-		c.look()
-	}
-	if got := c.queried[process.KeyOf(&c.reading[0])] - before; got < 4 {
-		t.Errorf("got %d looks in 4 s after it was busy for 5 s, want one a second", got)
 	}
 }
 

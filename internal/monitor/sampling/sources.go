@@ -9,7 +9,6 @@ import (
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/netfs"
-	"github.com/stallspan/stallspan/internal/source/opens"
 	"github.com/stallspan/stallspan/internal/source/pressure"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
@@ -26,7 +25,6 @@ type Sources struct {
 	mounts     *netfs.Source
 	sampler    *sample.Sampler
 	gpus       *gpus           // nil without an NVIDIA driver
-	opens      *opens.Source   // nil if opens of files are not reported
 	latency    *latency.Source // nil if it is not known how long the operations of disks take
 }
 
@@ -55,9 +53,6 @@ type SourceConfig struct {
 
 	Latency   bool           // count how long each operation of a disk takes, where that is possible
 	Latencies latency.Opener // what counts it, if Latency
-
-	Opens   opens.Opener // what reports opens of files by jobs; nil for none
-	OpensOf opens.Options
 
 	// Accelerator is an emulated GPU. It replaces the GPUs of this machine.
 	Accelerator sample.Source
@@ -95,7 +90,6 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		if own, ok := s.schedule.(*schedule.Source); ok {
 			s.Process.Watch(own)
 			s.Process.WatchConnections(own)
-			s.watchOpens(&c, own)
 		}
 		// The last: its events reach beyond the moment of every other reading.
 		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
@@ -103,23 +97,6 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	s.sampler = sample.NewSampler(c.Interval, named)
 	return s
 }
-
-// watchOpens has opens of files by jobs reported. Where that cannot be, there is nothing to complain about: looks at
-// open files go on alone.
-func (s *Sources) watchOpens(c *SourceConfig, jobs opens.Jobs) {
-	if c.Opens == nil {
-		return
-	}
-	source, err := opens.New(c.Opens, jobs, c.OpensOf)
-	if err != nil {
-		return
-	}
-	s.opens = source
-	s.Process.WatchOpens(source)
-}
-
-// Opens is what reports opens of files; nil if there is nothing that does.
-func (s *Sources) Opens() *opens.Source { return s.opens }
 
 // Run reads all sources at every tick until ctx ends. GPUs have a goroutine and a time axis of their own.
 func (s *Sources) Run(ctx context.Context, sink sample.Sink, tick func()) {
@@ -170,9 +147,6 @@ func (s *Sources) Close() {
 	s.Process.Close()
 	if s.latency != nil {
 		_ = s.latency.Close()
-	}
-	if s.opens != nil {
-		_ = s.opens.Close()
 	}
 	s.mounts.Close()
 	if s.schedule != nil {

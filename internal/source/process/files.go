@@ -30,7 +30,6 @@ type File struct {
 	Size          int64  // bytes; of one that is only mapped, up to the end of its last mapping
 	Offset        int64  // the file position
 	Mapped        int64  // bytes of its mappings
-	Modified      int64  // when its content changed last: ns since 1970; 0 for one that is only mapped, or if unknown
 	Write         bool   // open for writing
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -91,7 +90,7 @@ func (l *lister) add(name string) {
 // fileIn reads a regular file that a process has open, without its path.
 func fileIn(dir, name string) (f File, ok bool) {
 	var at unix.Statx_t
-	const wanted = unix.STATX_TYPE | unix.STATX_SIZE | unix.STATX_INO | unix.STATX_MTIME
+	const wanted = unix.STATX_TYPE | unix.STATX_SIZE | unix.STATX_INO
 	err := unix.Statx(unix.AT_FDCWD, dir+"/fd/"+name, unix.AT_STATX_DONT_SYNC, wanted, &at) // a file system may have to wait
 	if err != nil || at.Mode&unix.S_IFMT != unix.S_IFREG {
 		return f, false
@@ -104,9 +103,6 @@ func fileIn(dir, name string) (f File, ok bool) {
 	f.FD, _ = strconv.Atoi(name)
 	f.Device, f.Inode, f.Size = unix.Mkdev(at.Dev_major, at.Dev_minor), at.Ino, int64(at.Size)
 	f.Size = min(f.Size, 1<<50) // as mappings; a file may claim any size
-	if at.Mask&unix.STATX_MTIME != 0 {
-		f.Modified = at.Mtime.Sec*int64(time.Second) + int64(at.Mtime.Nsec)
-	}
 	f.Offset, f.Write = parsePosition(text)
 	return f, true
 }

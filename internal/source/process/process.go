@@ -57,7 +57,6 @@ type Source struct {
 	idle      idleness
 	wake      chan<- struct{} // see Stirs
 	stirred   []string        // jobs
-	openings  Openings        // see WatchOpens; nil for none
 	found     findings
 
 	searched, searchTime time.Duration // Stamp.Mono of the last search for feeders, and how long it took
@@ -184,7 +183,7 @@ func (s *Source) Rare(id string, rare bool) {
 		if j.id == id {
 			j.rare = rare
 			if !rare { // it does what a reading a second would miss: it may stir again right after that
-				j.stirring.wait, j.stirring.next, j.stirring.opened = 0, 0, backoff{}
+				j.stirring.wait, j.stirring.next = 0, 0
 			}
 		}
 	}

@@ -16,47 +16,12 @@ const (
 	maxStirWait = time.Minute
 )
 
-// Openings says which jobs opened a file of a model. It is implemented by opens.Source.
-type Openings interface {
-	// EachOpened calls mark for each job that opened a file of a model since the last call.
-	EachOpened(mark func(job string))
-}
-
-// WatchOpens makes a job stir, too, when it opens a file of a model. Call it before the first reading.
-func (s *Source) WatchOpens(o Openings) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.openings = o
-}
-
 // stirring is what is known of this of a job.
 type stirring struct {
 	until time.Duration // Stamp.Mono up to which it is read in every round
 	next  time.Duration // from when on it may stir again
 	wait  time.Duration // how long it waited for that
 	bytes uint64        // that it had read at its last reading
-
-	opened backoff // of stirs because it opened a file of a model
-}
-
-// backoff is how long something waits until it happens again.
-type backoff struct {
-	next time.Duration // when it may, Stamp.Mono
-	wait time.Duration // how long it waited
-}
-
-// again reports whether it may happen now, and then makes it wait: twice as long as before, or as at first if it was
-// not tried for that long.
-func (b *backoff) again(now time.Duration) bool {
-	if now < b.next {
-		return false
-	}
-	if now-b.next > b.wait {
-		b.wait = stirWait / 2
-	}
-	b.wait = min(2*b.wait, maxStirWait)
-	b.next = now + stirFor + b.wait
-	return true
 }
 
 // Stirs makes the source send to wake when a job stirs. The channel needs room for one. Call it before the first
@@ -80,20 +45,7 @@ func (s *Source) EachStirred(mark func(id string)) {
 
 // hear learns from the scheduler which jobs read much since the last round.
 func (s *Source) hear(now time.Duration) {
-	if s.wake == nil {
-		return
-	}
-	if s.openings != nil {
-		s.openings.EachOpened(func(id string) {
-			for _, j := range s.jobs {
-				if j.id == id && j.stirring.opened.again(now) {
-					j.stirring.until = now + stirFor
-					s.notice(j)
-				}
-			}
-		})
-	}
-	if s.idle.activity == nil {
+	if s.wake == nil || s.idle.activity == nil {
 		return
 	}
 	s.idle.activity.EachMoved(stirBytes, func(id string) {
