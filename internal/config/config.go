@@ -42,7 +42,7 @@ type Sampling struct {
 	Schedule string        `yaml:"schedule" mapstructure:"schedule"`   // Off: do not follow threads through the scheduler
 	Latency  string        `yaml:"latency" mapstructure:"latency"`     // Off: do not count how long each operation of a disk takes
 	Jobs     string        `yaml:"jobs" mapstructure:"jobs"`           // Off: do not follow processes because they hold memory of a GPU
-	Detect   string        `yaml:"detect" mapstructure:"detect"`       // Auto: look for loads of jobs; All: checkpoints and epochs, too
+	Detect   string        `yaml:"detect" mapstructure:"detect"`       // Auto: look for loads of jobs; All: checkpoints, too
 	Cgroups  []string      `yaml:"cgroups" mapstructure:"cgroups"`     // each that one of these patterns matches is a job
 
 	// PodResources is the kubelet's socket, as this program sees it; "" for its usual place below RootPath, or Off.

@@ -11,18 +11,15 @@ import (
 
 // Found is a window that a detector found. It has ended, or its job or the agent has.
 type Found struct {
-	Kind   window.Kind
-	Name   string // of a window of another kind than epoch and model load; may be empty
-	Job    string
-	PID    int    // the process that did most of it
-	Owner  string // whose the process is, as window.Window.Client; set by who looks at the job, as is the next
-	Parent int    // of the job's first process; 0 if unknown
-	Path   string // of the file or folder that it read or wrote; "" if unknown
-	Model  string // of a load; "" if unknown
-	Epoch  int    // the number of an epoch as counted here, from 1, if HasEpoch
-
-	HasEpoch   bool
-	Unfinished bool // it was going on when its job or the agent ended
+	Kind       window.Kind
+	Name       string // of a window of another kind than model load; may be empty
+	Job        string
+	PID        int    // the process that did most of it
+	Owner      string // whose the process is, as window.Window.Client; set by who looks at the job, as is the next
+	Parent     int    // of the job's first process; 0 if unknown
+	Path       string // of the file or folder that it read or wrote; "" if unknown
+	Model      string // of a load; "" if unknown
+	Unfinished bool   // it was going on when its job or the agent ended
 
 	Start, End time.Duration // on the monotonic clock, as sample.Stamp.Mono
 

@@ -197,7 +197,7 @@ func (g *Registry) detect(f *detect.Found) {
 func (g *Registry) describe(f *detect.Found, client string, since time.Duration, name string) window.Window {
 	w := window.Window{
 		ID: NewID(), Client: client, Kind: f.Kind, Name: f.Name, Model: f.Model, Path: f.Path,
-		Epoch: f.Epoch, HasEpoch: f.HasEpoch, Source: window.Detected, Job: f.Job, PID: f.PID, Confidence: f.Confidence,
+		Source: window.Detected, Job: f.Job, PID: f.PID, Confidence: f.Confidence,
 		Open: f.StartOpen + f.EndOpen, StartOpen: f.StartOpen,
 	}
 	w.Start.Mono = f.Start

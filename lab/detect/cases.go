@@ -211,66 +211,10 @@ func developed() []entry {
 				End: one(c, "pt", "bin")})
 			c.run("detect_train.py", "{disk}/data", "--step", c.seconds(0.05, 0.12))
 		}},
-		{"once-shards", false, once(0)},
-		{"once-decoded", false, once(2)},
-		{"once-chunks", false, func(c chance) {
-			files := c.between(120, 200)
-			c.add(model{Kind: "many", Path: "{disk}/data", Size: c.size(5, 8), Files: files, End: "raw"})
-			c.run("detect_once.py", "{disk}/data", "--what", "chunks", "--workers", "2", "--chunk", strconv.Itoa(files/4),
-				"--out", "{disk}", "--step", c.seconds(0.03, 0.06))
-		}},
-		{"stream", false, func(c chance) {
-			c.add(model{Kind: "many", Path: "{disk}/data", Size: c.size(3, 6), Files: c.between(6, 12), End: "bin", Form: "raw"})
-			c.run("detect_stream.py", "{disk}/data", "--length", c.seconds(10, 14))
-		}},
-		{"loader-files", false, loader("files", 1, 3)},
-		{"loader-files-validate", false, loader("files", 1, 3, "--validate")},
-		{"loader-files-kept", false, loader("files", 1, 3, "--keep")},
-		{"loader-rows", false, loader("rows", 0, 2)},
-		{"loader-map", false, loader("map", 1, 3)},
-		{"loader-tars", false, loader("tars", 1, 3)},
-		{"loader-tars-kept", false, loader("tars", 1, 3, "--keep")},
 		{"checkpoints", false, training("fsync")},
 		{"checkpoints-plain", false, training("plain")},
 		{"checkpoints-thread", false, training("thread")},
 		{"checkpoints-ranks", false, training("processes")},
-	}
-}
-
-// once goes once through shards, with so many processes for each of them.
-func once(workers int) func(chance) {
-	return func(c chance) {
-		c.add(model{Kind: "many", Path: "{disk}/data", Size: c.size(6, 10), Files: c.between(4, 7), End: "bin", Form: "raw"})
-		c.run("detect_once.py", "{disk}/data", "--workers", strconv.Itoa(workers), "--step", c.seconds(0.02, 0.05))
-	}
-}
-
-// loader is a training from a data set with a DataLoader of low to high workers.
-func loader(how string, low, high int, options ...string) func(chance) {
-	return func(c chance) {
-		data := func(name string, size int) string {
-			path := "{disk}/" + name
-			switch how {
-			case "files":
-				c.add(model{Kind: "many", Path: path, Size: size, Files: size / (c.between(80, 160) << 10), End: "raw"})
-			case "tars":
-				c.add(model{Kind: "many", Path: path, Size: size, Files: c.between(6, 12), End: "tar"})
-			default:
-				path += ".raw"
-				c.add(model{Kind: "file", Path: path, Size: size})
-			}
-			return path
-		}
-		train := data("train", c.size(0.5, 1.2))
-		args := []string{train, "--how", how, "--workers", strconv.Itoa(c.between(low, high)),
-			"--epochs", strconv.Itoa(c.between(3, 5)), "--work", strconv.Itoa(c.between(2, 60)),
-			"--step", c.seconds(0.02, 0.08)}
-		for _, o := range options {
-			if args = append(args, o); o == "--validate" {
-				args = append(args, data("validation", c.size(0.1, 0.3)))
-			}
-		}
-		c.run("detect_loader.py", args...)
 	}
 }
 

@@ -10,8 +10,7 @@ import (
 // heldOut are the cases that nothing is ever tuned with. Their programs are programs/detect_heldout_*.py. Authors of
 // detectors leave both unread, and the files heldout_*.go.
 func heldOut() []entry {
-	return slices.Concat(heldOutFirst(), heldOutEpochs(), heldOutEndless(), heldOutLoads(), heldOutNone(),
-		heldOutStores())
+	return slices.Concat(heldOutFirst(), heldOutLoads(), heldOutNone(), heldOutStores())
 }
 
 // heldOutFirst are those of before 26 November 2026. Most of their programs were read since (benches.md).
@@ -54,11 +53,6 @@ func heldOutFirst() []entry {
 			c.add(model{Kind: "many", Path: "{disk}/features", Size: c.size(1, 2), Files: c.between(60, 120), End: "pt"})
 			c.run("detect_heldout_tune.py", "{disk}/features", "--model", "{disk}/model", "--output", "{disk}", "--size",
 				strconv.Itoa(c.size(1.2, 2)), "--step", c.seconds(0.05, 0.12))
-		}},
-		{"features", false, func(c chance) {
-			c.add(model{Kind: "many", Path: "{disk}/features", Size: c.size(3, 5), Files: c.between(80, 160), End: "pt"})
-			c.run("detect_heldout_tune.py", "{disk}/features", "--only-data", "--step", c.seconds(0.05, 0.1), "--workers",
-				strconv.Itoa(c.between(0, 3)))
 		}},
 		{"distributed", false, func(c chance) {
 			for _, name := range []string{"__0_0.distcp", "__1_0.distcp"} {

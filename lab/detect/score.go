@@ -20,7 +20,7 @@ const (
 )
 
 // kinds are the kinds of windows that have labels.
-var kinds = [...]string{"model_load", "checkpoint", "epoch"}
+var kinds = [...]string{"model_load", "checkpoint"}
 
 // result is a case's labels and what was detected.
 type result struct {

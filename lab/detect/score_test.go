@@ -109,13 +109,13 @@ func TestOpenWindowIsFalse(t *testing.T) {
 
 func TestFalseWindowsPerHour(t *testing.T) {
 	r := &result{}
-	l := logOf(t, "life 0 10000 ", "epoch 1000 3000 ")
-	r.compare(l, []found{window("model_load", 4000, 5000), window("epoch", 5000, 6000)}, 9000*ms, mono)
-	if want := map[string]float64{"model_load": 10, "checkpoint": 10}; !reflect.DeepEqual(r.Negative, want) {
+	l := logOf(t, "life 0 10000 ", "checkpoint 1000 3000 ")
+	r.compare(l, []found{window("model_load", 4000, 5000), window("checkpoint", 5000, 6000)}, 9000*ms, mono)
+	if want := map[string]float64{"model_load": 10}; !reflect.DeepEqual(r.Negative, want) {
 		t.Errorf("got %v, want %v", r.Negative, want)
 	}
 	if want := map[string]int{"model_load": 1}; !reflect.DeepEqual(r.NegFalse, want) {
-		t.Errorf("got %v, want %v: epochs have labels there", r.NegFalse, want)
+		t.Errorf("got %v, want %v: checkpoints have labels there", r.NegFalse, want)
 	}
 }
 

@@ -42,7 +42,7 @@ func (s *score) figures() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("| figure | %s | aim |", strings.Join(kinds[:], " | "))
-	line("|---|---|---|---|---|")
+	line("|---|---|---|---|")
 	row := func(what, aim string, value func(*kindScore) string) {
 		cells := make([]string, len(kinds))
 		for i, kind := range kinds {

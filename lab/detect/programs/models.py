@@ -133,15 +133,7 @@ KINDS = {"file": one_file,
          "hub": hub, "triton": triton, "many": many}
 
 
-def writer(kind):
-    if kind not in KINDS:
-        from detect_heldout_data import KINDS as more  # its libraries are for held-out cases only
-
-        return more[kind]
-    return KINDS[kind]
-
-
 if __name__ == "__main__":
     for number, line in enumerate(sys.stdin):
         one = json.loads(line)
-        writer(one["kind"])(one, one["seed"] + number * 100)
+        KINDS[one["kind"]](one, one["seed"] + number * 100)
