@@ -28,9 +28,9 @@ var exceptions = map[string]string{
 // three files must name the same versions.
 func TestVersionsAreOneSet(t *testing.T) {
 	named := map[string]map[string]string{ // by file, then by module
-		"builder-config.yaml":   builderModules(t),
-		"go.mod":                requirements(t, "../../go.mod"),
-		"tools/go.mod": requirements(t, tools),
+		"builder-config.yaml": builderModules(t),
+		"go.mod":              requirements(t, "../../go.mod"),
+		"tools/go.mod":        requirements(t, tools),
 	}
 	first := map[string]string{}
 	for file, modules := range named {
