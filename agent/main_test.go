@@ -50,9 +50,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// docs is the folder of the pages that tests check.
-const docs = "../docs/"
-
 // slowest is the timeout of a test: far more than any needs on a busy machine.
 const slowest = 2 * time.Minute
 

@@ -118,7 +118,7 @@ func isHTML(path string) bool {
 func (o *Outputs) Discard() {
 	o.report.Discard()
 	o.html.Discard()
-	o.Trace.discard()
+	o.Trace.Discard()
 }
 
 // Save writes all files. It returns what went wrong.

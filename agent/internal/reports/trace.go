@@ -82,7 +82,8 @@ func (f *traceFile) save(whole *window.Report, windows []*window.Report) error {
 	return nil
 }
 
-func (f *traceFile) discard() {
+// Discard removes a trace that was not saved.
+func (f *traceFile) Discard() {
 	if b, ok := f.out.(*background); ok {
 		_ = b.Flush()
 	}
