@@ -2,7 +2,7 @@
 // block layer. docs/internals/latency.md describes what is counted and its limits.
 package latency
 
-//go:generate sh generate.sh
+//go:generate ../../../hack/bpf.sh latency
 
 import (
 	"github.com/stallspan/stallspan/internal/sample"

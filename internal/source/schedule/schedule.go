@@ -2,7 +2,7 @@
 // tracepoints. docs/internals/schedule.md describes what is traced and its limits.
 package schedule
 
-//go:generate sh generate.sh
+//go:generate ../../../hack/bpf.sh sched
 
 import "time"
 
