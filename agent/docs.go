@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	manual "github.com/stallspan/stallspan/docs"
-	"github.com/stallspan/stallspan/internal/nearest"
+	"github.com/stallspan/stallspan/internal/config"
 )
 
 func docsCommand() *cobra.Command {
@@ -41,7 +41,7 @@ name pages in this way.`,
 }
 
 func noPage(name string) error {
-	if near := nearest.Word(name, manual.Names()); near != "" {
+	if near := config.Nearest(name, manual.Names()); near != "" {
 		return cli.Usagef("there is no page %.60q: did you mean %s?", name, near)
 	}
 	return cli.Usage(fmt.Errorf("there is no page %.60q: list them with stallspan docs", name))

@@ -8,8 +8,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/nearest"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -107,7 +107,7 @@ func (a *Announcement) badKind() error {
 	if a.Kind == "" {
 		return refuse(http.StatusBadRequest, "kind is missing: give %s", window.KindChoices)
 	}
-	if near := nearest.Word(string(a.Kind), window.KindNames()); near != "" {
+	if near := config.Nearest(string(a.Kind), window.KindNames()); near != "" {
 		return refuse(http.StatusBadRequest, "%s is not a kind of window: did you mean %q?", excerpt(string(a.Kind)), near)
 	}
 	return refuse(http.StatusBadRequest, "%s is not a kind of window: give %s", excerpt(string(a.Kind)),

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/nearest"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -117,7 +117,7 @@ func describe(err error, example string, keys []string) error {
 	}
 	if quoted, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
 		key, _ := strconv.Unquote(quoted)
-		if near := nearest.Word(key, keys); near != "" {
+		if near := config.Nearest(key, keys); near != "" {
 			return refuse(http.StatusBadRequest, "unknown key %s: did you mean %q?", excerpt(key), near)
 		}
 		return refuse(http.StatusBadRequest, "unknown key %s: use %s", excerpt(key), choices(keys))

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/quota"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // maxStreams is the limit of clients that follow events. Each holds one of maxConnections.
@@ -76,7 +76,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) error {
 			"receiver stallspan in a pipeline of traces or logs")
 	}
 	who := peerOfRequest(r.Context())
-	if err := s.streams.Take(who.name); errors.Is(err, quota.ErrShare) {
+	if err := s.streams.Take(who.name); errors.Is(err, trust.ErrShare) {
 		return refuse(http.StatusServiceUnavailable, "%d of your programs follow the events already: stop one of them",
 			s.streams.Each())
 	} else if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/page"
-	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -315,7 +315,7 @@ func patient(w http.ResponseWriter) error {
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 	who := peerOfRequest(r.Context()).name
 	if err := s.streams.Take(who); err != nil {
-		if errors.Is(err, quota.ErrShare) {
+		if errors.Is(err, trust.ErrShare) {
 			return refuse(http.StatusServiceUnavailable, "%d of your pages or programs are connected: close one of them",
 				s.streams.Each())
 		}

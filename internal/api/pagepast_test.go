@@ -16,8 +16,8 @@ import (
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
-	"github.com/stallspan/stallspan/internal/store/storetest"
 	"github.com/stallspan/stallspan/semconv"
+	"github.com/stallspan/stallspan/test/storetest"
 )
 
 // weekStore is a store with the last seven days.

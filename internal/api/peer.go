@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/locate"
-	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -114,14 +113,14 @@ func (a *callers) mayName(c *caller, pid int) bool {
 // connections are those that are open. A client has a share of them.
 type connections struct {
 	callers *callers
-	places  *quota.Places
+	places  *trust.Places
 
 	mu   sync.Mutex
 	open map[net.Conn]caller
 }
 
 func newConnections(a *callers) *connections {
-	return &connections{callers: a, places: quota.New(maxConnections), open: map[net.Conn]caller{}}
+	return &connections{callers: a, places: trust.NewPlaces(maxConnections), open: map[net.Conn]caller{}}
 }
 
 // admit reports whether a client may have another connection.

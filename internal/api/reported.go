@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // maxReported is the limit of events that programs report in reportPeriod. A client has a share of them.
@@ -67,11 +67,11 @@ func (s *Server) reporter(r *http.Request) (string, error) {
 }
 
 // take counts one report against what a minute allows.
-func take(places *quota.Rate, r *http.Request, most int, what string) error {
+func take(places *trust.Rate, r *http.Request, most int, what string) error {
 	err := places.Take(peerOfRequest(r.Context()).name, sample.Now().Mono)
 	switch {
-	case errors.Is(err, quota.ErrShare):
-		return refuse(http.StatusTooManyRequests, "you have reported %d %s in a minute: wait", most/quota.Share, what)
+	case errors.Is(err, trust.ErrShare):
+		return refuse(http.StatusTooManyRequests, "you have reported %d %s in a minute: wait", most/trust.Share, what)
 	case err != nil:
 		return refuse(http.StatusTooManyRequests, "%d %s were reported in a minute: wait", most, what)
 	}

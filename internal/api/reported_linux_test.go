@@ -20,7 +20,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/quota"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -106,7 +106,7 @@ func TestReportedByOthers(t *testing.T) {
 	var n taken
 	s := serve(t, func(s *Server) {
 		s.With(Events{Reported: n.take})
-		s.eventRate = quota.NewRate(maxReported, time.Hour) // however slow this machine is
+		s.eventRate = trust.NewRate(maxReported, time.Hour) // however slow this machine is
 	})
 	for path, mode := range map[string]os.FileMode{s.path: 0o666, filepath.Dir(s.path): 0o755} {
 		if err := os.Chmod(path, mode); err != nil {

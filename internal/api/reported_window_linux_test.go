@@ -16,7 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/page"
-	"github.com/stallspan/stallspan/internal/quota"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -133,7 +133,7 @@ func TestReportingWindows(t *testing.T) {
 // Another user reports as himself, a quarter of what a minute allows, and sees no window of root.
 func TestWindowsReportedByOthers(t *testing.T) {
 	s := serve(t, func(s *Server) { // in an hour, however slow this machine is
-		s.windowRate = quota.NewRate(maxReportedWindows, time.Hour)
+		s.windowRate = trust.NewRate(maxReportedWindows, time.Hour)
 	})
 	untilKnown(t, s)
 	if err := s.ReportWindow(t.Context(), endedReport("a1")); err != nil {
@@ -146,11 +146,11 @@ func TestWindowsReportedByOthers(t *testing.T) {
 	}
 	got := as(t, 65534, "TestReportingWindows", reportingWindows, s.path, 1)
 	if want := fmt.Sprintf("%d windows, 0 of others, you have reported %[1]d windows in a minute: wait",
-		maxReportedWindows/quota.Share); got[0] != want {
+		maxReportedWindows/trust.Share); got[0] != want {
 		t.Errorf("another user: got %q, want %q", got[0], want)
 	}
 	all, err := s.Windows(t.Context())
-	if err != nil || len(all.Ended) != maxReportedWindows/quota.Share+1 {
+	if err != nil || len(all.Ended) != maxReportedWindows/trust.Share+1 {
 		t.Errorf("root: got %v and %d windows, want all", err, len(all.Ended))
 	}
 }

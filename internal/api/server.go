@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -49,17 +49,17 @@ type Server struct {
 	windows    Windows
 	version    string
 	started    time.Time
-	listings   *quota.Places
-	streams    *quota.Places
-	eventRate  *quota.Rate // of events by other programs
-	windowRate *quota.Rate // of windows by other programs
+	listings   *trust.Places
+	streams    *trust.Places
+	eventRate  *trust.Rate // of events by other programs
+	windowRate *trust.Rate // of windows by other programs
 	callers    *callers
 	conns      *connections
 	ending     chan struct{} // closed when the server stops
 	events     Events
 	metrics    Scraped       // for Prometheus; either may be nil
 	past       Past          // nil for none
-	copies     *quota.Places // of the past: its disk may hang, and lists of windows must not wait for it
+	copies     *trust.Places // of the past: its disk may hang, and lists of windows must not wait for it
 	token      []byte        // that requests over TCP need; nil for none
 	loopback   bool          // the listener is a loopback port
 	local      bool          // the listener is a unix socket
@@ -74,11 +74,11 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		windows:    windows,
 		version:    version,
 		started:    time.Now(),
-		listings:   quota.New(maxListings),
-		copies:     quota.New(maxListings),
-		streams:    quota.New(maxStreams),
-		eventRate:  quota.NewRate(maxReported, reportPeriod),
-		windowRate: quota.NewRate(maxReportedWindows, reportPeriod),
+		listings:   trust.NewPlaces(maxListings),
+		copies:     trust.NewPlaces(maxListings),
+		streams:    trust.NewPlaces(maxStreams),
+		eventRate:  trust.NewRate(maxReported, reportPeriod),
+		windowRate: trust.NewRate(maxReportedWindows, reportPeriod),
 		ending:     make(chan struct{}),
 	}
 	s.http = http.Server{

@@ -12,8 +12,8 @@ import (
 	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
-	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/source/modelfile"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -26,7 +26,7 @@ const maxUnread = 0.25
 
 // detected is what a Registry has for windows that detectors find.
 type detected struct {
-	rate *quota.Rate
+	rate *trust.Rate
 	left *atomic.Uint64
 
 	mu     sync.Mutex
@@ -95,7 +95,7 @@ func folderOf(name string) string {
 }
 
 func newDetected() *detected {
-	return &detected{rate: quota.NewRate(maxDetected, time.Hour), left: &atomic.Uint64{}}
+	return &detected{rate: trust.NewRate(maxDetected, time.Hour), left: &atomic.Uint64{}}
 }
 
 // client returns whose the spans are; nil for no client.

@@ -19,9 +19,9 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/internal/monitor/probe"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
-	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -39,7 +39,7 @@ var (
 		"end some, or look for a program that begins windows and never ends them", MaxOpen)
 	// ErrShare means that one client has as many windows open as it may have.
 	ErrShare = fmt.Errorf("%d of your windows are open: "+
-		"end some, or look for a program that begins windows and never ends them", quota.New(MaxOpen).Each())
+		"end some, or look for a program that begins windows and never ends them", trust.NewPlaces(MaxOpen).Each())
 	// ErrUnknown means that no open window has that id.
 	ErrUnknown = errors.New("no open window has that id: it has ended, or it did not begin here; " +
 		"stallspan ls lists the ids")
@@ -78,7 +78,7 @@ type Registry struct {
 // table is what a Registry guards.
 type table struct {
 	open   map[string]*openWindow
-	places *quota.Places // of open
+	places *trust.Places // of open
 	ended  []retained    // in the order of their ends
 	ending []*ending     // in the order of their calls
 	storms alert.Storms
@@ -96,7 +96,7 @@ type openWindow struct {
 
 // New returns a Registry without any window.
 func New(c Config) *Registry {
-	all := table{open: map[string]*openWindow{}, places: quota.New(MaxOpen)}
+	all := table{open: map[string]*openWindow{}, places: trust.NewPlaces(MaxOpen)}
 	return &Registry{config: c, detected: newDetected(), all: all}
 }
 
@@ -131,7 +131,7 @@ func (t *table) add(o *openWindow) error {
 	if t.open[o.ID] != nil {
 		return fmt.Errorf("a window with the id %q is already open: choose another id", o.ID)
 	}
-	if err := t.places.Take(o.Client); errors.Is(err, quota.ErrShare) {
+	if err := t.places.Take(o.Client); errors.Is(err, trust.ErrShare) {
 		return ErrShare
 	} else if err != nil {
 		return ErrTooMany

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -47,7 +47,7 @@ func TestEndedSince(t *testing.T) {
 
 // A report is kept for an hour after it was made, and not after the end of its window.
 func TestKeptSinceReported(t *testing.T) {
-	all := table{places: quota.New(MaxOpen)}
+	all := table{places: trust.NewPlaces(MaxOpen)}
 	add := func(client string, end, reported time.Duration) {
 		w := window.Window{Client: client, End: sample.Stamp{Mono: end}}
 		all.retain(&window.Report{Window: w}, reported)
@@ -64,14 +64,14 @@ func TestKeptSinceReported(t *testing.T) {
 	}
 	// What was reported first goes first, where there is no room.
 	end := func(n int) time.Duration { return time.Hour + time.Duration(n) }
-	for n := range MaxOpen / quota.Share {
+	for n := range MaxOpen / trust.Share {
 		add("a", end(n), end(n))
 	}
 	add("a", time.Minute, end(MaxEnded))
 	add("a", time.Minute+1, end(MaxEnded))
-	if n := len(all.ended); n != MaxOpen/quota.Share || all.ended[0].End.Mono != time.Minute || all.ended[2].at != end(2) {
+	if n := len(all.ended); n != MaxOpen/trust.Share || all.ended[0].End.Mono != time.Minute || all.ended[2].at != end(2) {
 		t.Errorf("got %d reports of a client, from %v, then %v; want %d from 1m0s, without the two that came first",
-			n, all.ended[0].End.Mono, all.ended[2].at, MaxOpen/quota.Share)
+			n, all.ended[0].End.Mono, all.ended[2].at, MaxOpen/trust.Share)
 	}
 	for n := range MaxEnded {
 		add("", end(n), end(MaxEnded+n))

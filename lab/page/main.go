@@ -17,7 +17,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/page"
-	"github.com/stallspan/stallspan/internal/store/storetest"
+	"github.com/stallspan/stallspan/test/storetest"
 	"github.com/stallspan/stallspan/internal/window"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/stallspan/stallspan/internal/nearest"
+	"github.com/stallspan/stallspan/internal/config"
 )
 
 var (
@@ -55,7 +55,7 @@ func yamlError(err error) error {
 	}
 	text := strings.ReplaceAll(types.Errors[0], "\n", " ")
 	if m := unknownKey.FindStringSubmatch(text); m != nil {
-		if near := nearest.Word(m[2], configKeys(reflect.TypeFor[Config]())); near != "" {
+		if near := config.Nearest(m[2], configKeys(reflect.TypeFor[Config]())); near != "" {
 			return fmt.Errorf("%s: there is no key %.60q here: did you mean %s?", m[1], m[2], near)
 		}
 		return fmt.Errorf("%s: there is no key %.60q here: stallspan docs agent lists the keys", m[1], m[2])

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stallspan/stallspan/internal/nearest"
+	"github.com/stallspan/stallspan/internal/config"
 )
 
 // Group makes cmd a command that only has others below it. By itself it prints its help.
@@ -28,7 +28,7 @@ func Group(cmd *cobra.Command, commands ...*cobra.Command) {
 				names = append(append(names, sub.Name()), sub.Aliases...)
 			}
 		}
-		if near := nearest.Word(args[0], names); near != "" {
+		if near := config.Nearest(args[0], names); near != "" {
 			hint = fmt.Sprintf(" (did you mean %q?)", near)
 		}
 		return fmt.Errorf("unknown command %q%s: see %s --help", args[0], hint, cmd.CommandPath())
@@ -84,7 +84,7 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		}
 	})
 	hint := ""
-	if near := nearest.Word(name, names); near != "" {
+	if near := config.Nearest(name, names); near != "" {
 		hint = fmt.Sprintf(" (did you mean --%s?)", near)
 	}
 	return fmt.Errorf("unknown flag: %s%s", given, hint)

@@ -20,7 +20,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/nearest"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/store"
 )
 
@@ -103,7 +103,7 @@ func (o *options) prepare(now time.Time) (*Run, error) {
 	}
 	for _, name := range o.series {
 		if !slices.Contains(Series, name) {
-			if near := nearest.Word(name, Series); near != "" {
+			if near := config.Nearest(name, Series); near != "" {
 				return nil, fmt.Errorf("--series %q: did you mean %s?", name, near)
 			}
 			return nil, fmt.Errorf("--series %q: choose from %s", name, strings.Join(Series, ", "))

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
-	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/cuda"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -36,7 +36,7 @@ type Jobs struct {
 
 	mu     sync.Mutex // held while a job is added or removed, with its first reading
 	jobs   map[string]*job
-	places *quota.Places // of jobs
+	places *trust.Places // of jobs
 }
 
 type job struct {
@@ -53,7 +53,7 @@ type job struct {
 func New(root string, sources *sampling.Sources, r *sampling.Readings, problems *sampling.Problems) *Jobs {
 	return &Jobs{
 		root: root, sources: sources, readings: r, problems: problems, groups: cgroup.NewView(root), jobs: map[string]*job{},
-		places: quota.New(process.MaxJobs), added: make(chan struct{}, 1),
+		places: trust.NewPlaces(process.MaxJobs), added: make(chan struct{}, 1),
 		auto: auto{now: func() time.Duration { return r.Present().Mono }},
 	}
 }

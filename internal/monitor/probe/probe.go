@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 const (
@@ -29,7 +29,7 @@ type Probe struct {
 
 	mounts  atomic.Pointer[string] // see ownMounts; nil until it is known
 	tasks   background
-	running *quota.Places // of the tasks of await
+	running *trust.Places // of the tasks of await
 	scans   scans
 }
 
@@ -37,7 +37,7 @@ type Probe struct {
 // read. report receives panics on any goroutine; nil for none.
 func New(root string, disks *disk.Source, reader process.Reader, report func(error)) *Probe {
 	return &Probe{root: root, disks: disks, reader: reader, tasks: background{report: report},
-		running: quota.New(maxRunning)}
+		running: trust.NewPlaces(maxRunning)}
 }
 
 // Stop waits for the probes that are running: for a second at most.

@@ -1,4 +1,4 @@
-package quota
+package trust
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 // A client gets a quarter of the places, and this program itself any that is free.
 func TestPlaces(t *testing.T) {
-	p := New(8)
+	p := NewPlaces(8)
 	for i := range 2 {
 		if err := p.Take("a"); err != nil {
 			t.Fatalf("place %d: got %v, want it", i, err)
@@ -36,7 +36,7 @@ func TestPlaces(t *testing.T) {
 
 // Clients that are gone leave nothing in memory.
 func TestReleased(t *testing.T) {
-	p := New(2)
+	p := NewPlaces(2)
 	for i := range 100 {
 		if err := p.Take(strconv.Itoa(i)); err != nil {
 			t.Fatal(err)

@@ -1,5 +1,4 @@
-// Package quota divides places among clients, so that no client can take them all.
-package quota
+package trust
 
 import (
 	"errors"
@@ -25,8 +24,8 @@ type Places struct {
 	by    map[string]int // by client; without those that have none
 }
 
-// New returns so many free places.
-func New(places int) *Places { return &Places{max: places, by: map[string]int{}} }
+// NewPlaces returns so many free places.
+func NewPlaces(places int) *Places { return &Places{max: places, by: map[string]int{}} }
 
 // Each is how many places one client may take.
 func (p *Places) Each() int { return max(1, p.max/Share) }

@@ -1,11 +1,10 @@
-// Package nearest suggests the correct spelling of a word.
-package nearest
+package config
 
 import "strings"
 
-// Word returns the known word that is most similar to a misspelled one, or "" if none is similar: at most
+// Nearest returns the known word that is most similar to a misspelled one, or "" if none is similar: at most
 // one edit for three letters, rounded.
-func Word(wrong string, known []string) string {
+func Nearest(wrong string, known []string) string {
 	if len(wrong) > 64 {
 		return ""
 	}
