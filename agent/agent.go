@@ -18,7 +18,6 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/check"
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/compare"
-	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/daemon"
 	"github.com/stallspan/stallspan/agent/internal/demo"
 	"github.com/stallspan/stallspan/agent/internal/events"
@@ -55,7 +54,7 @@ func Main(args []string) int {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		started = true
-		output.Colors = console.When(root.PersistentFlags().Lookup(output.ColorFlag).Value.String())
+		output.Colors = output.When(root.PersistentFlags().Lookup(output.ColorFlag).Value.String())
 		return giveUpCapabilities(cmd)
 	}
 	root.SetArgs(args)

@@ -5,7 +5,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
-	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/history"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/window"
@@ -13,7 +12,7 @@ import (
 
 // flagValues are the values of flags with few of them, for completion, by the flag's name.
 var flagValues = map[string][]string{
-	output.ColorFlag: {string(console.Auto), string(console.Always), string(console.Never)},
+	output.ColorFlag: {string(output.Auto), string(output.Always), string(output.Never)},
 	"series":         history.Series,
 	"kind":           window.KindNames(),
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/agentconfig"
 	"github.com/stallspan/stallspan/agent/internal/cli"
-	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
@@ -83,8 +82,8 @@ type Report struct {
 }
 
 // stateColors are the colours of check's states.
-var stateColors = map[State]console.Color{Seen: console.Good, Limited: console.Warn,
-	Missing: console.Bad}
+var stateColors = map[State]output.Color{Seen: output.Good, Limited: output.Warn,
+	Missing: output.Bad}
 
 // PrintReport writes a line or two for each finding: its state, its area and its meaning. A fix stays on one line,
 // however long it is, so that it can be copied.

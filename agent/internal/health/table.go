@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/state/drives"
 )
@@ -25,7 +24,7 @@ func printHealth(out io.Writer, all []drives.Drive, brief bool) error {
 	}
 	several := len(all) > 1 && slices.ContainsFunc(all, func(d drives.Drive) bool { return d.File != "" })
 	return output.WriteTable(out, func(t *output.Table) {
-		row := func(disk, model, size, state string, color console.Color, temperature, on, used string) {
+		row := func(disk, model, size, state string, color output.Color, temperature, on, used string) {
 			t.Cells(output.Cell{Text: fmt.Sprintf("%s %s %8s ", output.Fit(disk, driveWidth), output.Fit(model,
 				modelWidth), size)},
 				output.Cell{Text: fmt.Sprintf("%-9s", state), Color: color},
@@ -36,7 +35,7 @@ func printHealth(out io.Writer, all []drives.Drive, brief bool) error {
 		if several && brief {
 			heading, model = "file", func(r *drives.Report) string { return path.Base(r.File) }
 		}
-		row("disk", heading, "size", "state", console.Plain, "temp", "on", "used")
+		row("disk", heading, "size", "state", output.Plain, "temp", "on", "used")
 		for i := range all {
 			r := drives.ReportOf(&all[i])
 			row(cmp.Or(r.Device, "-"), cmp.Or(model(&r), "-"), output.CapacityText(r.Size), stateWords[string(r.Status)],
@@ -67,9 +66,9 @@ var stateWords = map[string]string{
 }
 
 // driveColors are the colours of these states.
-var driveColors = map[string]console.Color{
-	"ok": console.Good, "degraded": console.Warn, "predicted_failure": console.Bad, "failed": console.Bad,
-	"vanished": console.Bad, "unread": console.Warn,
+var driveColors = map[string]output.Color{
+	"ok": output.Good, "degraded": output.Warn, "predicted_failure": output.Bad, "failed": output.Bad,
+	"vanished": output.Bad, "unread": output.Warn,
 }
 
 func celsius(t *float64) string {

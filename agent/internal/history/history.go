@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/agent/internal/agentconfig"
-	"github.com/stallspan/stallspan/agent/internal/buckets"
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
@@ -144,16 +143,16 @@ type Run struct {
 
 // writer is a form of the output.
 type writer interface {
-	bucket(to *bytes.Buffer, b *buckets.Bucket) error
+	bucket(to *bytes.Buffer, b *Bucket) error
 	end(h *Run) error
 }
 
 func (h *Run) shows(what string) bool { return len(h.show) == 0 || h.show[what] }
 
 func (h *Run) run(ctx context.Context) error {
-	m := buckets.New(h.step, func(b *buckets.Bucket) error {
+	m := NewMaker(h.step, func(b *Bucket) error {
 		var text bytes.Buffer
-		b.Devices = slices.DeleteFunc(b.Devices, func(d *buckets.Device) bool { return !h.shows(string(d.Of)) })
+		b.Devices = slices.DeleteFunc(b.Devices, func(d *Device) bool { return !h.shows(string(d.Of)) })
 		b.Entries = slices.DeleteFunc(b.Entries, func(e store.Entry) bool { return !h.shows(e.Kind.String()) })
 		if err := h.writer.bucket(&text, b); err != nil {
 			return err
@@ -184,7 +183,7 @@ func (h *Run) run(ctx context.Context) error {
 }
 
 // Read passes the past to m: from the agent, or from its files where none answers, which it reports.
-func (h *Run) Read(ctx context.Context, m *buckets.Maker) (files bool, err error) {
+func (h *Run) Read(ctx context.Context, m *Maker) (files bool, err error) {
 	if h.folder != "" {
 		return false, h.files(ctx, h.folder, m)
 	}
@@ -214,7 +213,7 @@ func (h *Run) Read(ctx context.Context, m *buckets.Maker) (files bool, err error
 }
 
 // files reads the files of a folder.
-func (h *Run) files(ctx context.Context, folder string, m *buckets.Maker) error {
+func (h *Run) files(ctx context.Context, folder string, m *Maker) error {
 	if all, err := store.Files(folder); err == nil && len(all) == 0 && folder == h.folder {
 		return fmt.Errorf("%s has no history files: give --dir the folder history of an agent's state", folder)
 	}
@@ -234,7 +233,7 @@ func (h *Run) files(ctx context.Context, folder string, m *buckets.Maker) error 
 	return err
 }
 
-func (h *Run) blocks(ctx context.Context, in io.Reader, m *buckets.Maker) error {
+func (h *Run) blocks(ctx context.Context, in io.Reader, m *Maker) error {
 	r := store.NewReader(in)
 	r.From, r.Until = h.From, h.Until
 	defer func() { h.damaged, h.later = h.damaged+r.Damaged(), h.later+r.Later() }()

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stallspan/stallspan/agent/internal/buckets"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/store"
 )
@@ -35,7 +34,7 @@ func (c *csvLines) head(w *csv.Writer) error {
 	return w.Write(append([]string{"time", "interval_s", "kind", "name", "id"}, csvHeader...))
 }
 
-func (c *csvLines) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
+func (c *csvLines) bucket(to *bytes.Buffer, b *Bucket) error {
 	w := csv.NewWriter(to)
 	if !c.begun {
 		if err := c.head(w); err != nil {
@@ -93,7 +92,7 @@ type jsonEntry struct {
 	Event  json.RawMessage `json:"event,omitempty"`
 }
 
-func (j *jsonLines) bucket(to *bytes.Buffer, b *buckets.Bucket) error {
+func (j *jsonLines) bucket(to *bytes.Buffer, b *Bucket) error {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)
 	for _, d := range b.Devices {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stallspan/stallspan/agent/internal/buckets"
 	"github.com/stallspan/stallspan/agent/internal/events"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/reports"
@@ -99,7 +98,7 @@ func (q quantity) text(form func(float64) string) string {
 	return form(q.value)
 }
 
-func (t *table) bucket(_ *bytes.Buffer, b *buckets.Bucket) error {
+func (t *table) bucket(_ *bytes.Buffer, b *Bucket) error {
 	for _, e := range b.Entries {
 		if e.Kind == store.Window {
 			t.windows.add(e)
@@ -113,7 +112,7 @@ func (t *table) bucket(_ *bytes.Buffer, b *buckets.Bucket) error {
 	return nil
 }
 
-func (t *table) row(b *buckets.Bucket) (r row) {
+func (t *table) row(b *Bucket) (r row) {
 	r.start = b.Start
 	gpus := 0
 	for _, d := range b.Devices {
@@ -152,7 +151,7 @@ func (t *table) row(b *buckets.Bucket) (r row) {
 }
 
 // each calls use with a value that is known.
-func each(d *buckets.Device, name string, use func(float64)) {
+func each(d *Device, name string, use func(float64)) {
 	if v, ok := d.Get(name); ok {
 		use(v)
 	}

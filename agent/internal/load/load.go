@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/agent/internal/bench"
-	"github.com/stallspan/stallspan/agent/internal/buckets"
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/history"
 	"github.com/stallspan/stallspan/agent/internal/output"
@@ -114,7 +113,7 @@ func pastLoads(ctx context.Context, path string) (loads []pastLoad, none string)
 	loads = []pastLoad{}
 	h := &history.Run{Now: time.Now(), Until: time.Now(), From: time.Now().Add(-pastAge)}
 	wanted := resolved(path)
-	m := buckets.New(time.Hour, func(b *buckets.Bucket) error {
+	m := history.NewMaker(time.Hour, func(b *history.Bucket) error {
 		for _, e := range b.Entries {
 			var r explain.Report
 			if e.Kind != store.Window || json.Unmarshal(e.Text, &r) != nil || r.Kind != window.ModelLoad || r.Load == nil ||

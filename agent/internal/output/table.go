@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/stallspan/stallspan/agent/internal/console"
 )
 
 // Tables fit 80 columns, the width of a file. The longest verdict, "storage_bound SLOW", ends in the last one.
@@ -18,7 +16,7 @@ const (
 // Table writes lines for a person.
 type Table struct {
 	Out    io.Writer
-	Screen console.Screen
+	Screen Screen
 }
 
 // NewTable is a table that knows what its output can show.
@@ -27,7 +25,7 @@ func NewTable(out io.Writer) *Table { return &Table{Out: out, Screen: ScreenOf(o
 // Cell is a part of a line, with its colour.
 type Cell struct {
 	Text  string
-	Color console.Color
+	Color Color
 }
 
 // Line writes one line, however long it is.
@@ -44,14 +42,14 @@ func (t *Table) Cells(cells ...Cell) {
 }
 
 // Text writes a sentence in lines of the table's width. They are indented like the first one.
-func (t *Table) Text(start, sentence string) { t.Colored(console.Plain, start, sentence) }
+func (t *Table) Text(start, sentence string) { t.Colored(Plain, start, sentence) }
 
 // Colored is text with the start in a colour.
-func (t *Table) Colored(color console.Color, start, sentence string) {
+func (t *Table) Colored(color Color, start, sentence string) {
 	for i, line := range WrapText(Printable(sentence), t.Screen.Width()-Columns(start)) {
 		if i > 0 {
 			start = strings.Repeat(" ", Columns(start))
-			color = console.Plain
+			color = Plain
 		}
 		t.Cells(Cell{start, color}, Cell{Text: line})
 	}

@@ -7,12 +7,11 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
 // terminalOf returns what a terminal of this width can show.
-func terminalOf(t *testing.T, width uint16, when console.When) console.Screen {
+func terminalOf(t *testing.T, width uint16, when output.When) output.Screen {
 	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -22,7 +21,7 @@ func terminalOf(t *testing.T, width uint16, when console.When) console.Screen {
 	if err := pty.Setsize(slave, &pty.Winsize{Rows: 25, Cols: width}); err != nil {
 		t.Fatal(err)
 	}
-	return console.Of(slave, when)
+	return output.ScreenFor(slave, when)
 }
 
 // From 60 to 250 columns, no row or sentence is wider than the terminal, and no word is cut.
@@ -30,7 +29,7 @@ func TestTableWidths(t *testing.T) {
 	const sentence = "The program waited for storage 61 % of the time: 1200 operations read 408.7 MiB from nvme0n1."
 	for _, width := range []uint16{60, 66, 71, 72, 79, 80, 100, 160, 250} {
 		var out bytes.Buffer
-		w := &windowTable{Table: &output.Table{Out: &out, Screen: terminalOf(t, width, console.Never)}}
+		w := &windowTable{Table: &output.Table{Out: &out, Screen: terminalOf(t, width, output.Never)}}
 		w.row("window", "duration", "GPU busy", "storage", "CPU", "other", "disk", "verdict")
 		w.row("epoch 12", "16.0 min", "100 %", "100 %", "100 %", "100 %", "nvme0n1", "storage_bound SLOW")
 		w.Text("  Try: ", sentence)
@@ -51,16 +50,16 @@ func TestTableWidths(t *testing.T) {
 
 // Colours are around words and change no column.
 func TestTableColors(t *testing.T) {
-	draw := func(when console.When) string {
+	draw := func(when output.When) string {
 		var out bytes.Buffer
 		w := &windowTable{Table: &output.Table{Out: &out, Screen: terminalOf(t, 80, when)}}
 		for _, verdict := range []string{"storage_bound SLOW", "gpu_bound", "cpu_bound", "unknown"} {
 			w.row("epoch 1", "1.0 s", "20 %", "61 %", "10 %", "9 %", "\x1b[31mvda", verdict)
 		}
-		w.Colored(console.Bad, "missing GPU ", "There is no driver.")
+		w.Colored(output.Bad, "missing GPU ", "There is no driver.")
 		return out.String()
 	}
-	plain, colored := draw(console.Never), draw(console.Always)
+	plain, colored := draw(output.Never), draw(output.Always)
 	for _, want := range []string{"\x1b[31mstorage_bound SLOW\x1b[0m\n", "\x1b[32mgpu_bound\x1b[0m\n",
 		"\x1b[36mcpu_bound\x1b[0m\n", " unknown\n", "\x1b[31mmissing GPU \x1b[0mThere"} {
 		if !strings.Contains(colored, want) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
@@ -18,17 +17,17 @@ const (
 )
 
 // verdictColor is the colour of a verdict, as explain.Verdict words it.
-func verdictColor(text string) console.Color {
+func verdictColor(text string) output.Color {
 	switch {
 	case strings.HasSuffix(text, "SLOW"):
-		return console.Bad
+		return output.Bad
 	case strings.HasSuffix(text, string(window.GPUBound)):
-		return console.Good
+		return output.Good
 	case strings.HasSuffix(text, string(window.StorageBound)), strings.HasSuffix(text, string(window.CPUBound)),
 		strings.HasSuffix(text, string(window.Mixed)):
-		return console.Stall
+		return output.Stall
 	}
-	return console.Plain
+	return output.Plain
 }
 
 // windowTable has a row for each window.

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
-	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -246,7 +245,7 @@ func (s *printer) run(ctx context.Context) error {
 
 // greet gives a person the reason why there is nothing to see yet.
 func (s *printer) greet() {
-	if s.interval > time.Second && console.Of(s.out, console.Never).Terminal() {
+	if s.interval > time.Second && output.ScreenFor(s.out, output.Never).Terminal() {
 		cli.Say("the first numbers follow in %v; stop with ^C", s.interval)
 	}
 }

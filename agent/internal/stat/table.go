@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
@@ -23,7 +22,7 @@ type liveTable struct {
 
 // print fits a block to the current width of the terminal. Other outputs get all columns.
 func (t *liveTable) print(to *bytes.Buffer, r *Rates) error {
-	screen := console.Of(t.terminal, console.Never)
+	screen := output.ScreenFor(t.terminal, output.Never)
 	width := screen.Columns()
 	if t.wide {
 		width = 0

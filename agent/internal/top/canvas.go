@@ -7,7 +7,7 @@ import (
 	"github.com/gdamore/tcell/v3"
 	"github.com/mattn/go-runewidth"
 
-	"github.com/stallspan/stallspan/agent/internal/console"
+	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
 // terminal measures text as most terminals show it, whatever the locale.
@@ -205,7 +205,7 @@ func (c *canvas) spark(x, y, width int, shares []float64, style tcell.Style) {
 }
 
 // colored is the style of a colour of the other commands.
-func colored(c console.Color) tcell.Style {
+func colored(c output.Color) tcell.Style {
 	return tcell.StyleDefault.Foreground(tcell.PaletteColor(c.Palette()))
 }
 
@@ -215,8 +215,8 @@ var (
 	strong     = normal.Bold(true)
 	faint      = normal.Dim(true)
 	heading    = normal.Reverse(true)
-	green      = colored(console.Good)
-	yellow     = colored(console.Warn)
-	red        = colored(console.Bad)
+	green      = colored(output.Good)
+	yellow     = colored(output.Warn)
+	red        = colored(output.Bad)
 	partStyles = [4]tcell.Style{green, red, yellow, faint}
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/gdamore/tcell/v3"
 	"golang.org/x/sys/unix"
 
-	"github.com/stallspan/stallspan/agent/internal/console"
+	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
 // Source returns the next frames: of this machine one, and of a recording at most n. The error is io.EOF after the last
@@ -54,15 +54,15 @@ type result struct {
 
 // Run shows a view on the terminal until the user quits, ctx ends, or the source fails. It leaves the terminal as it
 // was, also after a panic.
-func Run(ctx context.Context, v *View, colors console.When, source Source) (err error) {
+func Run(ctx context.Context, v *View, colors output.When, source Source) (err error) {
 	options := []tcell.TerminfoScreenOption{
 		tcell.OptNegotiation(false), // no answers of the terminal arrive late, and are read by the shell
 		tcell.OptSanitizeContent(true),
 	}
 	switch colors {
-	case console.Never:
+	case output.Never:
 		options = append(options, tcell.OptColors(0))
-	case console.Always:
+	case output.Always:
 		options = append(options, tcell.OptColors(256))
 	}
 	terminal, err := tcell.NewTerminfoScreen(options...)

@@ -1,5 +1,4 @@
-// Package buckets makes longer intervals of the curves that the agent has stored.
-package buckets
+package history
 
 import (
 	"cmp"
@@ -77,9 +76,9 @@ type Maker struct {
 	newest int64
 }
 
-// New returns a maker of intervals of a length, in whole seconds. They begin at multiples of it. take receives them in
+// NewMaker returns a maker of intervals of a length, in whole seconds. They begin at multiples of it. take receives them in
 // the order of time.
-func New(step time.Duration, take func(*Bucket) error) *Maker {
+func NewMaker(step time.Duration, take func(*Bucket) error) *Maker {
 	m := &Maker{step: step, take: take, open: map[int64]*Bucket{}, known: map[store.Kind]map[string]store.Quantity{}}
 	for _, q := range store.Quantities {
 		if m.known[q.Of] == nil {

@@ -1,5 +1,4 @@
-// Package console knows what an output can show: the width of its lines, and whether colours are wanted.
-package console
+package output
 
 import (
 	"fmt"
@@ -40,8 +39,8 @@ type Screen struct {
 	colors  bool
 }
 
-// Of returns what an output can show now.
-func Of(out io.Writer, when When) Screen {
+// ScreenFor returns what an output can show now.
+func ScreenFor(out io.Writer, when When) Screen {
 	s := Screen{colors: when == Always}
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {

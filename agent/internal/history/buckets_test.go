@@ -1,4 +1,4 @@
-package buckets
+package history
 
 import (
 	"math"
@@ -25,7 +25,7 @@ func column(of store.Kind, id, quantity string) store.Column {
 // collect returns the buckets of blocks.
 func collect(t *testing.T, step time.Duration, from, until time.Time, items ...*store.Item) (all []*Bucket) {
 	t.Helper()
-	m := New(step, func(b *Bucket) error { all = append(all, b); return nil })
+	m := NewMaker(step, func(b *Bucket) error { all = append(all, b); return nil })
 	for _, item := range items {
 		if err := m.Add(item, from, until); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package console
+package output
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"github.com/creack/pty"
 )
 
-func terminal(t *testing.T, columns uint16) *os.File {
+func pseudoTerminal(t *testing.T, columns uint16) *os.File {
 	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -23,17 +23,17 @@ func terminal(t *testing.T, columns uint16) *os.File {
 
 func TestWidth(t *testing.T) {
 	for columns, want := range map[uint16]int{0: 80, 20: 60, 60: 60, 80: 80, 133: 133, 250: 250, 400: 250} {
-		if got := Of(terminal(t, columns), Auto).Width(); got != want {
+		if got := ScreenFor(pseudoTerminal(t, columns), Auto).Width(); got != want {
 			t.Errorf("a terminal of %d columns: got %d, want %d", columns, got, want)
 		}
 	}
-	if s := Of(&bytes.Buffer{}, Auto); s.Width() != 80 || s.Terminal() || s.Columns() != 0 {
+	if s := ScreenFor(&bytes.Buffer{}, Auto); s.Width() != 80 || s.Terminal() || s.Columns() != 0 {
 		t.Errorf("a file: got %+v, want 80 columns and no terminal", s)
 	}
 }
 
 func TestColors(t *testing.T) {
-	tty := terminal(t, 80)
+	tty := pseudoTerminal(t, 80)
 	const red, plain = "\x1b[31mSLOW\x1b[0m", "SLOW"
 	for _, test := range []struct {
 		name, noColor, term string
@@ -51,9 +51,9 @@ func TestColors(t *testing.T) {
 	} {
 		t.Setenv("NO_COLOR", test.noColor)
 		t.Setenv("TERM", test.term)
-		s := Of(&bytes.Buffer{}, test.when)
+		s := ScreenFor(&bytes.Buffer{}, test.when)
 		if test.terminal {
-			s = Of(tty, test.when)
+			s = ScreenFor(tty, test.when)
 		}
 		if got := s.Paint(Bad, "SLOW"); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
