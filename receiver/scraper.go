@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/scraper/scrapererror"
 
+	"github.com/stallspan/stallspan/internal/emit/otlp"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/otlp"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/explain"
-	"github.com/stallspan/stallspan/internal/locate"
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/trust"

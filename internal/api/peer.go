@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/stallspan/stallspan/internal/locate"
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/trust"
 )

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/internal/emit/otlp"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/semconv"
 )

@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/stallspan/stallspan/internal/locate"
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/semconv"
 )
 

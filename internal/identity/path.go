@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/locate"
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/detect/loads"
 	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/locate"
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/internal/monitor/looking"
 	"github.com/stallspan/stallspan/internal/monitor/probe"

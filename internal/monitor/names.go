@@ -2,7 +2,7 @@ package monitor
 
 import (
 	"github.com/stallspan/stallspan/internal/identity"
-	"github.com/stallspan/stallspan/internal/locate"
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/internal/emit/otlp"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/semconv"
 )

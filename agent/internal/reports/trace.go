@@ -9,10 +9,10 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/heir"
+	"github.com/stallspan/stallspan/agent/internal/perfetto"
 	"github.com/stallspan/stallspan/agent/internal/version"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/perfetto"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"

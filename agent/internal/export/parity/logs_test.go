@@ -15,7 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/internal/emit/otlp"
 )
 
 // logServer passes on what it is sent.

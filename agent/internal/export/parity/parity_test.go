@@ -17,7 +17,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/internal/emit/otlp"
 	"github.com/stallspan/stallspan/test/fixture"
 )
 

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/internal/emit/otlp"
 )
 
 func TestAttributes(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/internal/emit/otlp"
 )
 
 // FuzzAttributes writes any names and values. None may panic, all text must be UTF-8, and numbers must survive.
