@@ -165,9 +165,3 @@ func peerOfRequest(ctx context.Context) *connected {
 	}
 	return &connected{caller: caller{uid: -1, name: overTCP, tcp: true}}
 }
-
-// callerConn returns the connection of a request, or nil over TCP.
-func callerConn(ctx context.Context) *net.UnixConn {
-	unix, _ := peerOfRequest(ctx).conn.(*net.UnixConn)
-	return unix
-}

@@ -32,9 +32,9 @@ type column struct {
 }
 
 // rows are the values of a column on one tier. Those before from are older than the column. There may be fewer values
-// than times; their number divides that of the times, so that both rings wrap together. The columns of a group share one
-// slice, row by row, because they are written together: values begins with the column's own first value, and has another
-// one after each stride.
+// than times; their number divides that of the times, so that both rings wrap together. The columns of a group share
+// one slice, row by row, because they are written together: values begins with the column's own first value, and has
+// another one after each stride.
 type rows struct {
 	values       []float64
 	stride, size int // columns of the group, and values of this one

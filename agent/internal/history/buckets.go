@@ -76,8 +76,8 @@ type Maker struct {
 	newest int64
 }
 
-// NewMaker returns a maker of intervals of a length, in whole seconds. They begin at multiples of it. take receives them in
-// the order of time.
+// NewMaker returns a maker of intervals of a length, in whole seconds. They begin at multiples of it. take receives
+// them in the order of time.
 func NewMaker(step time.Duration, take func(*Bucket) error) *Maker {
 	m := &Maker{step: step, take: take, open: map[int64]*Bucket{}, known: map[store.Kind]map[string]store.Quantity{}}
 	for _, q := range store.Quantities {

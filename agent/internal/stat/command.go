@@ -225,7 +225,8 @@ func (s *printer) run(ctx context.Context) error {
 	readAll(m)
 	before, pace := m.Collect(), newPace(s.interval)
 	if missing := s.choice.missing(before.Disks.Disks); missing != "" {
-		return cli.Usagef("there is no disk %q: lsblk lists them; INTERVAL is in seconds, or a duration such as 500ms", missing)
+		return cli.Usagef("there is no disk %q: lsblk lists them; INTERVAL is in seconds, or a duration such as 500ms",
+			missing)
 	}
 	s.greet()
 	for more := true; more; {

@@ -39,7 +39,7 @@ func (h *holder) Look(f *detect.Facts) []detect.Found {
 func (*holder) Close(*detect.Facts) []detect.Found { return nil }
 func (*holder) Busy() bool                         { return false }
 
-// watching are Jobs of which nothing is asked.
+// watching are Jobs that only exist.
 type watching struct{}
 
 func (watching) Watch(string, bool)       {}

@@ -42,7 +42,7 @@ func TestMostRead(t *testing.T) {
 	put(t, root, 11, map[string]string{"io": io(600)})
 	put(t, root, 12, map[string]string{"io": io(3)}) // another process
 	put(t, root, 15, map[string]string{"io": io(50)})
-	got, want := mostRead(before, scanProcesses(root, nil), 3), []reading{
+	got, want := topReaders(before, scanProcesses(root, nil), 3), []reading{
 		{10, 5000},
 		{11, 100},
 		{15, 50},
@@ -50,7 +50,7 @@ func TestMostRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := mostRead(nil, before, 3); got != nil {
+	if got := topReaders(nil, before, 3); got != nil {
 		t.Errorf("without a first scan: got %v, want none", got)
 	}
 	if nameOf(root, 10) != "rsync" || nameOf(root, 99) != "" {
@@ -96,7 +96,7 @@ func TestInherited(t *testing.T) {
 	put(10, 1, 5, 100+1070+2003+8)
 	put(20, 1, 5, 60)
 	put(30, 1, 9, 410)
-	got, want := mostRead(before, scanProcesses(root, nil), 3), []reading{{30, 410}, {10, 78}}
+	got, want := topReaders(before, scanProcesses(root, nil), 3), []reading{{30, 410}, {10, 78}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -110,7 +110,7 @@ func TestKernelThreadsAreNoReaders(t *testing.T) {
 	put(t, root, 40, map[string]string{"io": io(9000), "stat": "40 (kworker/u4:2+loop0) I 2 0 0 0 -1 69238880" +
 		strings.Repeat(" 0", 12) + " 5 0 0\n"})
 	put(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
-	got, want := mostRead(readTotals{}, scanProcesses(root, nil), 3), []reading{{41, 500}}
+	got, want := topReaders(readTotals{}, scanProcesses(root, nil), 3), []reading{{41, 500}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -122,11 +122,11 @@ func TestMovedCountsWhatWasWritten(t *testing.T) {
 	put(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
 	put(t, root, 42, map[string]string{"io": "rchar: 0\nread_bytes: 100\nwrite_bytes: 900\n", "stat": stat(1, 7)})
 	after := scanProcesses(root, nil)
-	got, want := mostRead(readTotals{}, after.moved(), 3), []reading{{42, 1000}, {41, 507}}
+	got, want := topReaders(readTotals{}, after.moved(), 3), []reading{{42, 1000}, {41, 507}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	got, want = mostRead(readTotals{}, after, 3), []reading{{41, 500}, {42, 100}}
+	got, want = topReaders(readTotals{}, after, 3), []reading{{41, 500}, {42, 100}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("what was read: got %v, want %v", got, want)
 	}
@@ -137,7 +137,7 @@ func TestMovedCountsWhatWasWritten(t *testing.T) {
 
 func TestCycleOfParents(t *testing.T) {
 	before := readTotals{1: {Bytes: 5, Parent: 2, Began: 1}, 2: {Bytes: 5, Parent: 1, Began: 1}}
-	if got := mostRead(before, readTotals{}, 3); len(got) != 0 {
+	if got := topReaders(before, readTotals{}, 3); len(got) != 0 {
 		t.Errorf("got %v, want none", got)
 	}
 }
@@ -179,7 +179,7 @@ func TestRealChild(t *testing.T) {
 	if grown := after[us].Bytes - before[us].Bytes; grown < size {
 		t.Fatalf("this kernel hands nothing over: %d bytes", grown)
 	}
-	for _, r := range mostRead(before, after, 1000) {
+	for _, r := range topReaders(before, after, 1000) {
 		if r.PID == us && r.Bytes >= size/2 {
 			t.Errorf("got %d bytes of the child, want none", r.Bytes)
 		}

@@ -91,7 +91,8 @@ func (l *lister) add(name string) {
 func fileIn(dir, name string) (f File, ok bool) {
 	var at unix.Statx_t
 	const wanted = unix.STATX_TYPE | unix.STATX_SIZE | unix.STATX_INO
-	err := unix.Statx(unix.AT_FDCWD, dir+"/fd/"+name, unix.AT_STATX_DONT_SYNC, wanted, &at) // a file system may have to wait
+	// DONT_SYNC: a file system may have to wait for its server otherwise.
+	err := unix.Statx(unix.AT_FDCWD, dir+"/fd/"+name, unix.AT_STATX_DONT_SYNC, wanted, &at)
 	if err != nil || at.Mode&unix.S_IFMT != unix.S_IFREG {
 		return f, false
 	}
