@@ -108,7 +108,7 @@ type reading struct {
 }
 
 // topReaders returns the n processes that read the largest number of bytes between two scans, or fewer: none that read
-// nothing. A process that started in between has its whole total. Bytes of a process that ended in between count for the
+// nothing. A process that started in between has its whole total. Bytes of one that ended in between count for the
 // process that waited for it, except those from before the first scan.
 func topReaders(before, after readTotals, n int) []reading {
 	if before == nil {
