@@ -134,13 +134,13 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// longDetected reports a detected epoch that ended ten minutes ago, and had lasted for an hour and a half.
+// longDetected reports a detected checkpoint that ended ten minutes ago, and had lasted for an hour and a half.
 func (s *stormyMachine) longDetected(job string) {
 	end := s.Now().At.Mono - 10*time.Minute
-	s.Windows.Detected([]detect.Found{{Kind: window.Epoch, Job: job, Start: end - 90*time.Minute, End: end}})
+	s.Windows.Detected([]detect.Found{{Kind: window.Checkpoint, Job: job, Start: end - 90*time.Minute, End: end}})
 }
 
-// An epoch is detected when the next one has ended. Windows that have ended meanwhile count as if it were not there.
+// A checkpoint is detected after its end. Windows that have ended meanwhile count as if it were not there.
 func TestStormAroundDetected(t *testing.T) {
 	s := newStormy(t, "a", "b", "c")
 	s.now = 3 * 36_000 // tenths of a second
@@ -154,7 +154,8 @@ func TestStormAroundDetected(t *testing.T) {
 	}
 }
 
-// A detected load that was announced is left out, also if a detected epoch that ended before was reported meanwhile.
+// A detected load that was announced is left out, also if a detected checkpoint that ended before was reported
+// meanwhile.
 func TestAnnouncedBeforeDetected(t *testing.T) {
 	s := newStormy(t, "a", "b")
 	s.now = 3 * 36_000
@@ -168,18 +169,18 @@ func TestAnnouncedBeforeDetected(t *testing.T) {
 	for _, r := range s.Windows.Ended() {
 		counts[r.Kind]++
 	}
-	if counts[window.ModelLoad] != 1 || counts[window.Epoch] != 1 {
-		t.Errorf("got %v, want the announced load and the epoch", counts)
+	if counts[window.ModelLoad] != 1 || counts[window.Checkpoint] != 1 {
+		t.Errorf("got %v, want the announced load and the checkpoint", counts)
 	}
 }
 
-// A detected epoch is listed for an hour after it was found, however long ago it ended.
+// A detected window is listed for an hour after it was found, however long ago it ended.
 func TestDetectedIsKept(t *testing.T) {
 	s := newStormy(t, "a")
 	s.now = 4 * 36_000
 	s.pass(10)
 	end := s.Now().At.Mono - 70*time.Minute
-	s.Windows.Detected([]detect.Found{{Kind: window.Epoch, Job: "a", Start: end - 70*time.Minute, End: end}})
+	s.Windows.Detected([]detect.Found{{Kind: window.Checkpoint, Job: "a", Start: end - 70*time.Minute, End: end}})
 	for _, c := range []struct{ minutes, want int }{{0, 1}, {59, 1}, {2, 0}} {
 		s.now += c.minutes * 600
 		s.pass(1)

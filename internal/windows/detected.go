@@ -169,7 +169,7 @@ func (g *Registry) detect(f *detect.Found) {
 		g.detected.left.Add(1)
 		return
 	}
-	o := &openWindow{Window: g.describe(f, client, since, name.Name), client: g.detected.client()}
+	o := &openWindow{Window: g.describe(f, client, since), client: g.detected.client()}
 	at := func(mono time.Duration) sampling.Moment { return sampling.Moment{At: g.config.Readings.StampOf(mono)} }
 	start := at(o.Start.Mono)
 	if value, known := g.config.Jobs.Environment(f.PID, "TRACEPARENT"); known {
@@ -192,9 +192,8 @@ func (g *Registry) detect(f *detect.Found) {
 	_, _ = g.EndSoon(o.ID, at(f.End), f.Unfinished) // ErrUnknown: it was ended meanwhile
 }
 
-// describe returns the window of a client that was found, with its start. Its job has a name, and is followed since a
-// moment.
-func (g *Registry) describe(f *detect.Found, client string, since time.Duration, name string) window.Window {
+// describe returns the window of a client that was found, with its start. Its job is followed since a moment.
+func (g *Registry) describe(f *detect.Found, client string, since time.Duration) window.Window {
 	w := window.Window{
 		ID: NewID(), Client: client, Kind: f.Kind, Name: f.Name, Model: f.Model, Path: f.Path,
 		Source: window.Detected, Job: f.Job, PID: f.PID, Confidence: f.Confidence,
@@ -207,9 +206,6 @@ func (g *Registry) describe(f *detect.Found, client string, since time.Duration,
 		w.Job = ""
 	case unread > 0:
 		w.Unread = unread
-	}
-	if f.Kind == window.Epoch || f.Kind == window.Steps {
-		w.Run = name
 	}
 	for _, p := range f.Phases {
 		from, to := max(p.Start, w.Start.Mono), min(p.End, f.End)

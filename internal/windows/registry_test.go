@@ -53,7 +53,7 @@ func TestKeptSinceReported(t *testing.T) {
 		all.retain(&window.Report{Window: w}, reported)
 	}
 	add("", time.Hour, time.Hour)
-	add("", time.Minute, 90*time.Minute) // a detected epoch of over an hour
+	add("", time.Minute, 90*time.Minute) // reported long after its end
 	for _, c := range []struct {
 		now  time.Duration
 		kept int
@@ -98,7 +98,7 @@ func TestGrowthWithoutDetected(t *testing.T) {
 	}
 	for n := range 6 {
 		if r := epoch(window.Detected, n, float64(n)*1e9); r.Finding(window.MemoryGrows) != nil {
-			t.Fatalf("got %v of detected epochs, want no finding", r.Findings)
+			t.Fatalf("got %v of detected windows, want no finding", r.Findings)
 		}
 	}
 	var last *window.Report

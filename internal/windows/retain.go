@@ -12,7 +12,7 @@ import (
 // retained is the report of a window that ended.
 type retained struct {
 	*window.Report
-	at time.Duration // monotonic: when it was made, which is long after the end of a detected epoch
+	at time.Duration // monotonic: when it was made, which is after the end of a detected window
 }
 
 // retain adds the report of a window that ended, in the order of the ends. A client that has its share of them loses

@@ -4,7 +4,7 @@
 // repository's folder:
 //
 //	go -C lab build -o ../build/kernels-run ./kernels
-//	build/kernels-run -kernel linux-image-6.1.0-56-amd64 ./internal/source/opens -test.v
+//	build/kernels-run -kernel linux-image-6.1.0-56-amd64 ./internal/source/latency -test.v
 //
 // The package may be of another module, as ./lab/netmount. In place of a package, a file is run as it is:
 //

@@ -17,8 +17,8 @@ import (
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/page"
-	"github.com/stallspan/stallspan/test/storetest"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/storetest"
 )
 
 func main() {

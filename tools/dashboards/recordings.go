@@ -159,18 +159,16 @@ func bests() []rule {
 }
 
 func windowRecordings() []rule {
-	slow := func(kind, histogram, only, says string) rule {
+	slow := func(kind, histogram string) rule {
 		r := record(windowsSlow,
-			"Slow windows of the kind that ended in the last 10 min, by source. "+says,
-			`sum by (<host.name>, <stallspan.window.source>) (`+grown(histogram+`{<stallspan.slow=true>`+only+`}`)+`)`)
+			"Slow windows of the kind that ended in the last 10 min, by source. Spans of the processor are not counted.",
+			`sum by (<host.name>, <stallspan.window.source>) (`+grown(histogram+`{<stallspan.slow=true>}`)+`)`)
 		r.Labels = map[string]string{"kind": kind}
 		return r
 	}
 	return []rule{
-		slow("epoch", "<stallspan.training.epoch.duration_count>", `, <stallspan.window.source!=detected>`,
-			"Detected epochs are left out: too many are false. Nor are spans of the processor counted."),
-		slow("model_load", "<stallspan.model.load.duration_count>", "",
-			"Spans of the processor are not counted."),
+		slow("epoch", "<stallspan.training.epoch.duration_count>"),
+		slow("model_load", "<stallspan.model.load.duration_count>"),
 	}
 }
 
