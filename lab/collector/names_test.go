@@ -3,29 +3,24 @@ package collector
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
-// Every series of a real Collector, with each label, is in docs/prometheus/reference.md, from which the rules and
-// dashboards take their names.
+// Every series of a real Collector, with each label, is in semconv/testdata/prometheus.txt: rules and dashboards
+// have the same names.
 func TestNamesInPrometheus(t *testing.T) {
-	text, err := os.ReadFile("../../docs/prometheus/reference.md")
+	text, err := os.ReadFile("../../semconv/testdata/prometheus.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]string{} // the labels that a series may have
-	labels := ""
-	item := regexp.MustCompile("^- `([a-z0-9_]+)`: `[a-z0-9_.]+`$")
+	known := map[string][]string{} // the labels that a series may have
 	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if list, found := strings.CutPrefix(line, "Labels: "); found {
-			labels = list
-		} else if m := item.FindStringSubmatch(line); m != nil {
-			known[m[1]] = labels
-		}
+		fields := strings.Fields(line)
+		known[fields[0]] = fields[1:]
 	}
 
 	c := prepare(t, "--config", "../../examples/collector/laptop.yaml")
@@ -45,7 +40,8 @@ func TestNamesInPrometheus(t *testing.T) {
 	series, label := regexp.MustCompile(`(?m)^([a-z0-9_]+)\{(.*)\} `), regexp.MustCompile(`([a-z0-9_]+)="(?:[^"\\]|\\.)*"`)
 	checked := 0
 	for _, s := range series.FindAllStringSubmatch(shown, -1) {
-		name, labels, found := s[1], "", false
+		name, found := s[1], false
+		var labels []string
 		if name == "target_info" {
 			continue
 		}
@@ -55,11 +51,11 @@ func TestNamesInPrometheus(t *testing.T) {
 			}
 		}
 		if !found {
-			t.Errorf("series: got %s, want one of the reference", name)
+			t.Errorf("series: got %s, want one of the registry", name)
 		}
 		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
-			if !everywhere.MatchString(l[1]) && !strings.Contains(labels, "`"+l[1]+"`") {
-				t.Errorf("label of %s: got %s, want one of the reference", name, l[1])
+			if !everywhere.MatchString(l[1]) && !slices.Contains(labels, l[1]) {
+				t.Errorf("label of %s: got %s, want one of the registry", name, l[1])
 			}
 		}
 		checked++

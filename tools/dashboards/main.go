@@ -1,5 +1,6 @@
-// Dashboards writes docs/prometheus/rules.yaml with its copy in the Helm chart, docs/prometheus/reference.md and
-// docs/grafana/*.json from semconv/registry and the descriptions in this folder, so that no name in them can drift.
+// Dashboards writes docs/prometheus/rules.yaml with its copy in the Helm chart, docs/prometheus/reference.md,
+// docs/grafana/*.json and the names in semconv/testdata/prometheus.txt from semconv/registry and the descriptions in
+// this folder, so that no name in them can drift.
 //
 //	hack/tool.sh dashboards -root .
 package main
@@ -47,6 +48,9 @@ func outputs(r *registry) (map[string][]byte, error) {
 	}
 	files["deploy/helm/stallspan/files/rules.yaml"] = files["docs/prometheus/rules.yaml"] // helm reads no file outside
 	if files["docs/prometheus/reference.md"], err = writeReference(r); err != nil {
+		return nil, err
+	}
+	if files["semconv/testdata/prometheus.txt"], err = writeNames(r); err != nil {
 		return nil, err
 	}
 	for _, b := range boards() {

@@ -108,7 +108,7 @@ func TestGenerate(t *testing.T) {
 	if err := generate(folder); err == nil {
 		t.Error("no docs folder to write to, and no error")
 	}
-	for _, path := range []string{"docs/prometheus", "docs/grafana", "deploy/helm/stallspan/files"} {
+	for _, path := range []string{"docs/prometheus", "docs/grafana", "deploy/helm/stallspan/files", "semconv/testdata"} {
 		if err := os.MkdirAll(filepath.Join(folder, path), 0o755); err != nil {
 			t.Fatal(err)
 		}

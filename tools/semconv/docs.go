@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,9 +109,48 @@ func (r *registry) shared(metrics []metric) []ref {
 	return r.flatten(found)
 }
 
-// without removes the attributes that the text above a table lists.
-func (r *registry) without(shared, refs []ref) []ref {
-	return slices.DeleteFunc(r.flatten(refs), func(use ref) bool {
-		return slices.ContainsFunc(shared, func(s ref) bool { return s.Ref == use.Ref && use.Level.Name != "required" })
+// common returns the attributes that every point of all metrics of an area has, if there are several.
+func (r *registry) common(metrics []metric) []ref {
+	if len(metrics) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(r.flatten(metrics[0].Attributes), func(use ref) bool {
+		return use.Level.Name != "required" || slices.ContainsFunc(metrics, func(m metric) bool {
+			return !slices.ContainsFunc(r.flatten(m.Attributes), func(other ref) bool {
+				return other.Ref == use.Ref && other.Level.Name == "required"
+			})
+		})
 	})
+}
+
+// without removes the attributes that the text above a list has, at the same level.
+func (r *registry) without(listed, refs []ref) []ref {
+	return slices.DeleteFunc(r.flatten(refs), func(use ref) bool {
+		return slices.ContainsFunc(listed, func(l ref) bool {
+			return l.Ref == use.Ref && (l.Level.Name == "required") == (use.Level.Name == "required")
+		})
+	})
+}
+
+// ofEvent removes the attributes that events have in common, which the page says once.
+func ofEvent(refs []ref) []ref {
+	return slices.DeleteFunc(refs, func(use ref) bool {
+		return slices.Contains([]string{"stallspan.event.began", "stallspan.event.resolved", "stallspan.event.test"}, use.Ref)
+	})
+}
+
+// values lists the values of an enumeration, with the meaning of those that are Stallspan's own.
+func values(a *attribute) string {
+	var all []string
+	for _, m := range a.Type.Members {
+		one := fmt.Sprintf("`%v`", m.Value)
+		if a.Annotations.Stallspan.Origin == "" {
+			one += " (" + strings.TrimSuffix(strings.ToLower(m.Brief[:1])+m.Brief[1:], ".") + ")"
+		}
+		all = append(all, one)
+	}
+	if all == nil {
+		return ""
+	}
+	return " " + strings.Join(all, ", ") + "."
 }
