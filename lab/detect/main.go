@@ -188,16 +188,11 @@ func (o *options) finish(results []*result) error {
 	if err := os.WriteFile(o.out, append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	tables := s.figures() + "\n" + casesTable(results)
-	fmt.Print("\n", tables)
-	if o.markdown == "" {
+	fmt.Print("\n", s.figures(), "\n", casesTable(results))
+	if o.markdown == "" || !o.heldout { // the page has figures of programs that nothing was tuned with
 		return nil
 	}
-	name := "detect developed"
-	if o.heldout {
-		name = "detect held out"
-	}
-	return scenario.Rewrite(o.markdown, name, tables)
+	return scenario.Rewrite(o.markdown, "detect held out", s.figures())
 }
 
 // lacks returns what the machine lacks.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stallspan/stallspan/lab/scenario"
 )
 
 // remedy is a job that follows what the report of its first window advises. The server stays slow.
@@ -86,8 +85,8 @@ func (o *options) followRemedies(ctx context.Context) error {
 	}
 	defer func() { _ = file.Close() }()
 	lines := json.NewEncoder(file)
-	table := "| case, seed | verdict | before | after | gain: predicted (range), measured | remedy |\n" +
-		"|---|---|---|---|---|---|\n"
+	fmt.Print("| case, seed | verdict | before | after | gain: predicted (range), measured | remedy |\n",
+		"|---|---|---|---|---|---|\n")
 	for seed := o.seed; seed < o.seed+uint64(o.seeds); seed++ {
 		for _, r := range remedies() {
 			if o.short && !r.short {
@@ -112,12 +111,8 @@ func (o *options) followRemedies(ctx context.Context) error {
 			if err := lines.Encode(f); err != nil {
 				return err
 			}
-			table += f.row()
 			fmt.Print(f.row())
 		}
-	}
-	if o.markdown != "" {
-		return scenario.Rewrite(o.markdown, "jobs remedies", table)
 	}
 	return nil
 }

@@ -208,12 +208,9 @@ func byWindow(all []*result) string {
 // finish prints the summary. The exit code is 1 if a job failed or nothing counted, and with -short if more than one
 // verdict was wrong: single windows are too few for rates.
 func (o *options) finish(results []*result, failed int, evidences []string) (int, error) {
-	fmt.Printf("\n%s\n", markdown(results, evidences))
+	fmt.Printf("\n%s\n%s\n", markdown(results, evidences), byWindow(results))
 	if o.markdown != "" {
-		if err := errors.Join(
-			scenario.Rewrite(o.markdown, "jobs summary", markdown(results, evidences)),
-			scenario.Rewrite(o.markdown, "jobs windows", byWindow(results)),
-		); err != nil {
+		if err := scenario.Rewrite(o.markdown, "jobs summary", markdown(results, evidences)); err != nil {
 			return 1, err
 		}
 	}

@@ -14,7 +14,7 @@ func Mark(name string) (begin, end string) {
 	return fmt.Sprintf("<!-- %s: written by make scenarios -->", name), fmt.Sprintf("<!-- end of %s -->", name)
 }
 
-// Markdown formats the score as tables.
+// Markdown formats the score as tables. The windows that fail are only printed: they are of one run.
 func (s *Score) Markdown() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -36,8 +36,6 @@ func (s *Score) Markdown() string {
 	for _, f := range s.figures() {
 		line("| %s | %s | %s |", f.what, f.value, f.target)
 	}
-	line("\nWhat fails:\n")
-	s.failures(line)
 	return b.String()
 }
 

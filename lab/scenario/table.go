@@ -64,6 +64,8 @@ func (s *Score) Print(out io.Writer) {
 	for _, f := range s.figures() {
 		say("%-52s %s", f.what, f.value)
 	}
+	say("\nWhat fails:\n")
+	s.failures(say)
 }
 
 func names(format string) (out []string) {
