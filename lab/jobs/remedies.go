@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-
 )
 
 // remedy is a job that follows what the report of its first window advises. The server stays slow.
