@@ -139,15 +139,11 @@ func ofEvent(refs []ref) []ref {
 	})
 }
 
-// values lists the values of an enumeration, with the meaning of those that are Stallspan's own.
+// values lists the values of an enumeration. What they mean is on the pages about verdicts, loads and drives.
 func values(a *attribute) string {
 	var all []string
 	for _, m := range a.Type.Members {
-		one := fmt.Sprintf("`%v`", m.Value)
-		if a.Annotations.Stallspan.Origin == "" {
-			one += " (" + strings.TrimSuffix(strings.ToLower(m.Brief[:1])+m.Brief[1:], ".") + ")"
-		}
-		all = append(all, one)
+		all = append(all, fmt.Sprintf("`%v`", m.Value))
 	}
 	if all == nil {
 		return ""
