@@ -27,7 +27,7 @@ func timesOf(m *Monitor, gpu string) (rows []sample.GPUTime) {
 func waitForRow(t *testing.T, m *Monitor, gpu string, ok func(sample.GPUTime) bool) sample.GPUTime {
 	t.Helper()
 	var rows []sample.GPUTime
-	for range 300 {
+	for range 1200 { // a minute: far more than any needs on a busy machine
 		rows = timesOf(m, gpu)
 		if i := slices.IndexFunc(rows, ok); i >= 0 {
 			return rows[i]
