@@ -21,12 +21,12 @@ type Tier struct {
 	Rows   int
 }
 
-// DefaultTiers returns tiers for ten readings a second over ten minutes, one a second over two hours, and one every ten
+// DefaultTiers returns tiers for ten readings a second over ten minutes, one a second over an hour, and one every ten
 // seconds over a day.
 func DefaultTiers() []Tier {
 	return []Tier{
 		{Period: 0, Rows: 6_000},
-		{Period: time.Second, Rows: 7_200},
+		{Period: time.Second, Rows: 3_600},
 		{Period: 10 * time.Second, Rows: 8_640},
 	}
 }
