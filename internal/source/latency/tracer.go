@@ -3,6 +3,7 @@
 package latency
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -75,7 +76,7 @@ func (t *Tracer) attach(with schedule.Tracing) error {
 	if err != nil {
 		return fmt.Errorf("read the kernel's types: %w", err)
 	}
-	spec, err := loadBpf()
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return fmt.Errorf("read the programs that count how long disks take: %w", err)
 	}

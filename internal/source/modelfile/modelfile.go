@@ -39,9 +39,6 @@ func Is(name string) bool {
 	return slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
 }
 
-// Endings returns the extensions of files with weights, in lower case, with their dots.
-func Endings() []string { return slices.Clone(extensions) }
-
 // IsBlob reports whether a path is of a file that a store of models keeps under the SHA-256 of its content: in a cache
 // of Hugging Face, where links of a snapshot lead to, or in a folder of blobs with names such as sha256-HASH.
 // Vocabularies of over 10 MB are there, too. Caches of data sets have such folders, and do not count.

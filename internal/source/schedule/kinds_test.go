@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -320,7 +321,7 @@ func specs(t *testing.T) (*btf.Spec, *ebpf.CollectionSpec) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, err := loadBpf()
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,14 +336,14 @@ func TestKernelWithoutFaults(t *testing.T) {
 	if seesFaults(kernel, spec) {
 		t.Fatal("got that the kernel has a tracepoint that does not exist")
 	}
-	var programs bpfObjects
-	if err := spec.LoadAndAssign(&programs, nil); err != nil {
+	var all loaded
+	if err := spec.LoadAndAssign(&all, nil); err != nil {
 		t.Fatal(err)
 	}
-	if n, all := len(programs.traced(false)), len(programs.traced(true)); n != all-2 {
-		t.Errorf("got %d programs to attach of %d, want all but two", n, all)
+	if n, most := len(all.traced(false)), len(all.traced(true)); n != most-2 {
+		t.Errorf("got %d programs to attach of %d, want all but two", n, most)
 	}
-	_ = programs.Close()
+	all.close()
 }
 
 // TestPageFaults: between two waits of a thread that only touches pages, nearly all is work to fetch them. Nothing is

@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -69,7 +70,7 @@ func missingRights(doing string) error {
 }
 
 // load compiles the programs for the running kernel. It reports whether those of faults can be attached.
-func load(programs *bpfObjects, o options) (faults bool, err error) {
+func load(p *loaded, o options) (faults bool, err error) {
 	version, err := release()
 	if err != nil {
 		return false, err
@@ -79,7 +80,7 @@ func load(programs *bpfObjects, o options) (faults bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("read the kernel's types: %w", err)
 	}
-	spec, err := loadBpf()
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return false, fmt.Errorf("read the programs for the scheduler: %w", err)
 	}
@@ -102,7 +103,7 @@ func load(programs *bpfObjects, o options) (faults bool, err error) {
 			return false, fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)
 		}
 	}
-	if err := spec.LoadAndAssign(programs, &ebpf.CollectionOptions{Cache: types}); err != nil {
+	if err := spec.LoadAndAssign(p, &ebpf.CollectionOptions{Cache: types}); err != nil {
 		return false, fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
 	}
 	return faults, nil
@@ -198,11 +199,44 @@ func memberOffset(t btf.Type, name string) (int64, bool) {
 	return 0, false
 }
 
+// loaded is what the kernel has loaded of bpf/sched.bpf.c.
+type loaded struct {
+	Adopt      *ebpf.Program `ebpf:"adopt"`
+	Flush      *ebpf.Program `ebpf:"flush"`
+	OnBio      *ebpf.Program `ebpf:"on_bio"`
+	OnFault    *ebpf.Program `ebpf:"on_fault"`
+	OnFork     *ebpf.Program `ebpf:"on_fork"`
+	OnMapped   *ebpf.Program `ebpf:"on_mapped"`
+	OnPage     *ebpf.Program `ebpf:"on_page"`
+	OnRename   *ebpf.Program `ebpf:"on_rename"`
+	OnState    *ebpf.Program `ebpf:"on_state"`
+	OnSwitch   *ebpf.Program `ebpf:"on_switch"`
+	OnWaking   *ebpf.Program `ebpf:"on_waking"`
+	ReportOpen *ebpf.Program `ebpf:"report_open"`
+
+	Connections *ebpf.Map `ebpf:"connections"`
+	Counters    *ebpf.Map `ebpf:"counters"`
+	Events      *ebpf.Map `ebpf:"events"`
+	Jobs        *ebpf.Map `ebpf:"jobs"`
+	Joining     *ebpf.Map `ebpf:"joining"`
+	Threads     *ebpf.Map `ebpf:"threads"`
+}
+
 // traced are the programs that run at the kernel's tracepoints.
-func (o *bpfObjects) traced(faults bool) []*ebpf.Program {
-	all := []*ebpf.Program{o.OnSwitch, o.OnWaking, o.OnFork, o.OnRename, o.OnPage, o.OnBio, o.OnState}
+func (p *loaded) traced(faults bool) []*ebpf.Program {
+	all := []*ebpf.Program{p.OnSwitch, p.OnWaking, p.OnFork, p.OnRename, p.OnPage, p.OnBio, p.OnState}
 	if faults {
-		all = append(all, o.OnFault, o.OnMapped)
+		all = append(all, p.OnFault, p.OnMapped)
 	}
 	return all
+}
+
+// close frees what was loaded.
+func (p *loaded) close() {
+	for _, one := range append(p.traced(true), p.Adopt, p.Flush, p.ReportOpen) {
+		_ = one.Close() // of nil, too
+	}
+	for _, one := range []*ebpf.Map{p.Connections, p.Counters, p.Events, p.Jobs, p.Joining, p.Threads} {
+		_ = one.Close()
+	}
 }

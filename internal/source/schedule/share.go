@@ -70,21 +70,3 @@ func (s *Source) JobIn(slot int) (name string, generation uint32) {
 	}
 	return s.jobs[slot].name, s.jobs[slot].generation
 }
-
-// Ring reads the ring buffer of other programs of this process or its helper. One call at a time.
-type Ring struct{ ring *ring }
-
-// OpenRing maps a ring buffer by the descriptor of its map, and its size in bytes.
-func OpenRing(fd, size int) (*Ring, error) {
-	r, err := openRing(fd, size)
-	if err != nil {
-		return nil, err
-	}
-	return &Ring{r}, nil
-}
-
-// Drain passes records on and frees their room: as many as are there now, and maxEvents at most.
-func (r *Ring) Drain(record func([]byte)) { r.ring.drain(maxEvents, record) }
-
-// Close unmaps it.
-func (r *Ring) Close() { r.ring.close() }

@@ -16,7 +16,7 @@ import (
 // the memory of two of its maps. Its methods may be called at the same time. It implements Tracing.
 type Tracer struct {
 	mu       sync.Mutex
-	programs bpfObjects
+	programs loaded
 	links    []io.Closer
 	adopt    *link.Iter
 	flush    *link.Iter
@@ -168,5 +168,6 @@ func (t *Tracer) Close() error {
 			_ = iterator.Close()
 		}
 	}
-	return t.programs.Close()
+	t.programs.close()
+	return nil
 }
