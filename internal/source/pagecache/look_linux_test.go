@@ -273,16 +273,17 @@ func TestPieces(t *testing.T) {
 	}
 	defer func() { _ = unix.Munmap(mapping) }()
 	cached(t, path)
+	const lost = 8 * mib // the kernel may drop some pages meanwhile
 	never := time.Now().Add(time.Hour)
 	for name, ask := range map[string]func(from, length int64) (uint64, error){
 		"cachestat": func(from, length int64) (uint64, error) { return cachestat(f, from, length) },
 		"mincore":   func(from, length int64) (uint64, error) { return mincore(mapping[from : from+length]) },
 	} {
-		if found, err := count(size, never, never, ask); err != nil || found < piece*3/2 ||
+		if found, err := count(size, never, never, ask); err != nil || found < piece*3/2-lost ||
 			found > piece*3/2+16*mib {
 			t.Errorf("%s, in full: got %d MiB, %v", name, found/mib, err)
 		}
-		if found, err := count(size, time.Time{}, never, ask); err != nil || found < 2*piece || found > 2*piece+16*mib {
+		if found, err := count(size, time.Time{}, never, ask); err != nil || found < 2*piece-lost || found > 2*piece+16*mib {
 			t.Errorf("%s, sampled: got %d MiB, %v", name, found/mib, err)
 		}
 	}
