@@ -75,6 +75,7 @@ full: ## Check what takes too long for each change, as root (an hour; docs/inter
 	$(MAKE) image-test
 	$(MAKE) -o collector soak SOAK=1m
 	$(MAKE) fuzz FUZZTOTAL=300
+	@echo "passed on $$(date -u +%F): write this date and the commit $$(git rev-parse --short HEAD) into docs/internals/benches.md"
 
 build: ## Build build/stallspan, and build/stallspan-nocgo without cgo; vet it, and the receiver and processor for macOS
 	go build -tags $(TAGS) -o build/stallspan .

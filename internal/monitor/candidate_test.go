@@ -11,6 +11,7 @@ import (
 
 // A process that is followed because of its first span has a ledger of the time before, also in a replay.
 func TestFirstSpanOfAProcess(t *testing.T) {
+	t.Parallel()
 	p := newTape(t)
 	m, err := New(Config{Journal: p.w, Reports: p.add, Interval: 20 * time.Millisecond})
 	if err != nil {

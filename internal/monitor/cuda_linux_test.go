@@ -71,6 +71,7 @@ func lookingForCUDA(t *testing.T, gpu *grown) *Monitor {
 // A process that has the device of CUDA open is a job without a GPU. It is the same job when it holds memory, and its
 // time is that of its GPU from then on.
 func TestUserOfCUDAIsAJob(t *testing.T) {
+	t.Parallel()
 	gpu := &grown{}
 	m := lookingForCUDA(t, gpu)
 	pid, end := opener(t)
@@ -113,6 +114,7 @@ func TestUserOfCUDAIsAJob(t *testing.T) {
 
 // A job without a GPU ends with its process.
 func TestUserOfCUDAEnds(t *testing.T) {
+	t.Parallel()
 	m := lookingForCUDA(t, &grown{})
 	pid, end := opener(t)
 	job := m.Jobs.JobOf(pid)
@@ -124,6 +126,7 @@ func TestUserOfCUDAEnds(t *testing.T) {
 // A process is of the job of its parent for as long as that is followed, also if the parent uses CUDA no more or has
 // ended.
 func TestChildOfFormerUserOfCUDA(t *testing.T) {
+	t.Parallel()
 	m := lookingForCUDA(t, &grown{})
 	c := exec.Command("sh", "-c", "exec 3</dev/full; read go; exec 3<&-; sleep 300 3</dev/full & echo $!; read go")
 	in, err := c.StdinPipe()

@@ -152,6 +152,7 @@ func (s *stuck) CatchUp(context.Context)          {}
 
 // Sampling continues, and Stop gives up after a while.
 func TestDrivesStuck(t *testing.T) {
+	t.Parallel()
 	s := &stuck{make(chan struct{})}
 	m, err := New(Config{Drives: &Drives{}})
 	if err != nil {

@@ -40,6 +40,7 @@ func waitForRow(t *testing.T, m *Monitor, gpu string, ok func(sample.GPUTime) bo
 
 // A process that holds memory of a GPU is a job without being announced, and the rows of a GPU add up to its time.
 func TestHolderIsAJob(t *testing.T) {
+	t.Parallel()
 	held := []sample.GPUProcess{{GPU: "GPU-1", PID: os.Getpid()}}
 	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true})
 	if err != nil {
@@ -88,6 +89,7 @@ func TestHolderIsAJob(t *testing.T) {
 
 // The server of MPS holds memory for its clients, and is no job.
 func TestServerOfMPSIsNoJob(t *testing.T) {
+	t.Parallel()
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
 		t.Skip("needs sleep")
@@ -124,6 +126,7 @@ func TestServerOfMPSIsNoJob(t *testing.T) {
 
 // The growth of the counters between two collections is the ledger of a window between the same moments.
 func TestCountersAgreeWithWindows(t *testing.T) {
+	t.Parallel()
 	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true})
 	if err != nil {
 		t.Fatal(err)

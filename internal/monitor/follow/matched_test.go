@@ -91,6 +91,7 @@ func until(t *testing.T, what string, ok func() bool) {
 // Each cgroup that a pattern matches is one job, with all its processes, also one that is made later. It ends with its
 // processes.
 func TestCgroupsThatMatch(t *testing.T) {
+	t.Parallel()
 	top := fmt.Sprintf("/stallspan-matched-%d", os.Getpid())
 	newGroup(t, top)
 	newGroup(t, top+"/job1")
@@ -164,6 +165,7 @@ func TestCgroupsThatMatch(t *testing.T) {
 // The time of a GPU counts once if a process holds it in a cgroup that is followed: for the cgroup. Windows of its
 // processes change nothing. A process elsewhere is a job of its own.
 func TestGPUInACgroupCountsOnce(t *testing.T) {
+	t.Parallel()
 	top := fmt.Sprintf("/stallspan-held-%d", os.Getpid())
 	newGroup(t, top)
 	newGroup(t, top+"/job")
@@ -208,6 +210,7 @@ func TestGPUInACgroupCountsOnce(t *testing.T) {
 
 // A process that moves into a cgroup that matches is no job of its own any more.
 func TestHolderMovesIntoACgroup(t *testing.T) {
+	t.Parallel()
 	top := fmt.Sprintf("/stallspan-moved-%d", os.Getpid())
 	newGroup(t, top)
 	newGroup(t, top+"/job")
@@ -239,6 +242,7 @@ func TestHolderMovesIntoACgroup(t *testing.T) {
 
 // More cgroups than there are places for are one problem. Those that are followed stay.
 func TestCgroupsAreBounded(t *testing.T) {
+	t.Parallel()
 	top := fmt.Sprintf("/stallspan-many-%d", os.Getpid())
 	newGroup(t, top)
 	for i := range 35 {
