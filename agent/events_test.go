@@ -125,8 +125,8 @@ func TestEventsOfARun(t *testing.T) {
 	}
 }
 
-// A run whose agent does not answer, or answers byte by byte for longer than a test may take, ends and says so in one line.
-// It says nothing if there is no agent.
+// A run whose agent does not answer, or answers byte by byte for longer than a test may take, ends and says so in one
+// line. It says nothing if there is no agent.
 func TestEventsOfARunRefused(t *testing.T) {
 	t.Parallel()
 	never := func(net.Conn) {}

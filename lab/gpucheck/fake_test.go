@@ -54,7 +54,8 @@ func TestWithTheStandIn(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	out := filepath.Join(folder, "out")
-	check := exec.CommandContext(ctx, filepath.Join("..", "..", "hack", "gpu-check.sh"), "--fake", "--nvml", filepath.Dir(library),
+	script := filepath.Join("..", "..", "hack", "gpu-check.sh")
+	check := exec.CommandContext(ctx, script, "--fake", "--nvml", filepath.Dir(library),
 		"--stallspan", program, "--out", out, "--data", folder)
 	check.Cancel = func() error { return check.Process.Signal(os.Interrupt) }
 	said, err := check.CombinedOutput() // the exit code reports whether all aims were reached
