@@ -14,7 +14,7 @@ import (
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/emit/otlp"
-	"github.com/stallspan/stallspan/internal/queue"
+	"github.com/stallspan/stallspan/internal/emit/queue"
 )
 
 // onEvent makes a log record of an event of the machine, unless the config excludes its device. An I/O storm concerns

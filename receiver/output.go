@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.uber.org/zap"
 
-	"github.com/stallspan/stallspan/internal/queue"
+	"github.com/stallspan/stallspan/internal/emit/queue"
 )
 
 // Bounds of an output.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/emit/otlp"
-	"github.com/stallspan/stallspan/internal/queue"
+	"github.com/stallspan/stallspan/internal/emit/queue"
 	"github.com/stallspan/stallspan/internal/windows"
 )
 

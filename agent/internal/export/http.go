@@ -21,7 +21,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/stallspan/stallspan/internal/queue"
+	"github.com/stallspan/stallspan/internal/emit/queue"
 )
 
 // defaultTimeout is the default of OTEL_EXPORTER_OTLP_TIMEOUT.

@@ -10,7 +10,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/queue"
+	"github.com/stallspan/stallspan/internal/emit/queue"
 )
 
 // Bounds of a queue and of its batches. A gRPC server accepts 4 MiB by default; on the wire a span is smaller than in
