@@ -67,6 +67,12 @@ type result struct {
 
 func (r *result) right() bool { return r.Label == r.Verdict }
 
+// unseen reports whether a window that waited for the network is unknown because the kernel gave no scheduler's events:
+// whom a thread waited for is not known then.
+func (r *result) unseen() bool {
+	return r.Label == window.NetworkBound && r.Verdict == window.Unknown && r.Evidence != schedule
+}
+
 // speedupError is the error of the prediction, relative.
 func (r *result) speedupError() float64 { return math.Abs(r.Predicted-r.Measured) / r.Measured }
 

@@ -34,6 +34,23 @@ func TestRerunsThatDifferAreVoid(t *testing.T) {
 	}
 }
 
+// An unknown wait for the network is a wrong verdict only where the scheduler's events were there.
+func TestUnseenNetwork(t *testing.T) {
+	for _, c := range []struct {
+		r    result
+		want bool
+	}{
+		{result{Label: window.NetworkBound, Verdict: window.Unknown, Evidence: "switches"}, true},
+		{result{Label: window.NetworkBound, Verdict: window.Unknown, Evidence: schedule}, false},
+		{result{Label: window.NetworkBound, Verdict: window.StorageBound, Evidence: "switches"}, false},
+		{result{Label: window.CPUBound, Verdict: window.Unknown, Evidence: "switches"}, false},
+	} {
+		if got := c.r.unseen(); got != c.want {
+			t.Errorf("%s, %s, %s: got %v, want %v", c.r.Label, c.r.Verdict, c.r.Evidence, got, c.want)
+		}
+	}
+}
+
 func TestVoidWindowsCountNowhere(t *testing.T) {
 	s := sum([]*result{
 		{Label: window.GPUBound, Verdict: window.StorageBound, Error: 0.5},
