@@ -68,7 +68,7 @@ type result struct {
 func (r *result) right() bool { return r.Label == r.Verdict }
 
 // unseen reports whether a window that waited for the network is unknown because the kernel gave no scheduler's events:
-// whom a thread waited for is not known then.
+// which thread or peer was waited for is not known then.
 func (r *result) unseen() bool {
 	return r.Label == window.NetworkBound && r.Verdict == window.Unknown && r.Evidence != schedule
 }
