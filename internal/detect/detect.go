@@ -92,9 +92,8 @@ type Process struct {
 	// open before. Both are 0 where nothing is known.
 	Last, At time.Duration
 
-	// MapsAt is when its mappings were listed, which is more rarely, and MapsLast when they were listed before. Both are
-	// 0 where nothing is known.
-	MapsLast, MapsAt time.Duration
+	// MapsLast is when its mappings were listed before the newest list, which is made more rarely; 0 if it is not known.
+	MapsLast time.Duration
 }
 
 // File is an open or mapped file of a process.
@@ -102,16 +101,12 @@ type File struct {
 	PID    int
 	FD     int // -1 for a mapped file that is not open
 	Path   string
-	Key    FileKey
 	Size   int64
 	Offset int64 // the file position, if FD >= 0
 	Write  bool  // it is open for writing
 
 	Mapped int64 // bytes of the mappings of the process
 }
-
-// FileKey identifies files, whatever their names.
-type FileKey struct{ Device, Inode uint64 }
 
 // Quantity is a cumulative counter of a job.
 type Quantity int

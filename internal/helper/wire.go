@@ -19,7 +19,7 @@ const (
 	bytesBytes     = 26
 	threadBytes    = 20
 	fileBytes      = 17
-	modelFileBytes = 47  // without its path
+	modelFileBytes = 31  // without its path
 	maxKeys        = 512 // of a question
 	maxCalls       = 64
 	maxThreads     = 1024 // of an answer
@@ -306,10 +306,8 @@ func appendModels(b []byte, all process.Files, err syscall.Errno) []byte {
 			continue // only files of models are answered
 		}
 		b = binary.LittleEndian.AppendUint32(b, uint32(f.FD+1))
-		for _, n := range [...]uint64{
-			f.Device, f.Inode, uint64(f.Size), uint64(f.Offset), uint64(f.Mapped),
-		} {
-			b = binary.LittleEndian.AppendUint64(b, n)
+		for _, n := range [...]int64{f.Size, f.Offset, f.Mapped} {
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
 		}
 		b = append(b, bits(f.Write))
 		b = binary.LittleEndian.AppendUint16(b, uint16(len(f.Path)))
@@ -324,8 +322,7 @@ func parseModels(body []byte) (all process.Files, failed syscall.Errno, err erro
 	d.bad = d.bad || all.Listening > maxThreads
 	for len(d.rest) > 0 && !d.bad && len(all.List) < process.MaxFiles {
 		fd := d.uint32()
-		f := process.File{FD: int(fd) - 1, Device: d.uint64(), Inode: d.uint64(),
-			Size: d.size(), Offset: d.size(), Mapped: d.size(), Write: d.flags(1) != 0}
+		f := process.File{FD: int(fd) - 1, Size: d.size(), Offset: d.size(), Mapped: d.size(), Write: d.flags(1) != 0}
 		n := int(d.uint16())
 		d.bad = d.bad || n > process.MaxFilePath || fd > maxPID
 		if d.bad {

@@ -129,7 +129,7 @@ func (r noReader) ModelFiles(process.Key, process.FilesWanted) (process.Files, e
 
 // models are files of models: one that is open, and one that is mapped.
 var models = process.Files{Listening: 2, List: []process.File{
-	{FD: 7, Path: "/m/a.gguf", Device: 1, Inode: 2, Size: 3 << 30, Offset: 4, Write: true},
+	{FD: 7, Path: "/m/a.gguf", Size: 3 << 30, Offset: 4, Write: true},
 	{FD: -1, Path: "/m/b.safetensors", Size: 1 << 40, Mapped: 1 << 40},
 }}
 

@@ -137,7 +137,7 @@ func (m mapper) play(t *testing.T) (all []detect.Found) {
 		}
 		all = append(all, d.Look(&detect.Facts{Job: "job", At: at, Last: last, Files: listed, HasGPU: true, Listening: -1,
 			Past: steady{quantity: detect.ReadChars}, Processes: []detect.Process{{PID: 7, Drives: true, Memory: memory,
-				At: at, Last: last, MapsAt: listedAt, MapsLast: before}}})...)
+				At: at, Last: last, MapsLast: before}}})...)
 	}
 	return all
 }

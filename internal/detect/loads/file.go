@@ -19,7 +19,6 @@ type position struct {
 // file is a file of a model.
 type file struct {
 	path    string
-	key     detect.FileKey
 	size    int64
 	parts   int
 	handles map[handle]position   // open for reading

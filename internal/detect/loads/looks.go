@@ -38,7 +38,6 @@ func (d *Detector) learn(f *detect.Facts) {
 		if one == nil {
 			continue
 		}
-		one.key = x.Key
 		d.renamed(one)
 		d.saw(one, x, f)
 	}

@@ -36,7 +36,7 @@ func (c touching) load() (all []detect.Found) {
 		f := &detect.Facts{Job: "job", At: at, Last: last, Past: c, HasGPU: c.drives, Listening: 0,
 			GPUMemory: context + uint64(c.copied*c.touched(read)),
 			Processes: []detect.Process{{PID: 7, Drives: c.drives, Memory: libraries + int64(c.touched(at)), Started: 500 * ms,
-				Last: last, At: at, MapsLast: before, MapsAt: listed}}}
+				Last: last, At: at, MapsLast: before}}}
 		if c.more > 0 && read >= c.more {
 			f.GPUMemory += 2 << 30
 		}

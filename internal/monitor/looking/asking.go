@@ -148,7 +148,7 @@ func (l *Looker) process(j *job, p *program, of *sample.Process, now time.Durati
 	}
 	if want.Maps {
 		*left--
-		p.facts.MapsLast, p.facts.MapsAt = p.mapsAt, now
+		p.facts.MapsLast = p.mapsAt
 		p.mapsAt, p.highest = now, memory.Size
 		p.mapped = p.mapped[:0]
 	}
@@ -187,7 +187,7 @@ func (p *program) mayMap(size int64, now time.Duration, busy bool) bool {
 
 func fact(pid int, x *process.File) detect.File {
 	f := detect.File{
-		PID: pid, FD: x.FD, Path: x.Path, Key: detect.FileKey{Device: x.Device, Inode: x.Inode}, Size: x.Size,
+		PID: pid, FD: x.FD, Path: x.Path, Size: x.Size,
 		Offset: x.Offset, Write: x.Write, Mapped: x.Mapped,
 	}
 	if x.FD >= 0 {

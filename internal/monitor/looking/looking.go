@@ -141,7 +141,7 @@ func New(c Config) *Looker {
 	if c.Now == nil {
 		c.Now = func() time.Duration { return sample.Now().Mono }
 	}
-	return &Looker{config: c, direct: own(filepath.Join("/", c.Root, "proc")), jobs: map[string]*job{}}
+	return &Looker{config: c, direct: process.NewDirect(filepath.Join("/", c.Root, "proc")), jobs: map[string]*job{}}
 }
 
 // Run looks at jobs until ctx ends.

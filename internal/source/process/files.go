@@ -24,13 +24,12 @@ const (
 
 // File is a file that a process has open or mapped.
 type File struct {
-	FD            int // -1 for one that is mapped and not open
-	Path          string
-	Device, Inode uint64 // 0 for one that is only mapped
-	Size          int64  // bytes; of one that is only mapped, up to the end of its last mapping
-	Offset        int64  // the file position
-	Mapped        int64  // bytes of its mappings
-	Write         bool   // open for writing
+	FD     int // -1 for one that is mapped and not open
+	Path   string
+	Size   int64 // bytes; of one that is only mapped, up to the end of its last mapping
+	Offset int64 // the file position
+	Mapped int64 // bytes of its mappings
+	Write  bool  // open for writing
 }
 
 // FilesWanted says what an answer has besides open files of models.

@@ -90,7 +90,7 @@ func (l *lister) add(name string) {
 // fileIn reads a regular file that a process has open, without its path.
 func fileIn(dir, name string) (f File, ok bool) {
 	var at unix.Statx_t
-	const wanted = unix.STATX_TYPE | unix.STATX_SIZE | unix.STATX_INO
+	const wanted = unix.STATX_TYPE | unix.STATX_SIZE
 	// DONT_SYNC: a file system may have to wait for its server otherwise.
 	err := unix.Statx(unix.AT_FDCWD, dir+"/fd/"+name, unix.AT_STATX_DONT_SYNC, wanted, &at)
 	if err != nil || at.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -102,7 +102,7 @@ func fileIn(dir, name string) (f File, ok bool) {
 		return f, false
 	}
 	f.FD, _ = strconv.Atoi(name)
-	f.Device, f.Inode, f.Size = unix.Mkdev(at.Dev_major, at.Dev_minor), at.Ino, int64(at.Size)
+	f.Size = int64(at.Size)
 	f.Size = min(f.Size, 1<<50) // as mappings; a file may claim any size
 	f.Offset, f.Write = parsePosition(text)
 	return f, true
