@@ -38,7 +38,7 @@ func TestGolden(t *testing.T) {
 			if got := a.annotate(traces); got.annotated != 5 {
 				t.Errorf("tally: got %+v, want 5 annotated spans", got)
 			}
-			golden(t, name, text(traces, p.from))
+			checkText(t, name, text(traces, p.from))
 		})
 	}
 }

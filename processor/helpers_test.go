@@ -3,7 +3,6 @@
 package processor
 
 import (
-	"flag"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -21,14 +20,13 @@ import (
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/test/fixture"
 	"github.com/stallspan/stallspan/test/fixture/tape"
+	"github.com/stallspan/stallspan/test/golden"
 )
 
-var update = flag.Bool("update", false, "write testdata/*.txt again")
-
-// golden compares text with testdata/<name>.txt.
-func golden(t *testing.T, name, got string) {
+// checkText compares text with testdata/<name>.txt.
+func checkText(t *testing.T, name, got string) {
 	t.Helper()
-	fixture.Golden(t, filepath.Join("testdata", name+".txt"), got, *update)
+	golden.Check(t, filepath.Join("testdata", name+".txt"), []byte(got))
 }
 
 // past is a monitor that was fed with a recording, whose readings lie between from and to.

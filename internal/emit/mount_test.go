@@ -45,5 +45,5 @@ func mounted(after time.Duration) sample.Snapshot {
 }
 
 func TestMounts(t *testing.T) {
-	golden(t, "mounts", metricsText(emit.NewMetrics("1.2.3").Collect(mounted(time.Hour))))
+	checkText(t, "mounts", metricsText(emit.NewMetrics("1.2.3").Collect(mounted(time.Hour))))
 }

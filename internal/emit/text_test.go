@@ -1,7 +1,6 @@
 package emit_test
 
 import (
-	"flag"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -13,15 +12,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/test/fixture"
+	"github.com/stallspan/stallspan/test/golden"
 )
 
-var update = flag.Bool("update", false, "write testdata/*.txt again")
-
-// golden compares text with testdata/<name>.txt.
-func golden(t *testing.T, name, got string) {
+// checkText compares text with testdata/<name>.txt.
+func checkText(t *testing.T, name, got string) {
 	t.Helper()
-	fixture.Golden(t, filepath.Join("testdata", name+".txt"), got, *update)
+	golden.Check(t, filepath.Join("testdata", name+".txt"), []byte(got))
 }
 
 // metricsText writes metrics for people: a line a metric, and under it a line a point.

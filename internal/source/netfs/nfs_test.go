@@ -3,7 +3,6 @@ package netfs
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,9 +13,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/mount"
 	"github.com/stallspan/stallspan/test/fixture"
+	"github.com/stallspan/stallspan/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // named is a mount of NFS as parsed.
 type named struct {
@@ -62,7 +60,7 @@ func TestNFSOfSeveralKernels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fixture.Golden(t, "testdata/nfs.golden.json", string(got)+"\n", *update)
+	golden.Check(t, "testdata/nfs.golden.json", append(got, '\n'))
 }
 
 // prometheus/procfs reads the same numbers, where it reads a text at all: one line that it does not know makes it
