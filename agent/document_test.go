@@ -75,6 +75,7 @@ type reportWindow struct {
 		} `json:"other_reasons"`
 	} `json:"stall"`
 	Evidence   string `json:"evidence"`
+	Moments    int    `json:"moments"`
 	NoSchedule string `json:"no_schedule"`
 	Verdict    string `json:"verdict"`
 	Finding    string `json:"finding"`

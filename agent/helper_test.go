@@ -143,7 +143,7 @@ func TestAgentSeparatesPrivileges(t *testing.T) {
 // The agent of a service follows the scheduler, and has no capabilities: its helper holds CAP_BPF and CAP_PERFMON.
 func TestAgentFollowsTheSchedulerThroughAHelper(t *testing.T) {
 	program := copyOf(t, filepath.Join(openFolder(t), "stallspan"))
-	if err := schedule.Supported(""); err != nil {
+	if _, err := schedule.Supported(""); err != nil {
 		t.Skip(err)
 	}
 	v := asOther(t, program, "agent")

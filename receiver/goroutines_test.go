@@ -26,7 +26,6 @@ var unprotected = [][3]string{
 	{"internal/recording", "s.run(files)", "it protects itself"},
 	{"internal/sample", "file.SetReadDeadline", "a single call"},
 	{"internal/source/gpu", "w.active.run()", "it recovers from each job"},
-	{"internal/source/switches", "s.run(ctx)", "it protects itself"},
 	{"internal/state/baseline", "s.run(loaded)", "it protects itself"},
 	{"internal/trust", "c.Start()", "it only starts a program"},
 	{"receiver", "r.spans.close(ctx)", "it waits for a queue"},

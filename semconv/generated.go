@@ -465,11 +465,9 @@ var (
 var (
 	// Every change of state of the job's threads.
 	WindowEvidenceSchedule = WindowEvidenceKey.String("schedule")
-	// When the job's threads ran, and samples of what they waited for.
-	WindowEvidenceSwitches = WindowEvidenceKey.String("switches")
-	// Pressure (PSI), disk queues and CPU times.
+	// Pressure stall information where the kernel has it, disk queues and CPU times.
 	WindowEvidencePressure = WindowEvidenceKey.String("pressure")
-	// The same without PSI.
+	// What the job's threads were in at random moments.
 	WindowEvidenceSampled = WindowEvidenceKey.String("sampled")
 )
 

@@ -50,7 +50,7 @@ func reports() map[string]*window.Report {
 	load.Epoch, load.HasEpoch, load.Name = 3, true, "no load has such" // nor do its attributes
 	mounts := &window.Report{
 		Window: load, Split: true, Storage: 50 * time.Second, CPU: 2 * time.Second, Other: 8 * time.Second,
-		Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage, Evidence: window.FromSamples,
+		Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage, Evidence: window.FromPressure,
 		Uncertainty: 0.05, Interrupted: true,
 		Mounts: []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}},
 		Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second}},

@@ -20,9 +20,8 @@ const (
 // evidence says what a ledger was made from.
 var evidence = map[window.Evidence]string{
 	window.FromSchedule: "every change of state of the program's threads",
-	window.FromSwitches: "when the program's threads ran, and samples of what they waited for",
+	window.FromMoments:  "what the program's threads were in at random moments",
 	window.FromPressure: "pressure (PSI), disk queues and CPU times",
-	window.FromSamples:  "disk queues and CPU times",
 }
 
 // EvidenceOf returns a sentence on what the ledgers were made from, and on what would give more; "" without a ledger.
@@ -38,7 +37,9 @@ func EvidenceOf(reports []*window.Report) string {
 		if ledgers[kind]++; ledgers[kind] == 1 {
 			kinds = append(kinds, kind)
 		}
-		why = cmp.Or(why, r.NoSchedule)
+		if r.Evidence == window.FromPressure {
+			why = cmp.Or(why, r.NoSchedule)
+		}
 	}
 	text := "Evidence: " + strings.Join(kinds, "")
 	switch {

@@ -101,10 +101,8 @@ func TestEvidenceOf(t *testing.T) {
 	const rights = "following the scheduler needs root, or CAP_BPF and CAP_PERFMON"
 	for want, reports := range map[string][]*window.Report{
 		"": {of("", "")},
-		"Evidence: every change of state of the program's threads.": {of(window.FromSchedule, ""), of("", "")},
-		"Evidence: when the program's threads ran, and samples of what they waited for; " + rights + ".": {
-			of(window.FromSwitches, rights)},
-		"Evidence: disk queues and CPU times.": {of(window.FromSamples, "")},
+		"Evidence: every change of state of the program's threads.":       {of(window.FromSchedule, ""), of("", "")},
+		"Evidence: what the program's threads were in at random moments.": {of(window.FromMoments, rights)},
 		"Evidence: pressure (PSI), disk queues and CPU times; " + rights + ".": {of(window.FromPressure, rights),
 			of(window.FromPressure, rights)},
 		"Evidence: of 2 windows every change of state of the program's threads; of 1 window pressure (PSI), disk queues " +

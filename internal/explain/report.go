@@ -27,6 +27,7 @@ type Report struct {
 	Process          *process         `json:"process,omitempty"`
 	Stall            *stall           `json:"stall,omitempty"`
 	Evidence         window.Evidence  `json:"evidence,omitempty"`
+	Moments          int              `json:"moments,omitempty"`
 	NoSchedule       string           `json:"no_schedule,omitempty"`
 	Verdict          window.Verdict   `json:"verdict"`
 	Finding          string           `json:"finding"`
@@ -370,7 +371,7 @@ func NewReport(r *window.Report) *Report {
 }
 
 func (out *Report) addLedger(r *window.Report) {
-	out.Evidence, out.NoSchedule = r.Evidence, r.NoSchedule
+	out.Evidence, out.Moments, out.NoSchedule = r.Evidence, r.Moments, r.NoSchedule
 	ledgers := r.Ledgers
 	if r.StallKnown() {
 		out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds(), Ready: r.Ready.Seconds(),

@@ -46,9 +46,9 @@ func TestEvidence(t *testing.T) {
 			t.Errorf("got %s (%v), want %s", text, err, want)
 		}
 	}
-	r.Evidence, r.NoSchedule, r.WhatIf = window.FromSamples, "run it as root", nil
+	r.Evidence, r.NoSchedule, r.WhatIf = window.FromPressure, "run it as root", nil
 	text, err = json.Marshal(NewReport(r))
-	for _, want := range []string{`"evidence":"sampled"`, `"no_schedule":"run it as root"`, `"other_s":7}`} {
+	for _, want := range []string{`"evidence":"pressure"`, `"no_schedule":"run it as root"`, `"other_s":7}`} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("got %s (%v), want %s", text, err, want)
 		}

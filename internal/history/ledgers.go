@@ -24,6 +24,8 @@ type Scheduled struct {
 	GainNetwork time.Duration    // time that instant storage and peers that send at once would have saved
 	Fed         time.Duration    // in which the leading thread waited for one that reads data
 	Work        time.Duration    // CPU time of the job, without fetching data
+	Sampled     time.Duration    // part of Time, that was divided by moments
+	Moments     int              // at which the leading thread was looked at
 	Ready       time.Duration    // part of LedgerTotals.CPU: ready for a CPU, and without one
 	Other       [8]time.Duration // parts of other, in the order of OtherGPU and the series after it
 }
@@ -73,6 +75,8 @@ func eachLedger(totals []LedgerTotals, yield func(key groupKey, values [maxColum
 				v[k] = other.Seconds()
 			}
 			yield(groupKey{kindOther, l.ID}, v)
+			v = [maxColumns]float64{s.Sampled.Seconds(), float64(s.Moments)}
+			yield(groupKey{kindSampled, l.ID}, v)
 		}
 	}
 }

@@ -63,6 +63,9 @@ const (
 	LedgerGainNetwork // s, that instant storage and peers that send at once would have saved
 	LedgerReady       // s, part of LedgerCPU: ready for a CPU, and without one
 
+	LedgerSampled // s, part of LedgerScheduled: by moments
+	LedgerMoments // at which the leading thread was looked at
+
 	OtherGPU     // s, parts of other, by ledger of a job: in a call of the GPU's driver
 	OtherNetwork // in a socket
 	OtherPipe    // in a pipe
@@ -130,6 +133,7 @@ const (
 	kindLedger
 	kindGain
 	kindScheduled
+	kindSampled
 	kindOther
 	kindLayer
 	kindMountRead
@@ -180,6 +184,7 @@ var layout = [...]struct {
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
 	kindScheduled:   {ledgerAxis, LedgerScheduled, 8},
+	kindSampled:     {ledgerAxis, LedgerSampled, 2},
 	kindOther:       {ledgerAxis, OtherGPU, 8},
 	kindLayer:       {diskAxis, LayerReadIOs, 8},
 
@@ -208,7 +213,7 @@ func (k kind) columns() int { return layout[k].count }
 // fineOnly reports whether the kind is stored on the finest tier only: its devices are many or short-lived.
 func (k kind) fineOnly() bool {
 	switch k {
-	case kindJob, kindCPUPressure, kindGain, kindScheduled, kindOther, kindLayer:
+	case kindJob, kindCPUPressure, kindGain, kindScheduled, kindSampled, kindOther, kindLayer:
 		return true
 	}
 	return k.brief()
@@ -228,7 +233,7 @@ func (k kind) ofMount() bool { return kindMountRead <= k && k <= kindMountWaitin
 // counted reports whether the kind counts from zero when it is first followed, so that nothing is missing before.
 func (k kind) counted() bool {
 	switch k {
-	case kindJob, kindJobNow, kindLedger, kindGain, kindScheduled, kindOther, kindPeer:
+	case kindJob, kindJobNow, kindLedger, kindGain, kindScheduled, kindSampled, kindOther, kindPeer:
 		return true
 	}
 	return false

@@ -23,7 +23,8 @@ type account struct {
 	levels levels        // at the end of the last cell, or of one before it: see addCell
 	since  time.Duration // end of that one
 
-	schedule schedule
+	schedule schedule // by events
+	moments  schedule // where these are missing
 
 	spin    spin
 	gains   gains
@@ -41,7 +42,7 @@ func newAccount(t Target) *account {
 func (a *account) closeCell(h *history.History, p history.Point, host *hostLevels, passes bool) {
 	if !a.opened {
 		a.levels, a.since, a.at, a.opened = a.read(h, p, host), p.At, p.At, true
-		if a.schedule.timeline != nil && a.target.Job != "" {
+		if (a.schedule.timeline != nil || a.moments.timeline != nil) && a.target.Job != "" {
 			// The history keeps a column from its first row on, and a window may begin before the first cell ends.
 			a.totals.Scheduled = &history.Scheduled{}
 		}
@@ -58,8 +59,9 @@ func (a *account) extrapolate(
 	h *history.History, p history.Point, length, complete time.Duration,
 ) history.LedgerTotals {
 	ahead := *a
-	ahead.schedule.names = nil
+	ahead.schedule.names, ahead.moments.names = nil, nil
 	ahead.schedule.cells(history.Point{})
+	ahead.moments.cells(history.Point{})
 	for p.At-ahead.at > length*3/2 && p.At-ahead.at < maxBacklog && ahead.at+length <= complete {
 		next := history.Point{At: ahead.at + length}
 		host := readHost(h, next)
@@ -72,14 +74,14 @@ func (a *account) extrapolate(
 	return ahead.totals
 }
 
-// addCell divides the time from the end of the last cell to p, and adds the parts to the totals. A cell that passes is
-// looked at by the scheduler's reports alone, if these know all of it.
+// addCell divides the time from the end of the last cell to p, and adds the parts to the totals. A cell that passes, or
+// that moments divide, is not estimated if all of it is known.
 func (a *account) addCell(h *history.History, p history.Point, host *hostLevels, passes bool) {
 	if p.At <= a.at {
 		return
 	}
 	of, dark := a.scheduled(h, p)
-	if dark > 0 || !passes {
+	if dark > 0 || !passes && !a.moments.begun {
 		a.estimate(h, p, host, &of, dark)
 	}
 	a.totals.Busy += seconds(of.busy)
@@ -131,3 +133,11 @@ func (a *account) cell(h *history.History, now levels, p history.Point, dt float
 
 // seconds rounds to the nanosecond.
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
+
+// evidence is what divides the account's time now.
+func (a *account) evidence() *schedule {
+	if a.moments.begun {
+		return &a.moments
+	}
+	return &a.schedule
+}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"math"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
@@ -10,10 +11,11 @@ import (
 // block is a stretch of time of the thread that drives a GPU. The driver says how long the GPU worked in it, and not
 // when. The pieces say what the thread did.
 type block struct {
-	timeline *chain.Timeline
+	timeline threads
 	pieces   []chain.Piece
 	launches []time.Duration // when the thread has given the GPU work
 	queued   []bool          // for each piece: the GPU still has work; nil if that is not known
+	grain    float64         // s, mean time between the moments that made the pieces; 0 for events
 	division
 	parts []part // one for each reading of the GPU, in the order of time; without any, the block is one
 }
@@ -78,7 +80,7 @@ func (b *block) divide(steps []history.Step, period time.Duration, waits *gpuWai
 		}
 	}
 	if working.busy > 0 {
-		waits.learn(&working.time, working.busy, working.length-working.busy)
+		waits.learn(&working.time, working.busy, working.length-working.busy, b.doubt(working.length))
 	}
 	if waits.queues() && len(b.launches) > 0 {
 		q := gpuQueue{steps[0].Start, steps[len(steps)-1].End, b.launches}
@@ -92,9 +94,16 @@ func (b *block) divide(steps []history.Step, period time.Duration, waits *gpuWai
 	}
 	order := waits.order()
 	b.add(all.length-all.busy, order)
-	b.fit(steps, period, order)
+	if b.grain > 0 {
+		b.scale(steps, order)
+	} else {
+		b.fit(steps, period, order)
+	}
 	waits.share(&b.division)
 }
+
+// doubt is how far off the time of a class may be in a stretch of that length, in seconds: two standard deviations.
+func (b *block) doubt(length float64) float64 { return math.Sqrt(length * b.grain) }
 
 // step is the time of a stretch: by class, of the GPU, and all, in seconds.
 type step struct {

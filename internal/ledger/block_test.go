@@ -131,7 +131,7 @@ func TestGPUBeginsWithinBlock(t *testing.T) {
 			h := historyOf(t, gpu)
 			a := newAccount(Target{Job: "job", GPU: "gpu", Leader: 1})
 			a.schedule.timeline, a.schedule.names = chain.NewTimeline(), &names{}
-			a.schedule.timeline.Learn(&events)
+			a.schedule.timeline.(*chain.Timeline).Learn(&events)
 			a.schedule.lead(1)
 			a.at = 100 * ms
 			var busy [2]float64 // s, before and after the edge
@@ -179,7 +179,7 @@ func TestLeaderEnds(t *testing.T) {
 	h := historyOf(t, gpu)
 	a := newAccount(Target{Job: "job", GPU: "gpu", Leader: 2})
 	a.schedule.timeline, a.schedule.names = chain.NewTimeline(), &names{}
-	a.schedule.timeline.Learn(&events)
+	a.schedule.timeline.(*chain.Timeline).Learn(&events)
 	a.schedule.lead(2)
 	var cpu, gain, dark float64 // s, after the end of the rank
 	for at := 200 * ms; at <= events.Until; at += 100 * ms {

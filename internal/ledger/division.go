@@ -67,6 +67,31 @@ func (b *block) fit(steps []history.Step, period time.Duration, order [][]class)
 	}
 }
 
+// scale gives each part the idle time that the driver reports of it, and divides that in the ratio in which the classes
+// are idle in the block. A few moments say too little about the part to move idle time to another class.
+func (b *block) scale(steps []history.Step, order [][]class) {
+	for i := range b.parts {
+		p := &b.parts[i]
+		p.idle = b.idle
+		idle := max(0, (steps[i].End-steps[i].Start).Seconds()-steps[i].Grown)
+		expected := 0.0
+		for c := range p.time {
+			expected += p.time[c] * p.idle[c]
+		}
+		if expected < idle*minExpected {
+			p.idle = [classes]float64{}
+			p.add(idle, order)
+			continue
+		}
+		for c := range p.idle {
+			p.idle[c] *= idle / max(expected, 1e-9)
+		}
+	}
+}
+
+// minExpected is the share of a part's idle time that is in the classes where it is expected, at least.
+const minExpected = 0.1
+
 // minSlack is for steps of the program whose ends the thread notices late.
 const minSlack = 5 * time.Millisecond
 

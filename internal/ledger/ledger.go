@@ -25,6 +25,9 @@ type Estimator interface {
 	// Learn takes over what the scheduler reported. The estimator copies what it keeps.
 	Learn(s *sample.Schedule)
 
+	// Look takes over what threads were in at random moments. The estimator copies what it keeps.
+	Look(m *sample.Moments)
+
 	// Reason names what the leading thread of the target with that ID waited for most, in calls of a kind, from one moment
 	// to another; "" if it did not.
 	Reason(id string, kind chain.ReasonKind, from, to time.Duration) string

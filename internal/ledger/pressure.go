@@ -21,6 +21,7 @@ const maxBacklog = time.Minute
 type Pressure struct {
 	history  *history.History
 	timeline *chain.Timeline // nil until the scheduler reports something
+	moments  *chain.Moments  // nil until threads are looked at
 	accounts []*account
 	gpus     []string               // of the accounts
 	totals   []history.LedgerTotals // of all accounts at the end of the last cell
@@ -34,6 +35,8 @@ type Pressure struct {
 	at       time.Duration // end of the last cell
 	appended time.Duration // newest row in the history
 	forgot   time.Duration // end of the timeline when it forgot what is old
+
+	forgotMoments time.Duration // the same of moments
 }
 
 // NewPressure returns a Pressure without targets.
@@ -55,12 +58,21 @@ func (e *Pressure) SetTargets(targets []Target) {
 		if i := slices.IndexFunc(e.accounts, func(a *account) bool { return a.target.same(t) }); i >= 0 {
 			e.accounts[i].target = t
 			e.accounts[i].schedule.lead(t.Leader)
+			e.accounts[i].moments.lead(t.Leader)
 			accounts = append(accounts, e.accounts[i])
 			continue
 		}
 		a := newAccount(t)
-		a.schedule.timeline, a.schedule.names, a.schedule.memory = e.timeline, &names{}, &e.memory
+		a.schedule.names, a.schedule.memory = &names{}, &e.memory
+		a.moments.names, a.moments.memory = &names{}, &e.memory
+		if e.timeline != nil {
+			a.schedule.timeline = e.timeline
+		}
+		if e.moments != nil {
+			a.moments.timeline = e.moments
+		}
 		a.schedule.lead(t.Leader)
+		a.moments.lead(t.Leader)
 		accounts = append(accounts, a)
 	}
 	e.accounts = accounts
@@ -70,7 +82,8 @@ func (e *Pressure) SetTargets(targets []Target) {
 func (e *Pressure) Reason(id string, kind chain.ReasonKind, from, to time.Duration) string {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
-			return a.schedule.names.of(kind, from, to, a.schedule.open(from, to))
+			s := a.evidence()
+			return s.names.of(kind, from, to, s.open(from, to))
 		}
 	}
 	return ""
@@ -80,7 +93,8 @@ func (e *Pressure) Reason(id string, kind chain.ReasonKind, from, to time.Durati
 func (e *Pressure) Waits(id string, kind chain.ReasonKind, from, to time.Duration) []Wait {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
-			return a.schedule.names.waits(kind, from, to, a.schedule.open(from, to))
+			s := a.evidence()
+			return s.names.waits(kind, from, to, s.open(from, to))
 		}
 	}
 	return nil
@@ -97,7 +111,7 @@ func (e *Pressure) Steps(id string, from, to time.Duration) (Steps, bool) {
 }
 
 // keepSchedule is how long the states of threads are kept: until every GPU's driver has reported its samples.
-const keepSchedule = history.Lag + 2*time.Second + collects
+const keepSchedule = history.Lag + 2*time.Second + minSampled
 
 // forgetEvery is the time between two visits of all threads, to drop what is old.
 const forgetEvery = time.Second
@@ -116,6 +130,23 @@ func (e *Pressure) Learn(s *sample.Schedule) {
 	if until := e.timeline.Until(); until-e.forgot >= forgetEvery {
 		e.timeline.Forget(until - keepSchedule)
 		e.forgot = until
+	}
+}
+
+// Look takes over what threads were in at random moments.
+func (e *Pressure) Look(m *sample.Moments) {
+	if e.moments == nil {
+		e.moments = chain.NewMoments()
+	}
+	e.moments.Learn(m)
+	for _, a := range e.accounts {
+		a.moments.timeline = e.moments
+		a.moments.choose()
+		a.moments.checkpoint()
+	}
+	if until := e.moments.Until(); until-e.forgotMoments >= forgetEvery {
+		e.moments.Forget(until - keepSchedule)
+		e.forgotMoments = until
 	}
 }
 
@@ -144,6 +175,9 @@ func (e *Pressure) reaches() (to time.Duration, ok bool) {
 	to, ok = newestCommon(e.history, sources[:])
 	if e.timeline != nil && to-e.timeline.Until() < history.Lag {
 		to = min(to, e.timeline.Until())
+	}
+	if e.moments != nil && to-e.moments.Until() < history.Lag {
+		to = min(to, e.moments.Until())
 	}
 	return to, ok
 }
@@ -191,7 +225,7 @@ const cellPeriods = 3
 // cell is the length of cells.
 func (e *Pressure) cell() time.Duration {
 	length := maxCell
-	if e.timeline == nil {
+	if e.timeline == nil && e.moments == nil {
 		for _, gpu := range e.gpus {
 			length = max(length, cellPeriods*e.history.SamplePeriod(gpu))
 		}
@@ -261,6 +295,7 @@ func (e *Pressure) closeAll(horizon history.Point) (err error) {
 	rarely := e.rarely()
 	for _, a := range e.accounts {
 		a.schedule.cells(horizon)
+		a.moments.cells(horizon)
 		for i, p := range e.ends {
 			if !a.opened && p.At <= e.appended {
 				continue // a new GPU with readings older than the newest row: none could be added for it
@@ -269,7 +304,7 @@ func (e *Pressure) closeAll(horizon history.Point) (err error) {
 			a.closeCell(e.history, p, &e.hosts[i], rarely && i < len(e.ends)-1) // no reading of the job ends it
 			e.rows[i] = append(e.rows[i], a.totals)
 		}
-		a.schedule.last = nil // its memory is the next account's
+		a.schedule.last, a.moments.last = nil, nil // their memory is the next account's
 	}
 	for i, p := range e.ends {
 		e.totals, e.at = e.rows[i], p.At

@@ -11,10 +11,10 @@ import (
 
 // schedule divides the time of one target by what the scheduler reported of the job's threads. Copies are independent.
 type schedule struct {
-	timeline *chain.Timeline // nil without such a report
-	wanted   int             // thread that leads by the target; 0 if unknown
-	target   int             // the same, or the one before while the timeline knows nothing of it
-	leader   int             // target, or the thread that created it once it has ended
+	timeline threads // nil without evidence
+	wanted   int     // thread that leads by the target; 0 if unknown
+	target   int     // the same, or the one before while the timeline knows nothing of it
+	leader   int     // target, or the thread that created it once it has ended
 
 	drives bool // a GPU
 	begun  bool
@@ -25,6 +25,8 @@ type schedule struct {
 	known  bool          // the waits were learned before the first block was divided
 	period time.Duration // of the driver's samples
 	clock  []checkpoint  // in the order of time
+	cpu    float64       // s, of the job at the end of the last cell; of moments
+	spun   float64       // s, of its threads that spin; the same
 	names  *names        // nil for a copy that looks ahead
 	memory *blocks       // that accounts share, one after another; nil for none
 
@@ -82,6 +84,8 @@ const (
 	// samples are up to 1/6 s long, and neither their ends nor the scheduler's events are where the steps end. In a
 	// shorter stretch such differences would be taken for idle time without a cause.
 	minBlock = time.Second
+	// minSampled is the same of pieces that are made from moments: fewer would take chance for idle time without a cause.
+	minSampled = 4 * time.Second
 	// minKnown is how long to learn how the thread waits for its GPU before the first block is divided.
 	minKnown = 3 * time.Second
 	// patience is how long to wait for the end of a sleep, which shows what the thread slept for.
@@ -103,11 +107,24 @@ func (s *schedule) lead(tid int) {
 // choose follows the wanted thread. One that is in no report yet does not replace one that is: a short-lived child of a
 // plain user's job can have ended before its events were lent, and its parent waited for it.
 func (s *schedule) choose() {
-	if s.wanted == s.target || s.timeline != nil && !s.timeline.Knows(s.wanted) && s.timeline.Knows(s.leader) {
+	if s.wanted == s.target || s.timeline != nil && s.timeline.Knows(s.leader) && !s.mayLead(s.wanted) {
 		return
 	}
 	s.target = s.wanted
 	s.follow(s.target)
+}
+
+// minLed is how long a thread was looked at until it takes the lead from another one that lives: a script may run
+// hundreds of programs, and what each of them does is seen from the script, too.
+const minLed = 2 * time.Second
+
+// mayLead reports whether enough is known of a thread to replace one that is known.
+func (s *schedule) mayLead(tid int) bool {
+	if s.least() == minSampled && !s.drives {
+		until := s.timeline.Until()
+		return s.timeline.Covers(tid, until-minLed, until)
+	}
+	return s.timeline.Knows(tid)
 }
 
 func (s *schedule) follow(tid int) {
@@ -189,13 +206,12 @@ func minus(x, y time.Duration) time.Duration { return x - y }
 // scheduled divides the time from the end of the last cell to p by the scheduler's reports. dark is how many seconds
 // these leave out.
 func (a *account) scheduled(h *history.History, p history.Point) (known parts, dark float64) {
-	s := &a.schedule
-	if s.timeline != nil {
-		if heir := s.timeline.Heir(s.leader, a.at); heir != s.leader {
-			s.follow(heir)
-		}
+	s, other := &a.schedule, &a.moments
+	if !a.covers(s, p) {
+		s, other = other, s
 	}
-	if s.timeline == nil || len(s.clock) == 0 || a.target.Job == "" || !s.timeline.Covers(s.leader, a.at, p.At) {
+	other.begun, other.last = false, nil
+	if !a.covers(s, p) {
 		s.begun = false
 		return parts{}, (p.At - a.at).Seconds()
 	}
@@ -204,12 +220,10 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 		s.sums = sums{clocks: s.clocksAt(a.at)}
 		s.given = s.sums
 	}
+	a.totals.Scheduled = a.counted(h, p, s)
 	now := s.until(h, a.target.GPU, p)
 	was := s.given
 	s.given = now.atLeast(&was)
-	if a.totals.Scheduled == nil {
-		a.totals.Scheduled = &history.Scheduled{}
-	}
 	length := p.At - a.at
 	of := s.given.since(&was)
 	total := *a.totals.Scheduled
@@ -233,6 +247,39 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 	return parts{busy: of.busy, storage: of.storage, cpu: of.cpu, gain: gain}, min(of.dark, length.Seconds())
 }
 
+// covers reports whether evidence covers the time from the end of the last cell to p.
+func (a *account) covers(s *schedule, p history.Point) bool {
+	if s.timeline == nil || a.target.Job == "" {
+		return false
+	}
+	if heir := s.timeline.Heir(s.leader, a.at); heir != s.leader {
+		s.follow(heir)
+	}
+	return len(s.clock) > 0 && s.timeline.Covers(s.leader, a.at, p.At)
+}
+
+// counted returns the totals so far, with what only moments have to be counted for.
+func (a *account) counted(h *history.History, p history.Point, s *schedule) *history.Scheduled {
+	total := history.Scheduled{}
+	if a.totals.Scheduled != nil {
+		total = *a.totals.Scheduled
+	}
+	m, sampled := s.timeline.(*chain.Moments)
+	if !sampled {
+		return &total
+	}
+	total.Sampled += p.At - a.at
+	total.Moments += m.Seen(s.leader, a.at, p.At)
+	if now, known := h.Level(history.Key{Series: history.JobCPUTime, ID: a.target.Job}, p); known {
+		spun := m.Spun(s.leader)
+		if s.cpu > 0 {
+			total.Work += seconds(max(0, now-s.cpu-max(0, spun-s.spun)))
+		}
+		s.cpu, s.spun = now, spun
+	}
+	return &total
+}
+
 // until returns the sums at a moment. It moves done forward.
 func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 	s.drives = gpu != ""
@@ -249,10 +296,10 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 	key := history.Key{Series: history.GPUBusyTime, ID: gpu}
 	s.period = h.SamplePeriod(gpu)
 	end := min(settled, s.newestGPU(h))
-	if end > s.done+minBlock {
+	if end > s.done+s.least() {
 		steps := h.Steps(key, history.Point{At: s.done}, history.Point{At: end})
 		for len(steps) > 0 {
-			n := blockOf(steps)
+			n := s.blockOf(steps)
 			if n == 0 || !s.foresee(steps) {
 				break
 			}
@@ -296,11 +343,11 @@ func (s *schedule) newestGPU(h *history.History) time.Duration {
 // foresee learns how the thread waits for its GPU before the first blocks in which that one works are divided. It is
 // false if too little is known yet.
 func (s *schedule) foresee(steps []history.Step) bool {
-	if s.known || !slices.ContainsFunc(steps[:blockOf(steps)], func(s history.Step) bool { return s.Grown > 0 }) {
+	if s.known || !slices.ContainsFunc(steps[:s.blockOf(steps)], func(one history.Step) bool { return one.Grown > 0 }) {
 		return true
 	}
-	if steps[len(steps)-1].End-steps[0].Start < minKnown {
-		if n := blockOf(steps); s.names != nil { // the clocks need something now
+	if steps[len(steps)-1].End-steps[0].Start < max(minKnown, s.least()) {
+		if n := s.blockOf(steps); s.names != nil { // the clocks need something now
 			learned := s.waits
 			s.block(steps[0].Start, steps[n-1].End, steps[:n], false)
 			s.timeline.Lead(s.leader, s.drives, s.waits.spinning.share(), s.waits.sleeping.share())
@@ -308,7 +355,7 @@ func (s *schedule) foresee(steps []history.Step) bool {
 		}
 		return false
 	}
-	for n := blockOf(steps); n > 0; n = blockOf(steps) {
+	for n := s.blockOf(steps); n > 0; n = s.blockOf(steps) {
 		s.block(steps[0].Start, steps[n-1].End, steps[:n], false)
 		steps = steps[n:]
 	}
@@ -316,10 +363,18 @@ func (s *schedule) foresee(steps []history.Step) bool {
 	return true
 }
 
-// blockOf returns how many of the steps are a block of at least minBlock; 0 if all are less.
-func blockOf(steps []history.Step) int {
+// least is the length of the shortest block.
+func (s *schedule) least() time.Duration {
+	if _, sampled := s.timeline.(*chain.Moments); sampled {
+		return minSampled
+	}
+	return minBlock
+}
+
+// blockOf returns how many of the steps are a block that is long enough; 0 if all are less.
+func (s *schedule) blockOf(steps []history.Step) int {
 	for i, step := range steps {
-		if step.End-steps[0].Start >= minBlock {
+		if step.End-steps[0].Start >= s.least() {
 			return i + 1
 		}
 	}
@@ -391,6 +446,9 @@ func (s *schedule) block(from, to time.Duration, steps []history.Step, kept bool
 			b.idle[c] = 1
 		}
 		return b
+	}
+	if m, sampled := s.timeline.(*chain.Moments); sampled {
+		b.grain = (to - from).Seconds() / float64(max(1, m.Seen(s.leader, from, to)))
 	}
 	b.launches = s.timeline.Sleeps(s.leader, from, to)
 	b.divide(steps, s.period, &s.waits)

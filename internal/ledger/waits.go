@@ -1,9 +1,12 @@
 package ledger
 
+import "math"
+
 // gpuWaits is how a thread waits for its GPU. Evidence fades.
 type gpuWaits struct {
 	slept, busy        float64   // s, of the GPU's busy time: as long as the thread slept, and all
 	overlap            float64   // s, at least, in which the GPU worked while the thread fetched data
+	doubt              float64   // s, by which overlap may be too large: one standard deviation
 	spinning, sleeping meanwhile // what the thread does while the GPU works
 }
 
@@ -16,15 +19,17 @@ const (
 func (w *gpuWaits) sleeps() bool { return w.slept > w.busy/2 }
 
 // queues reports whether the thread gives the GPU work and fetches the next data meanwhile.
-func (w *gpuWaits) queues() bool { return w.overlap > minOverlap*w.busy }
+func (w *gpuWaits) queues() bool { return w.overlap > minOverlap*w.busy+w.doubt }
 
 // learn uses the times of a block, by class. The GPU worked while the thread fetched data if it was idle for less time
-// than that, or if the thread neither ran nor slept for long enough to have waited for it.
-func (w *gpuWaits) learn(time *[classes]float64, busy, idle float64) {
-	overlap := max(0, time[fetching]-idle, busy-time[computing]-time[waitingGPU]-time[dark])
+// than that, or if the thread neither ran nor slept for long enough to have waited for it. doubt is how far off the
+// times may be.
+func (w *gpuWaits) learn(time *[classes]float64, busy, idle, doubt float64) {
+	overlap := max(-doubt, time[fetching]-idle, busy-time[computing]-time[waitingGPU]-time[dark])
 	w.slept = w.slept*waitsMemory + min(time[waitingGPU], busy)
 	w.overlap = w.overlap*waitsMemory + overlap
 	w.busy = w.busy*waitsMemory + busy
+	w.doubt = math.Hypot(w.doubt*waitsMemory, doubt/2)
 }
 
 // share learns in which share of its time the GPU worked while the thread computes and while it sleeps.

@@ -41,8 +41,6 @@ type Config struct {
 
 	// Schedule follows the threads of jobs through the scheduler, where the kernel and the rights allow it.
 	Schedule bool
-	// Switches falls back to the events of context switches, which need no rights for processes of one's own user.
-	Switches bool
 
 	// Jobs follows every process that holds memory of a GPU or uses CUDA.
 	Jobs bool

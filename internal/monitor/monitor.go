@@ -77,7 +77,7 @@ func New(c Config) (*Monitor, error) {
 		m.drives = drives
 		m.sources = sampling.NewSources(sampling.SourceConfig{
 			Interval: c.Interval, Root: c.Root, Reader: c.Reader, NVML: c.NVML, Schedule: c.Schedule,
-			Switches: c.Switches, Tracing: c.Tracing,
+			Tracing: c.Tracing,
 			Latency: c.Latency, Latencies: c.Latencies,
 			Accelerator: c.Accelerator,
 		}, &m.problems)

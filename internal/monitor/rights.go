@@ -10,13 +10,16 @@ import (
 
 // Rights are what a monitor may read besides what belongs to its own user.
 type Rights struct {
-	Scheduler  bool // the changes of state of all threads
-	OtherUsers bool // what processes of other users read and write
+	Scheduler  bool   // the changes of state of all threads
+	Refused    string // why not; "" if they are
+	OtherUsers bool   // what processes of other users read and write
 }
 
 // Rights returns them as they are now: the helper that has them may have ended.
 func (m *Monitor) Rights() (r Rights) {
-	r.Scheduler = m.sources != nil && m.sources.FollowsScheduler()
+	if m.sources != nil {
+		r.Scheduler, r.Refused = m.sources.FollowsScheduler()
+	}
 	r.OtherUsers = trust.MayTrace()
 	if m.config.Reader != nil {
 		r.OtherUsers = m.config.Reader.Bytes([]process.Key{{PID: os.Getpid()}}, make([]process.Bytes, 1)) == nil

@@ -70,7 +70,8 @@ func (w *Writer) Write(e *Entry) error {
 func empty(s *sample.Sample) bool {
 	devices := len(s.Disks) + len(s.Pressures) + len(s.Cores) + len(s.Jobs) + len(s.Processes) + len(s.Candidates) +
 		len(s.GPUs) + len(s.Drives) + len(s.Latencies) + len(s.MountCounters)
-	return devices == 0 && s.Schedule == nil && s.GPUDirect == nil && !s.MountsRead || checkStamp(s.At) != nil
+	events := s.Schedule != nil || s.Moments != nil
+	return devices == 0 && !events && s.GPUDirect == nil && !s.MountsRead || checkStamp(s.At) != nil
 }
 
 // put writes one line. The reader sees it either whole or not at all.

@@ -74,6 +74,9 @@ type Sample struct {
 	// Schedule is nil in readings without evidence of the scheduler.
 	Schedule *Schedule `json:"schedule,omitempty"`
 
+	// Moments is nil in readings without jobs whose threads are looked at.
+	Moments *Moments `json:"moments,omitempty"`
+
 	// Latencies holds all of them, about once a second.
 	Latencies []Latency `json:"latencies,omitempty"`
 
@@ -95,7 +98,7 @@ func (s *Sample) Reset() {
 	s.GPUDetails, s.DriverUse = s.GPUDetails[:0], nil
 	s.Drives, s.Peers = s.Drives[:0], s.Peers[:0]
 	s.MountCounters, s.MountsRead, s.GPUDirect = s.MountCounters[:0], false, nil
-	s.Schedule = nil
+	s.Schedule, s.Moments = nil, nil
 	s.Latencies = s.Latencies[:0]
 }
 

@@ -5,11 +5,10 @@ import "time"
 // Schedule is what the kernel's scheduler reported of the threads of followed jobs, between two readings. Every thread
 // is on a CPU, ready for one, or paused, without a gap. Times are Stamp.Mono.
 type Schedule struct {
-	Until   time.Duration `json:"until"`             // the events are complete up to this moment, except for sums
-	Events  []ThreadEvent `json:"events,omitempty"`  // in the order of At
-	Lost    uint64        `json:"lost,omitempty"`    // events that found no room since the previous reading
-	Guessed bool          `json:"guessed,omitempty"` // what pauses were for, and who ended them, was inferred (internal/source/switches)
-	Arch    string        `json:"arch,omitempty"`    // GOARCH of the machine, which numbers the system calls; "" if it is this one's
+	Until  time.Duration `json:"until"`            // the events are complete up to this moment, except for sums
+	Events []ThreadEvent `json:"events,omitempty"` // in the order of At
+	Lost   uint64        `json:"lost,omitempty"`   // events that found no room since the previous reading
+	Arch   string        `json:"arch,omitempty"`   // GOARCH of the machine, which numbers the system calls; "" if it is this one's
 }
 
 // ThreadEvent is a change of state of one thread.

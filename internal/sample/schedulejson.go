@@ -15,7 +15,7 @@ import (
 
 const (
 	scheduleVersion = 3    // before, CPU times in place of fetching; 1 had neither names nor stolen time
-	guessedFlag     = 0x80 // of the version byte: the Schedule is Guessed
+	guessedFlag     = 0x80 // of the version byte: causes and wakers were guessed, in recordings of before
 
 	maxScheduleText   = 8 << 20 // characters of the string
 	maxScheduleEvents = 1 << 18
@@ -44,11 +44,7 @@ type threadID struct{ tid, pid int }
 
 // MarshalJSON writes a compact form.
 func (s Schedule) MarshalJSON() ([]byte, error) {
-	version := byte(scheduleVersion)
-	if s.Guessed {
-		version |= guessedFlag
-	}
-	w := scheduleWriter{threads: map[threadID]int{}, words: map[string]int{}, out: []byte{version}}
+	w := scheduleWriter{threads: map[threadID]int{}, words: map[string]int{}, out: []byte{scheduleVersion}}
 	w.signed(int64(s.Until))
 	w.number(s.Lost)
 	w.word(s.Arch)
@@ -82,7 +78,7 @@ func (s *Schedule) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("%w, or of a newer version", errSchedule)
 	}
 	r := scheduleReader{version: version, in: in[1:]}
-	read := Schedule{Until: time.Duration(r.signed()), Lost: r.number(), Guessed: guessed, Arch: r.word()}
+	read := Schedule{Until: time.Duration(r.signed()), Lost: r.number(), Arch: r.word()}
 	n := r.number()
 	if n > maxScheduleEvents || n > uint64(len(r.in)) { // an event has several bytes
 		return fmt.Errorf("%w: %d events", errSchedule, n)
@@ -95,6 +91,9 @@ func (s *Schedule) UnmarshalJSON(text []byte) error {
 	}
 	if r.bad || len(r.in) > 0 {
 		return errSchedule
+	}
+	if guessed { // they are no evidence
+		read.Events = nil
 	}
 	*s = read
 	return nil

@@ -38,7 +38,7 @@ func aSchedule() Schedule {
 }
 
 func TestScheduleJSONKeepsEverything(t *testing.T) {
-	for _, want := range []Schedule{{}, {Until: -5, Guessed: true}, aSchedule()} {
+	for _, want := range []Schedule{{}, {Until: -5}, aSchedule()} {
 		text, err := json.Marshal(Sample{Schedule: &want})
 		if err != nil {
 			t.Fatal(err)

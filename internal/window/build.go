@@ -36,7 +36,6 @@ type Machine struct {
 
 	Peers []sample.Peer // of the job, as they were read last
 
-	Guessed    bool   // the scheduler's evidence is of switches alone
 	NoSchedule string // why the scheduler's evidence is not there, as in Report; "" if it is, or if that is unknown
 
 	Layers  []Layer        // devices above the leaf disks, sorted by name
@@ -193,7 +192,7 @@ func (b *builder) ledger() {
 	b.evidence()
 	if total > 0 {
 		b.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus))+
-			(b.Open.Seconds()/2+b.Unread.Seconds())/b.Duration().Seconds())
+			(b.Open.Seconds()/2+b.Unread.Seconds())/b.Duration().Seconds()+b.chance())
 	}
 }
 

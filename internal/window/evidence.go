@@ -3,6 +3,7 @@ package window
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -16,13 +17,12 @@ type Evidence string
 // The kinds of evidence, from the best to the weakest.
 const (
 	FromSchedule Evidence = "schedule" // every change of state of the job's threads
-	FromSwitches Evidence = "switches" // when they ran, and samples of what they paused for
-	FromPressure Evidence = "pressure" // pressure stall information, disk queues and CPU times
-	FromSamples  Evidence = "sampled"  // the same without pressure stall information
+	FromMoments  Evidence = "sampled"  // what they were in at random moments
+	FromPressure Evidence = "pressure" // pressure stall information where the kernel has it, disk queues and CPU times
 )
 
 // Followed reports whether the ledger was made from what each thread of the job did, and not from sums of all.
-func (e Evidence) Followed() bool { return e == FromSchedule || e == FromSwitches }
+func (e Evidence) Followed() bool { return e == FromSchedule || e == FromMoments }
 
 // The ledger is made from the scheduler's evidence if that lacks a small share of the window, or a short time. A
 // program is followed some milliseconds after its start, and later where other work takes the CPUs.
@@ -45,17 +45,28 @@ func (b *builder) evidence() {
 	switch {
 	case enough(has, total, len(b.GPUIDs)):
 		b.Evidence = FromSchedule
-		if b.machine.Guessed {
-			b.Evidence, b.NoSchedule = FromSwitches, b.machine.NoSchedule
+		if sampled := b.scheduled(history.LedgerSampled) * b.stretch(); sampled > lacking*total {
+			b.Evidence, b.NoSchedule = FromMoments, b.machine.NoSchedule
+			b.Moments = int(b.scheduled(history.LedgerMoments))
 		}
 		b.Ready = min(seconds(b.scheduled(history.LedgerReady)), b.CPU)
 		b.otherReasons()
 		b.whatIf()
-	case b.machine.Pressure:
-		b.Evidence, b.NoSchedule = FromPressure, b.noSchedule(has, total)
 	default:
-		b.Evidence, b.NoSchedule = FromSamples, b.noSchedule(has, total)
+		b.Evidence, b.NoSchedule = FromPressure, b.noSchedule(has, total)
 	}
+}
+
+// chance is two standard deviations of the widest part of a ledger from moments, as a share of the window's time.
+func (b *builder) chance() (most float64) {
+	if b.Evidence != FromMoments {
+		return 0
+	}
+	s := b.Shares()
+	for _, share := range []float64{s.Storage, s.CPU, s.Other} {
+		most = max(most, 2*math.Sqrt(share*(1-share)/float64(max(1, b.Moments))))
+	}
+	return min(most, 1)
 }
 
 // noSchedule is why the ledger is not made from the scheduler's evidence, which covers so much of it.

@@ -20,7 +20,7 @@ func TestVerdictByEvidence(t *testing.T) {
 		{"readable I/O of the job", Machine{Pressure: true, HiddenReads: true}, nil, HiddenReads},
 		{"a disk under the files", Machine{Pressure: true}, []sample.Mount{{Point: "/data", Type: "nfs4"}}, HiddenRemoteIO},
 	} {
-		for _, evidence := range []Evidence{FromSchedule, FromSwitches, FromPressure} {
+		for _, evidence := range []Evidence{FromSchedule, FromMoments, FromPressure} {
 			h, err := history.New(history.Config{})
 			if err != nil {
 				t.Fatal(err)

@@ -28,6 +28,7 @@ type Report struct {
 	bounded bool          // Storage is less than the running sums of the ledger
 
 	Evidence     Evidence      // "" without a ledger
+	Moments      int           // at which the leading threads were looked at, of FromMoments
 	NoSchedule   string        // why it is not FromSchedule, and what would change that, without a period; "" if unknown
 	OtherReasons []OtherReason // the largest first, at most three; only if the Evidence is Followed
 	Ready        time.Duration // part of CPU: ready for a CPU, and without one; 0 if unknown

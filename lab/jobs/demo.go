@@ -41,7 +41,7 @@ func (t tools) demo(ctx context.Context, user, evidence string) (predicted, meas
 	c := exec.CommandContext(ctx, t.stallspan, "demo", "--json")
 	c.Dir = "/"
 	c.Env = append(os.Environ(), "HOME=/nonexistent")
-	if evidence == pressure {
+	if evidence == sampled {
 		c.Env = append(c.Env, "STALLSPAN_SCHEDULE=off")
 	}
 	if user != "" {

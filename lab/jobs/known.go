@@ -84,7 +84,7 @@ func (t tools) logOf(ctx context.Context, j job) (l *joblog.Log, err error) {
 		return nil, err
 	}
 	log := filepath.Join(r.folder, logFolder)
-	c := r.command(ctx, j, log, pressure)
+	c := r.command(ctx, j, log, sampled)
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", j.Name, err, bytes.TrimSpace(out))
 	}

@@ -77,7 +77,7 @@ func main() {
 	flag.StringVar(&o.user, "user", "", "run the jobs, or the demo, as this `user`")
 	flag.StringVar(&o.sums, "sum", "", "run nothing: sum up the results in the files that this `pattern` names")
 	flag.BoolVar(&o.list, "list", false, "run nothing: print what the jobs of this seed are made of")
-	flag.StringVar(&o.evidence, "evidence", schedule, "schedule, pressure (without the scheduler's evidence) or both")
+	flag.StringVar(&o.evidence, "evidence", schedule, "schedule, sampled (without the scheduler's evidence) or both")
 	flag.StringVar(&o.stallspan, "stallspan", "build/stallspan", "the `program`")
 	flag.StringVar(&o.library, "library", "build/fakenvml", "`folder` of the driver's stand-in")
 	flag.StringVar(&o.programs, "programs", "lab/jobs/programs", "`folder` of the programs")
@@ -98,10 +98,10 @@ func (o *options) main(ctx context.Context) (int, error) {
 	evidences := []string{o.evidence}
 	switch o.evidence {
 	case "both":
-		evidences = []string{schedule, pressure}
-	case schedule, pressure:
+		evidences = []string{schedule, sampled}
+	case schedule, sampled:
 	default:
-		return 2, fmt.Errorf("-evidence %q: choose schedule, pressure or both", o.evidence)
+		return 2, fmt.Errorf("-evidence %q: choose schedule, sampled or both", o.evidence)
 	}
 	if o.sums != "" {
 		return o.sumUp(evidences)

@@ -17,7 +17,7 @@ import (
 // The kinds of evidence that a job can be run with.
 const (
 	schedule = "schedule"
-	pressure = "pressure"
+	sampled  = "sampled"
 )
 
 // Limits that make a result void. They were chosen before any result.
@@ -33,7 +33,7 @@ const (
 type result struct {
 	Job      string         `json:"job"`
 	Seed     uint64         `json:"seed"`
-	Wanted   string         `json:"wanted"`   // schedule or pressure
+	Wanted   string         `json:"wanted"`   // schedule or sampled
 	Evidence string         `json:"evidence"` // that the report names
 	Window   string         `json:"window"`
 	Cold     bool           `json:"cold"`

@@ -40,10 +40,10 @@ func TestUnseenNetwork(t *testing.T) {
 		r    result
 		want bool
 	}{
-		{result{Label: window.NetworkBound, Verdict: window.Unknown, Evidence: "switches"}, true},
+		{result{Label: window.NetworkBound, Verdict: window.Unknown, Evidence: sampled}, true},
 		{result{Label: window.NetworkBound, Verdict: window.Unknown, Evidence: schedule}, false},
-		{result{Label: window.NetworkBound, Verdict: window.StorageBound, Evidence: "switches"}, false},
-		{result{Label: window.CPUBound, Verdict: window.Unknown, Evidence: "switches"}, false},
+		{result{Label: window.NetworkBound, Verdict: window.StorageBound, Evidence: sampled}, false},
+		{result{Label: window.CPUBound, Verdict: window.Unknown, Evidence: sampled}, false},
 	} {
 		if got := c.r.unseen(); got != c.want {
 			t.Errorf("%s, %s, %s: got %v, want %v", c.r.Label, c.r.Verdict, c.r.Evidence, got, c.want)

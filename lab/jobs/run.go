@@ -47,7 +47,7 @@ type running struct {
 	report string
 }
 
-// perform runs a job once, and returns the results of its windows. evidence is schedule or pressure.
+// perform runs a job once, and returns the results of its windows. evidence is schedule or sampled.
 func (t tools) perform(ctx context.Context, j job, seed uint64, evidence string) (results []*result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -180,7 +180,7 @@ func (r *running) command(ctx context.Context, j job, log, evidence string, flag
 	if j.GPUs > 0 {
 		c.Env = append(c.Env, "LD_LIBRARY_PATH="+r.library)
 	}
-	if evidence == pressure {
+	if evidence == sampled {
 		c.Env = append(c.Env, "STALLSPAN_SCHEDULE=off")
 	}
 	if j.User != "" {

@@ -20,7 +20,6 @@ import (
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	sources "github.com/stallspan/stallspan/internal/source/process"
-	"github.com/stallspan/stallspan/internal/source/switches"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -93,7 +92,7 @@ func (a *attach) run(ctx context.Context, who string) error {
 		return err
 	}
 	defer report.Discard()
-	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(), Switches: true})
+	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule()})
 	if err != nil {
 		return err
 	}
@@ -142,5 +141,5 @@ func (a *attach) show(windows []*window.Report, problems []error) error {
 
 // ofOtherUser reports whether a problem is that a process belongs to another user.
 func ofOtherUser(problem error) bool {
-	return errors.Is(problem, sources.ErrOtherUser) || errors.Is(problem, switches.ErrOtherUser)
+	return errors.Is(problem, sources.ErrOtherUser)
 }

@@ -59,13 +59,11 @@ type Options struct {
 	Drives *smart.Options // how to read the drives' health; nil to skip it. Root and Timeout are set here
 	Socket string         // of the agent
 
-	// Schedule returns why the scheduler cannot be followed on the machine whose files are below root, or nil. A nil
-	// function skips the check.
-	Schedule func(root string) error
+	// Schedule returns why the scheduler cannot be followed on the machine whose files are below root, or nil, and what
+	// is not known of it. A nil function skips the check.
+	Schedule func(root string) (lacks []string, err error)
 	// Latency is the same for how long each operation of a disk takes.
 	Latency func(root string) error
-	// Switches is the same for the switches of this user's own threads; nil if they are not used either.
-	Switches func() error
 
 	Export []Target // where telemetry goes; empty for nowhere
 	// ExportError is why the OTEL_* variables cannot be used.

@@ -108,15 +108,18 @@ func TestScheduler(t *testing.T) {
 		state    State
 		message  string
 		evidence string
+		lacks    []string
 	}{
-		{server, nil, Seen, "Every change of state of a job's threads can be read: the ledger is measured.", "schedule"},
-		{server, errors.New("it needs root"), Limited, "The ledger is estimated, not measured: it needs root.", "pressure"},
-		{empty, errors.New("it needs BTF"), Limited, "The ledger is estimated, not measured: it needs BTF.", "sampled"},
+		{server, nil, Seen, "Every change of state of a job's threads can be read.", "schedule", nil},
+		{server, nil, Limited, "Every change of state of a job's threads can be read. This kernel refuses a part, so " +
+			"that it is not known: new names of threads; page faults.", "schedule", []string{"new names of threads", "page faults"}},
+		{server, errors.New("it needs root"), Limited, "A job's threads are looked at at random moments; for every change of their state: it needs root.", "sampled", nil},
+		{empty, errors.New("it needs BTF"), Limited, "A job's threads are looked at at random moments; for every change of their state: it needs BTF.", "sampled", nil},
 	} {
 		of := ""
-		m := &machine{root: test.root, Options: Options{Root: test.root, Schedule: func(root string) error {
+		m := &machine{root: test.root, Options: Options{Root: test.root, Schedule: func(root string) ([]string, error) {
 			of = root
-			return test.err
+			return test.lacks, test.err
 		}}}
 		found := m.scheduler(t.Context())
 		if len(found) != 1 || of != test.root {
@@ -128,19 +131,6 @@ func TestScheduler(t *testing.T) {
 		}
 		if f.Fix != "" {
 			t.Errorf("got the fix %q, want none: the message says what is needed", f.Fix)
-		}
-	}
-	for _, refusal := range []error{nil, errors.New("not allowed")} {
-		m := &machine{root: server, Options: Options{
-			Schedule: func(string) error { return errors.New("it needs root") },
-			Switches: func() error { return refusal },
-		}}
-		want := "switches"
-		if refusal != nil {
-			want = "pressure"
-		}
-		if f := m.scheduler(t.Context())[0]; f.Details["evidence"] != want || !strings.Contains(f.Message, "it needs root") {
-			t.Errorf("switches refused with %v: got %+v, want evidence %s and the reason", refusal, f, want)
 		}
 	}
 	if found := (&machine{}).scheduler(t.Context()); found != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/schedule"
-	"github.com/stallspan/stallspan/internal/source/switches"
 )
 
 // Command is stallspan check.
@@ -59,7 +58,7 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 func Run(ctx context.Context, c *agentconfig.Config) []Finding {
 	monitored := c.Monitor()
 	o := Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.ClientSocket(),
-		Schedule: schedule.Supported, Switches: switches.Supported, Latency: latency.Supported}
+		Schedule: schedule.Supported, Latency: latency.Supported}
 	if monitored.Drives != nil {
 		o.Drives = &monitored.Drives.Ask
 	}

@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // scheduler checks whether the changes of state of a job's threads can be read.
@@ -11,25 +12,16 @@ func (m *machine) scheduler(context.Context) []Finding {
 		return nil
 	}
 	f := Finding{Area: Scheduler, What: "threads", State: Seen, Details: map[string]any{"evidence": "schedule"},
-		Message: "Every change of state of a job's threads can be read: the ledger is measured."}
-	if err := m.Schedule(m.Root); err != nil {
-		f.State = Limited
-		if m.Switches != nil && m.Switches() == nil {
-			f.Details["evidence"] = "switches"
-			f.Message = fmt.Sprintf("run sees when your threads run, and samples what they wait for; for more: %v.", err)
-			return []Finding{f}
-		}
-		f.Details["evidence"] = m.otherEvidence()
+		Message: "Every change of state of a job's threads can be read."}
+	lacks, err := m.Schedule(m.Root)
+	switch {
+	case err != nil:
+		f.State, f.Details["evidence"] = Limited, "sampled"
 		// The error says what is needed. No command line follows: one that gives a user these rights would give more.
-		f.Message = fmt.Sprintf("The ledger is estimated, not measured: %v.", err)
+		f.Message = fmt.Sprintf("A job's threads are looked at at random moments; for every change of their state: %v.", err)
+	case len(lacks) > 0:
+		f.State, f.Details["lacks"] = Limited, lacks
+		f.Message += " This kernel refuses a part, so that it is not known: " + strings.Join(lacks, "; ") + "."
 	}
 	return []Finding{f}
-}
-
-// otherEvidence is what ledgers are made from without the scheduler.
-func (m *machine) otherEvidence() string {
-	if _, err := readStart(m.path("proc/pressure/io")); err != nil {
-		return "sampled"
-	}
-	return "pressure"
 }

@@ -4,6 +4,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/telemetry"
 	"github.com/stallspan/stallspan/agent/internal/version"
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/state/drives"
@@ -135,6 +137,10 @@ func (d *Daemon) run(ctx context.Context) (err error) {
 	service.say("READY=1")
 	if problem := d.config.NoBaseline; problem != nil {
 		cli.Warn(cli.NoBaselines(problem))
+	}
+	if why := d.Monitor.Rights().Refused; why != "" && monitor.WithSchedule() &&
+		d.config.Sampling.Schedule != config.Off {
+		cli.Warn(errors.New("the threads of jobs are looked at at random moments: " + why))
 	}
 	err = d.Serve(ctx, listeners, service)
 	service.say("STOPPING=1")

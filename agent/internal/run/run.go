@@ -161,7 +161,7 @@ func (r *run) do(ctx context.Context) error {
 	runs.Sweep(runs.SweepAge)
 	m, err := monitor.New(monitor.Config{
 		Journal: r.files.Live(r.options.recorder.Journal()), Slow: r.limits, Schedule: monitor.WithSchedule(),
-		Latency: monitor.WithSchedule(), Switches: true,
+		Latency: monitor.WithSchedule(),
 	})
 	if err != nil {
 		return cli.ExitError{Code: cli.ExitRun, Err: err}

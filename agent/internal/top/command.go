@@ -96,7 +96,7 @@ func (o *options) live(ctx context.Context, who []string) error {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(), Switches: true,
+	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(),
 		Interval: sampling})
 	if err != nil {
 		return err

@@ -22,6 +22,8 @@ const (
 	ioctlCall
 	aioCall   // waits for asynchronous I/O
 	yieldCall // gives its CPU to others, and waits for nothing
+	forkCall  // begins a process or a thread, or another program
+	unmapCall // changes the memory map, and reads no file
 )
 
 // calls maps the numbers of system calls, by GOARCH, to what they wait for (arch/x86/entry/syscalls/syscall_64.tbl,
@@ -36,7 +38,8 @@ var calls = map[string]map[int]call{
 		202: lockCall, 449: lockCall, 454: lockCall, 455: lockCall, 73: flockCall, 72: flockCall,
 		35: sleepCall, 230: sleepCall, 34: sleepCall, 61: childCall, 247: childCall, 7: pollCall, 23: pollCall,
 		270: pollCall, 271: pollCall, 232: pollCall, 281: pollCall, 441: pollCall, 16: ioctlCall, 208: aioCall,
-		333: aioCall, 426: aioCall, 24: yieldCall,
+		333: aioCall, 426: aioCall, 24: yieldCall, 56: forkCall, 57: forkCall, 58: forkCall, 435: forkCall,
+		10: unmapCall, 11: unmapCall, 12: unmapCall,
 	},
 	"arm64": {
 		63: fileCall, 64: writeCall, 65: fileCall, 66: writeCall, 67: fileCall, 68: writeCall, 69: fileCall,
@@ -46,7 +49,8 @@ var calls = map[string]map[int]call{
 		211: sendCall, 269: sendCall, 203: connectCall, 202: acceptCall, 242: acceptCall, 98: lockCall,
 		449: lockCall, 454: lockCall, 455: lockCall, 32: flockCall, 25: flockCall, 101: sleepCall,
 		115: sleepCall, 260: childCall, 95: childCall, 72: pollCall, 73: pollCall, 22: pollCall, 441: pollCall,
-		29: ioctlCall, 4: aioCall, 292: aioCall, 426: aioCall, 124: yieldCall,
+		29: ioctlCall, 4: aioCall, 292: aioCall, 426: aioCall, 124: yieldCall, 220: forkCall, 435: forkCall,
+		226: unmapCall, 215: unmapCall, 214: unmapCall,
 	},
 }
 

@@ -289,7 +289,7 @@ func (j *Jobs) hold(id string, held bool) {
 
 // pace has a job read rarely that no window needs.
 func (j *Jobs) pace(id string, of *job) {
-	j.sources.Process.Rare(id, of.held && of.users == 1 && !of.watched)
+	j.sources.Watch(id, !of.held || of.users != 1 || of.watched)
 }
 
 func (j *Jobs) removePressure(scope string) {

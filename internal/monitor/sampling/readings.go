@@ -56,6 +56,7 @@ type state struct {
 	journal  journal
 	accounts accounts
 	jobs     jobs
+	targets  []ledger.Target // of the ledgers
 	times    gpuTimes
 	ceilings ceilings
 	latest   sample.Snapshot
@@ -80,7 +81,9 @@ func New(c Config, problems *Problems) (*Readings, error) {
 	}
 	if c.Sources != nil {
 		r.now.process = c.Sources.Process
-		r.now.schedule = threads{source: c.Sources.schedule, missing: c.Sources.noSchedule, problems: problems}
+		r.now.schedule = threads{
+			events: c.Sources.schedule, moments: c.Sources.moments, missing: c.Sources.noSchedule, problems: problems,
+		}
 	}
 	r.now.latest.Boot = c.Boot
 	return r, nil
@@ -209,9 +212,14 @@ func (s *state) learn(reading *sample.Sample) {
 	s.jobs.learnLeaders(reading.Jobs)
 	if reading.Schedule != nil {
 		s.accounts.ledger.Learn(reading.Schedule)
-		s.schedule.guessed = reading.Schedule.Guessed
+	}
+	if reading.Moments != nil {
+		s.accounts.ledger.Look(reading.Moments)
 	}
 	s.schedule.sync(reading, s.jobs.byID)
+	if s.jobs.changed && s.schedule.moments != nil { // a program's first moments count
+		s.schedule.lead(s.jobs.targets(s.gpuIDs(), s.latest.GPUs.GPUs), s.jobs.byID)
+	}
 	if len(reading.Disks) > 0 {
 		s.kinds.retain(reading.Disks)
 	}
@@ -239,9 +247,11 @@ func (s *state) endRound() {
 // advance accounts for the time that all sources have reached.
 func (s *state) advance() {
 	if s.jobs.changed {
-		s.accounts.ledger.SetTargets(s.jobs.targets(s.gpuIDs(), s.latest.GPUs.GPUs))
+		s.targets = s.jobs.targets(s.gpuIDs(), s.latest.GPUs.GPUs)
+		s.accounts.ledger.SetTargets(s.targets)
 		s.jobs.changed = false
 	}
+	s.schedule.lead(s.targets, s.jobs.byID)
 	s.accounts.advance()
 	s.endHolds()
 	s.divideGPUs(false)

@@ -23,6 +23,9 @@ func (r *Readings) BeginWindow(w *window.Window, at Moment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.Start, w.StartEdge = at.At, at.edge
+	if r.now.schedule.moments != nil {
+		r.now.schedule.moments.Begin(w.Job)
+	}
 	if w.Source != window.Detected { // it began some time ago, and has raised them itself
 		w.Ceilings = r.now.ceilings.All()
 	}
@@ -199,7 +202,7 @@ func (s *state) clientGone(w *window.Window) bool {
 // machine returns what a report needs besides the history. Its functions need the lock of Readings.
 func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine {
 	machine := window.Machine{GPUs: s.gpuIDs()}
-	machine.NoSchedule, machine.Guessed = s.schedule.missing, s.schedule.guessed
+	machine.NoSchedule = s.schedule.missing
 	_, machine.Pressure = s.history.Last(history.IOSome)
 	machine.Lost = s.history.Left(history.GPUBusyTime, w.Start.Mono)
 	machine.Leaves = s.history.Known(history.DiskReadIOs) // also disks that were removed since
@@ -217,7 +220,7 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind), w.Start.Mono, w.End.Mono)
 		}
 		machine.Waits = func(gpu string) []window.Wait { return s.waits(w, gpu) }
-		if w.Kind == window.Epoch && !machine.Guessed {
+		if w.Kind == window.Epoch {
 			machine.Steps = func(gpu string) (ledger.Steps, bool) {
 				return s.accounts.ledger.Steps(ledger.ID(j.ID, gpu), w.Start.Mono, w.End.Mono)
 			}

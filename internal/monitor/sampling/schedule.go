@@ -4,13 +4,14 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/moments"
 	"github.com/stallspan/stallspan/internal/source/schedule"
-	"github.com/stallspan/stallspan/internal/source/switches"
 )
 
 // newScheduler opens the scheduler's tracepoints. A machine or a user without them is nothing to complain about: the
-// reports say why.
+// reports say why, and the threads of jobs are looked at instead.
 func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 	if !c.Schedule {
 		return nil, "following the scheduler is switched off"
@@ -19,28 +20,28 @@ func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 	if err == nil {
 		return source, ""
 	}
-	if !c.Switches {
-		return nil, err.Error()
-	}
-	if own, refused := switches.New(); refused == nil {
-		return own, err.Error()
-	}
 	return nil, err.Error()
 }
 
-// threads follows the threads of jobs through the scheduler. The zero value follows none.
+// threads follows the threads of jobs: through the scheduler's events, or else by moments. The zero value follows none.
 type threads struct {
-	source   Scheduler
-	missing  string // why source is nil; of a recording what its last window says
-	guessed  bool   // of the newest reading: sample.Schedule.Guessed
+	events   Scheduler
+	moments  *moments.Source // nil for a recording
+	missing  string          // why events is nil; of a recording what its last window says
 	problems *Problems
-	pids     map[string][]int // by job; empty for a job that cannot be followed
+	jobs     map[string]followed
 }
 
-// sync gives the scheduler's source the processes that the followed jobs have now. A reading that began before a job
-// was left may still have it: nothing would end following it again.
+// followed is a job whose threads are followed.
+type followed struct {
+	pids []int
+	by   Scheduler
+}
+
+// sync gives the sources the processes that the followed jobs have now. A reading that began before a job was left may
+// still have it: nothing would end following it again.
 func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) {
-	if t.source == nil {
+	if t.moments == nil {
 		return
 	}
 	for i := range reading.Jobs {
@@ -48,20 +49,55 @@ func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) {
 		if jobs[id] == nil {
 			continue
 		}
-		known, followed := t.pids[id]
-		pids, changed := t.processes(reading.Processes, id, known)
+		known, follows := t.jobs[id]
+		pids, changed := t.processes(reading.Processes, id, known.pids)
 		switch {
-		case !followed && len(pids) > 0:
-			t.problems.Note("schedule", t.source.Follow(id, pids))
-		case followed && changed:
-			t.problems.Note("schedule", t.source.Sync(id, pids))
+		case !follows && len(pids) > 0:
+			known.by = t.follow(id, pids)
+			jobs[id].led = nil
+		case follows && changed:
+			t.problems.Note("schedule", known.by.Sync(id, pids))
 		default:
 			continue
 		}
-		if t.pids == nil {
-			t.pids = map[string][]int{}
+		if t.jobs == nil {
+			t.jobs = map[string]followed{}
 		}
-		t.pids[id] = pids
+		known.pids = pids
+		t.jobs[id] = known
+	}
+}
+
+// follow begins to follow a job, and returns the source that does.
+func (t *threads) follow(id string, pids []int) Scheduler {
+	if t.events != nil {
+		err := t.events.Follow(id, pids)
+		t.problems.Note("schedule", err)
+		if err == nil {
+			return t.events
+		}
+		t.events.Unfollow(id)
+	}
+	t.problems.Note("moments", t.moments.Follow(id, pids))
+	return t.moments
+}
+
+// lead gives the source of moments the threads that lead the jobs that it follows.
+func (t *threads) lead(targets []ledger.Target, jobs map[string]*job) {
+	if t.moments == nil {
+		return
+	}
+	leaders := map[string][]moments.Leader{}
+	for i := range targets {
+		if to := &targets[i]; to.Job != "" && to.Leader != 0 {
+			leaders[to.Job] = append(leaders[to.Job], moments.Leader{TID: to.Leader, Drives: to.GPU != ""})
+		}
+	}
+	for id, list := range leaders {
+		if j := jobs[id]; j != nil && !slices.Equal(j.led, list) && t.jobs[id].by == Scheduler(t.moments) {
+			j.led = list
+			t.moments.Lead(id, list)
+		}
 	}
 }
 
@@ -86,15 +122,18 @@ func (t *threads) processes(all []sample.Process, job string, before []int) (pid
 }
 
 func (t *threads) unfollow(job string) {
-	if _, followed := t.pids[job]; followed {
-		delete(t.pids, job)
-		t.source.Unfollow(job)
+	if known, follows := t.jobs[job]; follows {
+		delete(t.jobs, job)
+		known.by.Unfollow(job)
 	}
 }
 
 // arch completes a reading of this machine for the journal.
 func (t *threads) arch(reading *sample.Sample) {
-	if reading.Schedule != nil && t.source != nil {
+	if reading.Schedule != nil && t.events != nil {
 		reading.Schedule.Arch = runtime.GOARCH
+	}
+	if reading.Moments != nil && t.moments != nil {
+		reading.Moments.Arch = runtime.GOARCH
 	}
 }

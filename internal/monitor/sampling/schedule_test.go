@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/moments"
 )
 
 // scheduler notes which jobs it follows.
@@ -28,7 +29,7 @@ func TestLeftJobIsNotFollowedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.now.schedule.source = followed
+	r.now.schedule.events, r.now.schedule.moments = followed, moments.New()
 	r.now.follow(&job{Job: Job{ID: "a"}})
 	r.now.follow(&job{Job: Job{ID: "b"}})
 	reading := &sample.Sample{At: sample.Stamp{Mono: 1}, Jobs: []sample.Job{{ID: "a"}, {ID: "b"}},

@@ -8,6 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cpu"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/latency"
+	"github.com/stallspan/stallspan/internal/source/moments"
 	"github.com/stallspan/stallspan/internal/source/netfs"
 	"github.com/stallspan/stallspan/internal/source/pressure"
 	"github.com/stallspan/stallspan/internal/source/process"
@@ -20,8 +21,9 @@ type Sources struct {
 	Pressure *pressure.Source
 	Process  *process.Source
 
-	schedule   Scheduler // nil without evidence of the scheduler
-	noSchedule string    // why it is nil
+	schedule   Scheduler // nil without events of the scheduler
+	moments    *moments.Source
+	noSchedule string // why it is nil
 	mounts     *netfs.Source
 	sampler    *sample.Sampler
 	gpus       *gpus           // nil without an NVIDIA driver
@@ -29,7 +31,7 @@ type Sources struct {
 }
 
 // Scheduler is a source of what the kernel's scheduler reports of the threads of jobs. It is implemented by
-// schedule.Source and switches.Source.
+// schedule.Source and moments.Source.
 type Scheduler interface {
 	sample.Source
 
@@ -45,7 +47,6 @@ type Scheduler interface {
 type SourceConfig struct {
 	Interval time.Duration   // between two readings
 	Schedule bool            // follow the threads of jobs through the scheduler, where that is possible
-	Switches bool            // or else, if Schedule, through the events of context switches
 	Root     string          // the folder that stands for "/"
 	Reader   process.Reader  // for what this process may not read; nil for none
 	Tracing  schedule.Opener // what follows the scheduler, if Schedule
@@ -83,15 +84,17 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	}
 	named = append(named, sample.Named{Name: "netfs", Source: s.mounts})
 	s.schedule, s.noSchedule = newScheduler(&c)
+	s.moments = moments.New()
 	if s.latency = newLatency(&c, s.schedule); s.latency != nil {
 		named = append(named, sample.Named{Name: latencySource, Source: s.latency})
 	}
+	// The last: they reach beyond the moment of every other reading.
+	named = append(named, sample.Named{Name: "moments", Source: s.moments})
 	if s.schedule != nil {
 		if own, ok := s.schedule.(*schedule.Source); ok {
 			s.Process.Watch(own)
 			s.Process.WatchConnections(own)
 		}
-		// The last: its events reach beyond the moment of every other reading.
 		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
 	}
 	s.sampler = sample.NewSampler(c.Interval, named)
@@ -118,10 +121,15 @@ func (s *Sources) Run(ctx context.Context, sink sample.Sink, tick func()) {
 // Read reads every source now, but not the driver of a GPU. It returns the moment at which the reading began.
 func (s *Sources) Read(sink sample.Sink) sample.Stamp { return s.sampler.Read(sink) }
 
-// FollowsScheduler reports whether the kernel gives this process the scheduler's events.
-func (s *Sources) FollowsScheduler() bool {
-	_, own := s.schedule.(*schedule.Source)
-	return own
+// FollowsScheduler reports whether the kernel gives this process the scheduler's events, and why not.
+func (s *Sources) FollowsScheduler() (follows bool, why string) {
+	return s.schedule != nil, s.noSchedule
+}
+
+// Watch sets whether an open window, or a load under way, needs a job.
+func (s *Sources) Watch(job string, open bool) {
+	s.Process.Rare(job, !open)
+	s.moments.Watch(job, open)
 }
 
 // OperationsLeft returns how many operations of disks were not counted, because there are too many disks and jobs.
@@ -149,6 +157,7 @@ func (s *Sources) Close() {
 		_ = s.latency.Close()
 	}
 	s.mounts.Close()
+	_ = s.moments.Close() // its goroutine has ended
 	if s.schedule != nil {
 		_ = s.schedule.Close() // the kernel frees the rest when the process ends
 	}

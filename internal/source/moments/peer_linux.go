@@ -1,4 +1,4 @@
-package switches
+package moments
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // peers names the other ends of sockets, from the tables in /proc/PID/net.
@@ -20,9 +22,10 @@ type peers struct {
 }
 
 const (
-	maxPeers  = 1024
-	maxTable  = 1 << 20 // bytes; a machine with more connections than fit has some without a name
-	peerShare = 100     // a table that took some time is not read again for so many times that
+	maxPeers   = 1024
+	maxTable   = 1 << 20 // bytes; a machine with more connections than fit has some without a name
+	peerShare  = 100     // a table that has not the socket is not read again for so many times as that took
+	foundShare = 10      // and one that has it
 )
 
 // tables are files of /proc/PID/net with a socket on each line, and what their names end in.
@@ -35,13 +38,14 @@ func (p *peers) of(pid int, inode uint64) string {
 	if text := p.known[inode]; text != "" {
 		return text
 	}
-	began := monotonic()
+	began := sample.Now().Mono
 	if began < p.next {
 		return ""
 	}
 	text := lookUp("/proc/"+strconv.Itoa(pid)+"/net/", inode)
-	p.next = began + peerShare*(monotonic()-began)
-	if text == "" {
+	took := sample.Now().Mono - began
+	if p.next = began + foundShare*took; text == "" {
+		p.next = began + peerShare*took
 		return ""
 	}
 	if p.known == nil || len(p.known) >= maxPeers {

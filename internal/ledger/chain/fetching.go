@@ -1,0 +1,38 @@
+package chain
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+const (
+	kernelMemory = 2 * time.Second // of running time; older evidence fades
+	kernelGuess  = 40 * time.Millisecond
+
+	// This work of the kernel stays with the data in memory, in ns for a byte.
+	copyCost = 0.2  // to copy it out of the page cache
+	mapCost  = 0.03 // to map its page
+
+	mostlyCached = 8 // times as many bytes as storage delivered: nearly all were in memory
+)
+
+// kernelShare learns how much of a thread's work is the kernel's, where it fetches data. The kernel counts user and
+// system time in ticks, so that only sums mean something.
+type kernelShare struct{ all, system time.Duration } // of time in which it fetched data
+
+// fetching estimates in which share of its running time a thread worked to fetch data. waited is whether it waited for
+// storage itself.
+func (k *kernelShare) fetching(s *sample.Watched, waited bool) float64 {
+	if s.Ran <= 0 || !waited && s.Chars >= mostlyCached*s.Fetched {
+		return 0
+	}
+	k.all, k.system = k.all+s.Ran, k.system+min(s.System, s.Ran)
+	if k.all > kernelMemory {
+		k.system = time.Duration(float64(k.system) * float64(kernelMemory) / float64(k.all))
+		k.all = kernelMemory
+	}
+	share := (k.system + kernelGuess/2).Seconds() / (k.all + kernelGuess).Seconds()
+	kept := float64(s.Chars)*copyCost + float64(s.Fetched-min(s.Fetched, s.Chars))*mapCost // ns
+	return max(0, share-kept/float64(s.Ran))
+}

@@ -1,0 +1,334 @@
+package moments
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// looker reads what threads are in.
+type looker struct {
+	buffer [1024]byte
+	open   map[fileOf]opened
+	path   []byte
+	peers  peers
+	ticks  ticks // of the thread that was looked at last
+	parent int   // of its process
+}
+
+// errGone is the error of a thread that has ended.
+var errGone = errors.New("the thread has ended")
+
+// opened is a file of a thread that is read again and again.
+type opened struct {
+	fd   int
+	used time.Duration // Stamp.Mono
+}
+
+// fileOf is a file of a thread in /proc.
+type fileOf struct {
+	tid  int
+	name string
+}
+
+// read returns a file of a thread. It is valid until the next call.
+func (l *looker) read(tid int, name string) ([]byte, error) {
+	f := fileOf{tid, name}
+	of, kept := l.open[f]
+	if !kept {
+		l.path = append(l.path[:0], "/proc/"...)
+		l.path = strconv.AppendInt(l.path, int64(tid), 10)
+		l.path = append(l.path, "/task/"...)
+		l.path = strconv.AppendInt(l.path, int64(tid), 10)
+		l.path = append(append(l.path, '/'), name...)
+		fd, err := unix.Open(string(l.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		of.fd = fd
+	}
+	n, err := unix.Pread(of.fd, l.buffer[:], 0)
+	if err != nil || len(l.open) >= maxOpen && !kept {
+		_ = unix.Close(of.fd)
+		delete(l.open, f)
+		return l.buffer[:max(n, 0)], err
+	}
+	if l.open == nil {
+		l.open = map[fileOf]opened{}
+	}
+	of.used = sample.Now().Mono
+	l.open[f] = of
+	return l.buffer[:n], nil
+}
+
+// sweep closes the files that were not used since a moment.
+func (l *looker) sweep(since time.Duration) {
+	for f, of := range l.open {
+		if of.used < since {
+			_ = unix.Close(of.fd)
+			delete(l.open, f)
+		}
+	}
+}
+
+// close closes all files.
+func (l *looker) close() { l.sweep(math.MaxInt64) }
+
+// look returns what a thread is in. Its system call is known of threads that this process may trace. Of one that does
+// not lead it is not needed if the thread is blocked.
+func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
+	text, err := l.read(tid, "stat")
+	if err != nil {
+		return in, errGone
+	}
+	l.ticks, l.parent = ticksOf(text), parentOf(text)
+	if in.State, err = stateOf(text); err != nil || in.State == sample.StateReady {
+		return in, err
+	}
+	in.Syscall = sample.UnknownSyscall
+	if in.State == sample.StateBlocked && !leads {
+		return in, nil
+	}
+	text, err = l.read(tid, "syscall")
+	if err != nil {
+		return in, nil // not permitted, or it has just ended
+	}
+	number, arguments, ok := parseCall(text)
+	if !ok { // it runs again: it slept when it was looked at
+		return in, nil
+	}
+	in.Syscall = number
+	switch kind := calls[number]; {
+	case number < 0:
+		in.Syscall = sample.NoSyscall
+	case kind == onPoll:
+		l.polls(tid, &in, arguments)
+	case kind == onFile && arguments[0] < maxDescriptor:
+		l.file(tid, &in, arguments[0])
+		if in.File == sample.OtherFile {
+			l.epoll(tid, &in, arguments[0])
+		}
+	}
+	return in, nil
+}
+
+// stateOf returns what the third field of stat says. The second one is a name in parentheses, which may have any
+// character.
+func stateOf(stat []byte) (sample.ThreadState, error) {
+	i := bytes.LastIndexByte(stat, ')')
+	if i < 0 || i+2 >= len(stat) {
+		return 0, errGone
+	}
+	switch stat[i+2] {
+	case 'R', 'W', 'P':
+		return sample.StateReady, nil
+	case 'S', 'I':
+		return sample.StateAsleep, nil
+	case 'D':
+		return sample.StateBlocked, nil
+	case 'T', 't':
+		return sample.StateStopped, nil
+	}
+	return 0, errGone // Z, X
+}
+
+// parseCall parses "NUMBER 0xARG 0xARG ..." of a thread in a system call, and "-1 ..." of one that waits elsewhere.
+func parseCall(text []byte) (number int, arguments [2]uint64, ok bool) {
+	fields := bytes.Fields(text)
+	if len(fields) == 0 {
+		return 0, arguments, false
+	}
+	number, err := strconv.Atoi(string(fields[0]))
+	if err != nil {
+		return 0, arguments, false // "running"
+	}
+	for i := range arguments {
+		if number < 0 || i+1 >= len(fields) {
+			break
+		}
+		if arguments[i], err = strconv.ParseUint(strings.TrimPrefix(string(fields[i+1]), "0x"), 16, 64); err != nil {
+			return 0, arguments, false
+		}
+	}
+	return number, arguments, true
+}
+
+// maxDescriptor is the largest number of a file (fs.nr_open).
+const maxDescriptor = 1 << 20
+
+// nvidia is the device number of an NVIDIA GPU's file (Documentation/admin-guide/devices.txt).
+const nvidia = 195 << 8
+
+// file sets the kind of a descriptor by its name: asking the file itself could hang, on a network file system. Of a
+// socket it sets the other end, too.
+func (l *looker) file(tid int, in *sample.In, fd uint64) {
+	folder := "/proc/" + strconv.Itoa(tid)
+	name, err := os.Readlink(folder + "/fd/" + strconv.FormatUint(fd, 10))
+	switch {
+	case err != nil:
+		in.File = sample.NoFile
+	case strings.HasPrefix(name, "pipe:"):
+		in.File = sample.Pipe
+	case strings.HasPrefix(name, "socket:["):
+		in.File = sample.Socket
+		inode, err := strconv.ParseUint(strings.TrimSuffix(name[len("socket:["):], "]"), 10, 64)
+		if err == nil {
+			in.Peer = l.peers.of(tid, inode)
+		}
+	case strings.HasPrefix(name, "/dev/nvidia"):
+		in.File, in.Detail = sample.CharDevice, nvidia
+	case strings.HasPrefix(name, "/dev/shm/"), strings.HasPrefix(name, "/dev/hugepages/"):
+		in.File = sample.RegularFile
+	case strings.HasPrefix(name, "/dev/"):
+		in.File = sample.CharDevice
+	case strings.HasPrefix(name, "/"):
+		in.File = sample.RegularFile
+	default:
+		in.File = sample.OtherFile
+	}
+}
+
+// maxPolled is how many descriptors of a call are looked at.
+const maxPolled = 8
+
+// polls sets which of the descriptors a thread polls. It reads the list from the thread's memory.
+func (l *looker) polls(tid int, in *sample.In, arguments [2]uint64) {
+	var list [maxPolled]unix.PollFd
+	n := min(arguments[1], maxPolled)
+	if n == 0 || arguments[0] == 0 {
+		return
+	}
+	size := int(n) * int(unsafe.Sizeof(list[0]))
+	local := []unix.Iovec{{Base: (*byte)(unsafe.Pointer(&list)), Len: uint64(size)}}
+	remote := []unix.RemoteIovec{{Base: uintptr(arguments[0]), Len: size}}
+	if got, err := unix.ProcessVMReadv(tid, local, remote, 0); err != nil || got != size {
+		return
+	}
+	for _, one := range list[:n] {
+		if one.Fd >= 0 {
+			l.prefer(tid, in, uint64(one.Fd))
+		}
+	}
+}
+
+// epoll sets which of the descriptors a thread waits for by epoll, if the descriptor is one of that.
+func (l *looker) epoll(tid int, in *sample.In, fd uint64) {
+	text, err := l.read(tid, "fdinfo/"+strconv.FormatUint(fd, 10))
+	if err != nil {
+		return
+	}
+	var list []uint64 // the buffer is used again
+	for line := range bytes.Lines(text) {
+		rest, ok := bytes.CutPrefix(line, []byte("tfd:"))
+		if !ok || len(list) == maxPolled {
+			continue
+		}
+		number, _, _ := bytes.Cut(bytes.TrimSpace(rest), []byte{' '})
+		if target, err := strconv.ParseUint(string(number), 10, 31); err == nil {
+			list = append(list, target)
+		}
+	}
+	for _, target := range list {
+		l.prefer(tid, in, target)
+	}
+}
+
+// weight is how much a kind of file says about what one of several is waited for.
+var weight = map[sample.FileKind]int{
+	sample.CharDevice: 1, sample.Pipe: 2, sample.Socket: 3,
+}
+
+// prefer sets a descriptor as what a thread waits for, if it says more than the ones before. A connection to another
+// machine says most.
+func (l *looker) prefer(tid int, in *sample.In, fd uint64) {
+	one := *in
+	one.Peer, one.Detail = "", 0
+	l.file(tid, &one, fd)
+	more := weight[one.File] - weight[in.File]
+	if more > 0 || more == 0 && one.File == sample.Socket && isRemote(one.Peer) && !isRemote(in.Peer) {
+		*in = one
+	}
+}
+
+// isRemote reports whether the other end of a socket is an address.
+func isRemote(peer string) bool { return strings.ContainsAny(peer, ".:") }
+
+// counters are the sums of a thread since it began.
+type counters struct {
+	ran, ready, system uint64 // ns; system in ticks of 10 ms
+	fetched, chars     uint64
+	hasIO              bool
+}
+
+// ticks are CPU times of a thread since it began, in units of tick.
+type ticks struct{ user, system uint64 }
+
+func ticksOf(stat []byte) (t ticks) {
+	const user, system = 11, 12 // fields after the name
+	if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(fields) > system {
+		t.user, t.system = unsigned(fields[user]), unsigned(fields[system])
+	}
+	return t
+}
+
+// parentOf returns the process that began a thread's process; 0 if that is not known.
+func parentOf(stat []byte) int {
+	if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(fields) > 1 {
+		return int(unsigned(fields[1]))
+	}
+	return 0
+}
+
+// tick is the unit of CPU times in stat (USER_HZ), in ns.
+const tick = 10_000_000
+
+// counters reads the sums of a thread: all, or its time on a CPU and ready.
+func (l *looker) counters(tid int, all bool) (c counters, err error) {
+	text, err := l.read(tid, "schedstat")
+	if err != nil {
+		return c, err
+	}
+	fields := bytes.Fields(text)
+	if len(fields) < 2 {
+		return c, errors.New("schedstat is not understood")
+	}
+	c.ran, c.ready = unsigned(fields[0]), unsigned(fields[1])
+	if !all {
+		return c, nil
+	}
+	if text, err = l.read(tid, "stat"); err != nil {
+		return c, err
+	}
+	c.system = tick * ticksOf(text).system
+	if text, err = l.read(tid, "io"); err != nil {
+		return c, nil // not permitted
+	}
+	c.hasIO = true
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		switch string(name) {
+		case "rchar":
+			c.chars = unsigned(bytes.TrimSpace(value))
+		case "read_bytes":
+			c.fetched = unsigned(bytes.TrimSpace(value))
+		}
+	}
+	return c, nil
+}
+
+func unsigned(text []byte) uint64 {
+	n, err := strconv.ParseUint(string(text), 10, 63)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,160 @@
+package moments
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// waitFor looks at a thread until it is in what is wanted. The kernel needs a moment to bring it there.
+func waitFor(t *testing.T, tid int, wanted func(sample.In) bool) {
+	t.Helper()
+	var l looker
+	var in sample.In
+	var err error
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if in, err = l.look(tid, true); err == nil && wanted(in) {
+			return
+		}
+	}
+	t.Errorf("got %+v, %v", in, err)
+}
+
+// start starts a program that ends with the test, with all that it starts.
+func start(t *testing.T, name string, arguments ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(name, arguments...)
+	c.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // and what it has started
+		_ = c.Wait()
+	})
+	return c
+}
+
+// inThread runs f again and again in a thread of its own until the test ends, and returns the number of the thread.
+func inThread(t *testing.T, f func()) int {
+	t.Helper()
+	var stop atomic.Bool
+	tid, done := make(chan int), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		defer close(done)
+		tid <- unix.Gettid()
+		for !stop.Load() {
+			f()
+		}
+	}()
+	t.Cleanup(func() {
+		stop.Store(true)
+		<-done
+	})
+	return <-tid
+}
+
+func TestLook(t *testing.T) {
+	if in, err := new(looker).look(1<<22, true); !errors.Is(err, errGone) {
+		t.Errorf("no thread: got %+v, %v, want that it has ended", in, err)
+	}
+	sleeps := start(t, "sleep", "100")
+	waitFor(t, sleeps.Process.Pid, func(in sample.In) bool {
+		return in.State == sample.StateAsleep && in.File == sample.NoFile && in.Syscall > 0
+	})
+	runs := start(t, "sh", "-c", "while :; do :; done")
+	waitFor(t, runs.Process.Pid, func(in sample.In) bool { return in.State == sample.StateReady })
+	if err := runs.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, runs.Process.Pid, func(in sample.In) bool { return in.State == sample.StateStopped })
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	reads := exec.Command("cat")
+	reads.Stdin = read
+	if err := reads.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, reads.Process.Pid, func(in sample.In) bool { return in.File == sample.Pipe })
+	_ = write.Close()
+	if err := reads.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLookAtPoll: what a thread polls is found in its memory, and of an epoll in /proc.
+func TestLookAtPoll(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp4", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := c.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := func(in sample.In) bool {
+		return in.File == sample.Socket && in.Peer == l.Addr().String()+" over TCP"
+	}
+	events, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := &unix.EpollEvent{Events: unix.EPOLLIN}
+	if err := unix.EpollCtl(events, unix.EPOLL_CTL_ADD, int(raw.Fd()), input); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // after the threads
+		_ = raw.Close()
+		_ = c.Close()
+		_ = unix.Close(events)
+	})
+	fd := int32(raw.Fd())
+	waitFor(t, inThread(t, func() { _, _ = unix.Poll([]unix.PollFd{{Fd: fd, Events: unix.POLLIN}}, 100) }), ends)
+	waitFor(t, inThread(t, func() { _, _ = unix.EpollWait(events, make([]unix.EpollEvent, 1), 100) }), ends)
+}
+
+func TestParseCall(t *testing.T) {
+	for text, want := range map[string]struct {
+		number    int
+		arguments [2]uint64
+		ok        bool
+	}{
+		"0 0x3 0x7ffc 0x20000 0x0 0x0 0x0 0x7ffc 0x7f3b\n": {0, [2]uint64{3, 0x7ffc}, true},
+		"-1 0x7ffcf4 0x7f3b\n":                             {-1, [2]uint64{}, true},
+		"running\n":                                        {0, [2]uint64{}, false},
+		"":                                                 {0, [2]uint64{}, false},
+		"7 x y\n":                                          {7, [2]uint64{}, false},
+	} {
+		number, arguments, ok := parseCall([]byte(text))
+		if ok != want.ok || ok && (number != want.number || arguments != want.arguments) {
+			t.Errorf("%q: got %d, %v, %v, want %+v", text, number, arguments, ok, want)
+		}
+	}
+}
+
+// FuzzParse: no text of the kernel is a reason to panic.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("12 (a) b) S 1 2"), []byte("7 0x1 0x2"))
+	f.Fuzz(func(_ *testing.T, stat, call []byte) {
+		_, _ = stateOf(stat)
+		_, _, _ = parseCall(call)
+	})
+}
