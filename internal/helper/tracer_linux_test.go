@@ -152,7 +152,7 @@ func readSome(source *schedule.Source) (events int, lost uint64, err error) {
 
 // An agent without any capability follows threads, also after the tracer was killed. It learns that events are missing.
 func TestAgentFollowsTheSchedulerWithoutCapabilities(t *testing.T) {
-	if err := schedule.Supported(""); err != nil {
+	if _, err := schedule.Supported(""); err != nil {
 		t.Skip(err)
 	}
 	var got traceSeen

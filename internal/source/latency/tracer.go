@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -41,23 +40,12 @@ func newTracer(root string, with schedule.Tracing) (*Tracer, error) {
 	if err := schedule.Traceable(root, "counting how long disks take"); err != nil {
 		return nil, err
 	}
-	if err := oldArm(); err != nil {
-		return nil, err
-	}
 	t := &Tracer{}
 	if err := t.attach(with); err != nil {
 		_ = t.Close()
-		return nil, err
+		return nil, schedule.InWords(root, "counting how long disks take", err)
 	}
 	return t, nil
-}
-
-// oldArm returns an error for a kernel that cannot add in memory and return what was there before.
-func oldArm() error {
-	if runtime.GOARCH == "arm64" && !schedule.KernelHas(5, 18) {
-		return fmt.Errorf("counting how long disks take needs Linux 5.18 or later on %s", runtime.GOARCH)
-	}
-	return nil
 }
 
 // The programs, by name, and the tracepoints' types.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"runtime"
 	"slices"
 
@@ -22,9 +23,6 @@ var (
 	errAway   = errors.New("the scheduler is not followed: the helper that does has ended and is started again")
 )
 
-// The oldest kernel: bpf_task_pt_regs and task storage for tracing programs.
-const oldestMajor, oldestMinor = 5, 15
-
 // hostPIDs is the PID namespace of the host (PROC_PID_INIT_INO).
 const hostPIDs = "pid:[4026531836]"
 
@@ -38,22 +36,6 @@ func missing(root string) error {
 			"in Kubernetes with hostPID: true")
 	}
 	return nil
-}
-
-// olderThan reports whether a kernel's release is older than a version. An unknown form is.
-func olderThan(release string, major, minor int) bool {
-	var haveMajor, haveMinor int
-	_, _ = fmt.Sscanf(release, "%d.%d", &haveMajor, &haveMinor)
-	return haveMajor < major || haveMajor == major && haveMinor < minor
-}
-
-// release returns the kernel's version, such as "6.1.0-41-amd64".
-func release() (string, error) {
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		return "", fmt.Errorf("read the kernel's version: %w", err)
-	}
-	return unix.ByteSliceToString(name.Release[:]), nil
 }
 
 func missingRights(doing string) error {
@@ -71,10 +53,6 @@ func missingRights(doing string) error {
 
 // load compiles the programs for the running kernel. It reports whether those of faults can be attached.
 func load(p *loaded, o options) (faults bool, err error) {
-	version, err := release()
-	if err != nil {
-		return false, err
-	}
 	types := btf.NewCache() // read once, for us and for the loader
 	kernel, err := types.Kernel()
 	if err != nil {
@@ -91,7 +69,7 @@ func load(p *loaded, o options) (faults bool, err error) {
 		"all_budget":       uint64(o.allBudget),
 		"merge_budget":     uint64(o.mergeBudget),
 		"own_space":        tcp.Namespace(),
-		"can_exchange":     number(runtime.GOARCH == "amd64" || !olderThan(version, 5, 18)),
+		"can_exchange":     number(true),
 	}
 	if offset, known := preemptOffset(kernel); known && runtime.GOARCH == "amd64" {
 		values["preempt_known"], values["preempt_offset"] = number(true), offset
@@ -103,10 +81,55 @@ func load(p *loaded, o options) (faults bool, err error) {
 			return false, fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)
 		}
 	}
-	if err := spec.LoadAndAssign(p, &ebpf.CollectionOptions{Cache: types}); err != nil {
-		return false, fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
+	for exchanges := true; ; {
+		err := p.take(spec, &ebpf.CollectionOptions{Cache: types})
+		if err == nil {
+			return faults, nil
+		}
+		left := refusedPart(err, spec)
+		if left == nil && exchanges && runtime.GOARCH == "arm64" { // before Linux 5.18 it has no such operations
+			exchanges = false
+			if err := spec.Variables["can_exchange"].Set(number(false)); err != nil {
+				return false, fmt.Errorf("set can_exchange of the programs for the scheduler: %w", err)
+			}
+			continue
+		}
+		if left == nil {
+			return false, fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
+		}
+		left.leaveOut(spec)
+		p.lacks = append(p.lacks, left.lacks)
+		if faults = faults && spec.Programs["on_fault"] != nil; !faults {
+			if err := spec.Variables["faults_seen"].Set(number(false)); err != nil {
+				return false, fmt.Errorf("set faults_seen of the programs for the scheduler: %w", err)
+			}
+		}
 	}
-	return faults, nil
+}
+
+// take loads the programs of spec. Fields of those that it lacks stay nil.
+func (p *loaded) take(spec *ebpf.CollectionSpec, o *ebpf.CollectionOptions) error {
+	all, err := ebpf.NewCollectionWithOptions(spec, *o)
+	if err != nil {
+		return err
+	}
+	defer all.Close() // of what is not taken
+	of := reflect.ValueOf(p).Elem()
+	for i := range of.NumField() {
+		name := of.Type().Field(i).Tag.Get("ebpf")
+		if name == "" {
+			continue
+		}
+		if one := all.Programs[name]; one != nil {
+			of.Field(i).Set(reflect.ValueOf(one))
+			delete(all.Programs, name)
+		}
+		if one := all.Maps[name]; one != nil {
+			of.Field(i).Set(reflect.ValueOf(one))
+			delete(all.Maps, name)
+		}
+	}
+	return nil
 }
 
 func number(b bool) uint32 {
@@ -220,21 +243,35 @@ type loaded struct {
 	Jobs        *ebpf.Map `ebpf:"jobs"`
 	Joining     *ebpf.Map `ebpf:"joining"`
 	Threads     *ebpf.Map `ebpf:"threads"`
+
+	lacks []string // what is not known, as the kernel refused a part
 }
 
-// traced are the programs that run at the kernel's tracepoints.
-func (p *loaded) traced(faults bool) []*ebpf.Program {
-	all := []*ebpf.Program{p.OnSwitch, p.OnWaking, p.OnFork, p.OnRename, p.OnPage, p.OnBio, p.OnState}
+// traced are the programs that run at the kernel's tracepoints. One that the kernel refused is nil.
+func (p *loaded) traced(faults bool) []named {
+	all := []named{
+		{"on_switch", p.OnSwitch}, {"on_waking", p.OnWaking}, {"on_fork", p.OnFork}, {"on_rename", p.OnRename},
+		{"on_page", p.OnPage}, {"on_bio", p.OnBio}, {"on_state", p.OnState},
+	}
 	if faults {
-		all = append(all, p.OnFault, p.OnMapped)
+		all = append(all, named{"on_fault", p.OnFault}, named{"on_mapped", p.OnMapped})
 	}
 	return all
 }
 
+// named is a program with its name in bpf/sched.bpf.c.
+type named struct {
+	name string
+	*ebpf.Program
+}
+
 // close frees what was loaded.
 func (p *loaded) close() {
-	for _, one := range append(p.traced(true), p.Adopt, p.Flush, p.ReportOpen) {
+	for _, one := range p.traced(true) {
 		_ = one.Close() // of nil, too
+	}
+	for _, one := range []*ebpf.Program{p.Adopt, p.Flush, p.ReportOpen} {
+		_ = one.Close()
 	}
 	for _, one := range []*ebpf.Map{p.Connections, p.Counters, p.Events, p.Jobs, p.Joining, p.Threads} {
 		_ = one.Close()

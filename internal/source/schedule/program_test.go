@@ -58,11 +58,22 @@ func needs(t testing.TB) {
 	if err := missing(""); err != nil {
 		t.Skip(err)
 	}
-	if err := Supported(""); errors.Is(err, unix.EPERM) {
+	if _, err := Supported(""); errors.Is(err, unix.EPERM) {
 		t.Skip(err) // as in a container
 	} else if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// lacks lists what the kernel of this machine refuses a part of the programs for.
+func lacks(t testing.TB) []string {
+	t.Helper()
+	tracer, err := newTracer("", defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tracer.Close()
+	return tracer.Lacks()
 }
 
 // openWith opens a Source with other limits than the usual ones.

@@ -59,11 +59,12 @@ type Opener func() (Tracing, error)
 
 var defaults = options{ringBytes: 4 << 20, jobBudget: 5000, allBudget: 20000, mergeBudget: 1250}
 
-// Supported returns why the scheduler cannot be followed here, or nil. root is where the host's files are, "" for "/".
-func Supported(root string) error {
-	t, err := Local(root)()
+// Supported returns why the scheduler cannot be followed here, or nil, and what is not known as the kernel refuses a
+// part. root is where the host's files are, "" for "/".
+func Supported(root string) (lacks []string, err error) {
+	t, err := newTracer(root, defaults)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return t.Close()
+	return t.Lacks(), t.Close()
 }

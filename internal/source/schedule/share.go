@@ -15,28 +15,15 @@ import (
 // Traceable returns what this machine or process lacks for programs at the kernel's tracepoints, to the extent that it
 // is known beforehand. doing begins the error: "following the scheduler".
 func Traceable(root, doing string) error {
-	version, err := release()
-	if err != nil {
-		return err
-	}
-	if olderThan(version, oldestMajor, oldestMinor) {
-		return fmt.Errorf("%s needs Linux %d.%d or later, this is %s", doing, oldestMajor, oldestMinor, version)
-	}
 	types := filepath.Join("/", root, "sys/kernel/btf/vmlinux")
 	if _, err := os.Stat(types); err != nil {
-		return fmt.Errorf("%s needs a kernel with CONFIG_DEBUG_INFO_BTF: %w", doing, err)
+		return fmt.Errorf("%s needs a kernel with its types (CONFIG_DEBUG_INFO_BTF): %s is missing", doing, types)
 	}
 	if lockdown, err := os.ReadFile(filepath.Join("/", root, "sys/kernel/security/lockdown")); err == nil &&
 		strings.Contains(string(lockdown), "[confidentiality]") {
 		return errors.New(doing + " needs a kernel that is not locked down (confidentiality)")
 	}
 	return missingRights(doing)
-}
-
-// KernelHas reports whether the running kernel is of a version or a later one.
-func KernelHas(major, minor int) bool {
-	version, err := release()
-	return err == nil && !olderThan(version, major, minor)
 }
 
 // Share has other programs use the maps threads and jobs of a Tracing, which the loader is to take in place of theirs.

@@ -42,7 +42,7 @@ func newTracer(root string, o options) (*Tracer, error) {
 	t := &Tracer{}
 	if err := t.attach(o); err != nil {
 		_ = t.Close()
-		return nil, err
+		return nil, InWords(root, "following the scheduler", err)
 	}
 	return t, nil
 }
@@ -58,12 +58,20 @@ func (t *Tracer) attach(o options) (err error) {
 	if t.flush, err = link.AttachIter(link.IterOptions{Program: t.programs.Flush}); err != nil {
 		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
-	open := link.IterOptions{Program: t.programs.ReportOpen, Map: t.programs.Connections}
-	if t.report, err = link.AttachIter(open); err != nil {
-		return fmt.Errorf("attach the iterator over connections: %w", err)
+	if open := (link.IterOptions{Program: t.programs.ReportOpen, Map: t.programs.Connections}); open.Program != nil {
+		if t.report, err = link.AttachIter(open); err != nil {
+			t.programs.lacks = append(t.programs.lacks, partOf("report_open").lacks)
+		}
 	}
 	for _, p := range t.programs.traced(faults) {
-		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
+		if p.Program == nil {
+			continue
+		}
+		l, err := link.AttachTracing(link.TracingOptions{Program: p.Program, AttachType: ebpf.AttachTraceRawTp})
+		if left := partOf(p.name); err != nil && left != nil {
+			t.programs.lacks = append(t.programs.lacks, left.lacks)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("attach to the kernel's tracepoints: %w", err)
 		}
@@ -71,6 +79,9 @@ func (t *Tracer) attach(o options) (err error) {
 	}
 	return nil
 }
+
+// Lacks lists what is not known, as the kernel refused a part of the programs.
+func (t *Tracer) Lacks() []string { return t.programs.lacks }
 
 // Memory implements Tracing.
 func (t *Tracer) Memory() Memory {
@@ -143,8 +154,11 @@ func (t *Tracer) Flush() error { return t.iterate(t.flush) }
 func (t *Tracer) iterate(over *link.Iter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	switch {
+	case t.closed:
 		return errClosed
+	case over == nil: // a part that the kernel refused
+		return nil
 	}
 	return iterate(over)
 }

@@ -1,0 +1,77 @@
+//go:build linux && (amd64 || arm64)
+
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// TestInWords: a refusal says what to do, names the policies that are active, and has no text of a library.
+func TestInWords(t *testing.T) {
+	root := t.TempDir()
+	folder := filepath.Join(root, "sys/kernel/security")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"lsm": "lockdown,capability,yama,selinux,bpf\n", "lockdown": "none integrity [confidentiality]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for number, want := range map[unix.Errno]string{
+		unix.EPERM:  "(active: selinux, bpf, lockdown=confidentiality",
+		unix.EACCES: "journalctl -k",
+		unix.ENOMEM: "no memory",
+		unix.EINVAL: "does not accept",
+		unix.ENOSYS: "no BPF",
+	} {
+		err := InWords(root, "following", fmt.Errorf("field OnSwitch: load program: %w (MEMLOCK may be too low)", number))
+		text := err.Error()
+		if !strings.Contains(text, want) || strings.Contains(text, "MEMLOCK") || strings.Contains(text, "field") {
+			t.Errorf("%v: got %q, want %q and no text of a library", number, err, want)
+		}
+		if !errors.Is(err, number) {
+			t.Errorf("%v: got an error that is not of that number", number)
+		}
+	}
+}
+
+// TestRefusedPart: without a part the others are loaded, and one that is needed is no part.
+func TestRefusedPart(t *testing.T) {
+	spec := &ebpf.CollectionSpec{
+		Programs: map[string]*ebpf.ProgramSpec{"on_switch": {}, "on_state": {}, "report_open": {}, "on_rename": {}},
+		Maps:     map[string]*ebpf.MapSpec{"connections": {}, "events": {}},
+	}
+	for _, test := range []struct {
+		text  string
+		lacks string
+	}{
+		{"program on_switch: load program: operation not permitted", ""},
+		{"map events: map create: cannot allocate memory", ""},
+		{"program report_open: load program: operation not permitted", parts[0].lacks},
+		{"program report_open: load program: operation not permitted", ""}, // it is left out already
+		{"map connections: map create: cannot allocate memory", parts[1].lacks},
+		{"program on_rename: load program: permission denied", parts[2].lacks},
+	} {
+		got := refusedPart(errors.New(test.text), spec)
+		switch {
+		case got == nil && test.lacks != "" || got != nil && got.lacks != test.lacks:
+			t.Errorf("%s: got %+v, want %q", test.text, got, test.lacks)
+		case got != nil:
+			got.leaveOut(spec)
+		}
+	}
+	if len(spec.Programs) != 1 || len(spec.Maps) != 1 {
+		t.Errorf("got %d programs and %d maps left, want one each", len(spec.Programs), len(spec.Maps))
+	}
+}
