@@ -122,15 +122,7 @@ func (e *Pressure) Learn(s *sample.Schedule) {
 		e.timeline = chain.NewTimeline()
 	}
 	e.timeline.Learn(s)
-	for _, a := range e.accounts {
-		a.schedule.timeline = e.timeline
-		a.schedule.choose()
-		a.schedule.checkpoint()
-	}
-	if until := e.timeline.Until(); until-e.forgot >= forgetEvery {
-		e.timeline.Forget(until - keepSchedule)
-		e.forgot = until
-	}
+	e.refer(e.timeline, &e.forgot, func(a *account) *schedule { return &a.schedule })
 }
 
 // Look takes over what threads were in at random moments.
@@ -139,14 +131,20 @@ func (e *Pressure) Look(m *sample.Moments) {
 		e.moments = chain.NewMoments()
 	}
 	e.moments.Learn(m)
+	e.refer(e.moments, &e.forgotMoments, func(a *account) *schedule { return &a.moments })
+}
+
+// refer has all accounts use evidence that has more than before. Once in forgetEvery it drops what is old.
+func (e *Pressure) refer(to threads, forgot *time.Duration, of func(*account) *schedule) {
 	for _, a := range e.accounts {
-		a.moments.timeline = e.moments
-		a.moments.choose()
-		a.moments.checkpoint()
+		s := of(a)
+		s.timeline = to
+		s.choose()
+		s.checkpoint()
 	}
-	if until := e.moments.Until(); until-e.forgotMoments >= forgetEvery {
-		e.moments.Forget(until - keepSchedule)
-		e.forgotMoments = until
+	if until := to.Until(); until-*forgot >= forgetEvery {
+		to.Forget(until - keepSchedule)
+		*forgot = until
 	}
 }
 

@@ -14,6 +14,8 @@ type threads interface {
 	// Until is the moment up to which there is evidence, Gap the end of the last stretch without.
 	Until() time.Duration
 	Gap() time.Duration
+	// Forget drops what was before a moment.
+	Forget(before time.Duration)
 	// Settled returns the moment up to which the pieces of a thread cannot change any more.
 	Settled(tid int, patience time.Duration) time.Duration
 	// Heir returns the thread whose time counts for one that has ended.

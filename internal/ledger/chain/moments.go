@@ -17,8 +17,7 @@ type Moments struct {
 	threads map[int]*watched
 	until   time.Duration
 	arch    string
-	why     []Reason // by reasonID, from 1
-	ids     map[Reason]reasonID
+	reasons reasons
 }
 
 const (
@@ -65,7 +64,7 @@ type around struct {
 
 // NewMoments returns Moments without any.
 func NewMoments() *Moments {
-	return &Moments{threads: map[int]*watched{}, arch: runtime.GOARCH, ids: map[Reason]reasonID{}}
+	return &Moments{threads: map[int]*watched{}, arch: runtime.GOARCH, reasons: reasons{most: maxWhy}}
 }
 
 // Learn adds moments. They are copied.
@@ -89,7 +88,6 @@ func (m *Moments) learn(s *sample.Watched, until time.Duration) {
 	if until <= w.end {
 		return
 	}
-	w.lead.gpu = s.Drives
 	var all []around
 	from := w.end
 	for i := range s.Moments {
@@ -215,7 +213,6 @@ func (w *watched) add(p Piece, to time.Duration) {
 
 // Forget drops what was before a moment.
 func (m *Moments) Forget(before time.Duration) {
-	used := make(map[reasonID]bool)
 	for tid, w := range m.threads {
 		if w.end < before {
 			delete(m.threads, tid)
@@ -225,16 +222,10 @@ func (m *Moments) Forget(before time.Duration) {
 		w.pieces = slices.Delete(w.pieces, 0, n)
 		n, _ = slices.BinarySearch(w.seen, before)
 		w.seen = slices.Delete(w.seen, 0, n)
-		for i := range w.pieces {
-			used[w.pieces[i].reason] = true
-		}
-		for _, s := range []view{w.newest, w.asleep} {
-			for i := range s {
-				used[s[i].reason] = true
-			}
-		}
 	}
-	m.drop(used)
+	if len(m.reasons.all)-len(m.reasons.free) >= maxWhy/2 { // not while moments are learned: these have no pieces yet
+		m.reasons.sweep(m.until, m.eachReason)
+	}
 }
 
 // Knows reports whether a thread has been looked at recently.
@@ -370,46 +361,21 @@ func (w *watched) walk(from, to time.Duration, pieces []Piece) []Piece {
 }
 
 // ReasonKind returns the kind of a piece's reason.
-func (m *Moments) ReasonKind(p *Piece) ReasonKind { return m.reasonOf(p.reason).Kind }
+func (m *Moments) ReasonKind(p *Piece) ReasonKind { return m.reasons.get(p.reason).Kind }
 
 // Reason returns why a piece of kind Other was.
-func (m *Moments) Reason(_ int, p *Piece) Reason { return m.reasonOf(p.reason) }
+func (m *Moments) Reason(_ int, p *Piece) Reason { return m.reasons.get(p.reason) }
 
-func (m *Moments) reasonOf(id reasonID) Reason {
-	if id == 0 || int(id) > len(m.why) {
-		return Reason{Kind: ForEvent}
-	}
-	return m.why[id-1]
-}
-
-// reason returns the number of a reason.
-func (m *Moments) reason(why Reason) reasonID {
-	if id, ok := m.ids[why]; ok {
-		return id
-	}
-	id := reasonID(slices.Index(m.why, Reason{}) + 1) // one that was dropped
-	switch {
-	case id > 0:
-		m.why[id-1] = why
-	case len(m.why) < maxWhy || why.Name == "":
-		m.why = append(m.why, why)
-		id = reasonID(len(m.why))
-	default:
-		return m.reason(Reason{Kind: why.Kind})
-	}
-	m.ids[why] = id
-	return id
-}
-
-// drop forgets the reasons that no piece has, once there are many.
-func (m *Moments) drop(used map[reasonID]bool) {
-	if len(m.why) < maxWhy/2 {
-		return
-	}
-	for why, id := range m.ids {
-		if !used[id] && why != (Reason{}) && why.Name != "" {
-			delete(m.ids, why)
-			m.why[id-1] = Reason{}
+// eachReason calls use for the reason of each piece, and of what threads were in at their newest moments.
+func (m *Moments) eachReason(use func(reasonID)) {
+	for _, w := range m.threads {
+		for i := range w.pieces {
+			use(w.pieces[i].reason)
+		}
+		for _, v := range []view{w.newest, w.asleep} {
+			for i := range v {
+				use(v[i].reason)
+			}
 		}
 	}
 }

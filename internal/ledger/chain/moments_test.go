@@ -213,17 +213,18 @@ func TestSilence(t *testing.T) {
 // TestMomentReasons: names of peers come and go; the table does not grow, and a kept piece keeps its name.
 func TestMomentReasons(t *testing.T) {
 	m := NewMoments()
-	kept := m.reason(Reason{Kind: ForNetwork, Name: "kept"})
+	kept := m.reasons.id(Reason{Kind: ForNetwork, Name: "kept"})
+	m.threads[leader] = &watched{end: time.Hour, pieces: []Piece{{To: time.Hour, Kind: Other, reason: kept}}}
 	for i := range 10 * maxWhy {
-		m.reason(Reason{Kind: ForNetwork, Name: time.Duration(i).String()})
+		m.reasons.id(Reason{Kind: ForNetwork, Name: time.Duration(i).String()})
 		if i%100 == 0 {
-			m.drop(map[reasonID]bool{kept: true})
+			m.Forget(time.Minute)
 		}
 	}
-	if len(m.why) > maxWhy+ReasonKinds {
-		t.Errorf("got %d reasons, want at most %d", len(m.why), maxWhy)
+	if len(m.reasons.all) > maxWhy+ReasonKinds {
+		t.Errorf("got %d reasons, want at most %d", len(m.reasons.all), maxWhy)
 	}
-	if got := m.reasonOf(kept).Name; got != "kept" {
+	if got := m.reasons.get(kept).Name; got != "kept" {
 		t.Errorf("got %q, want the name that a piece has", got)
 	}
 }

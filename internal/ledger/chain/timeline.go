@@ -40,7 +40,9 @@ type Timeline struct {
 
 // NewTimeline returns an empty Timeline.
 func NewTimeline() *Timeline {
-	return &Timeline{threads: map[int]*thread{}, jobs: map[string]*jobTimes{}, arch: runtime.GOARCH}
+	return &Timeline{
+		threads: map[int]*thread{}, jobs: map[string]*jobTimes{}, arch: runtime.GOARCH, reasons: reasons{most: maxReasons},
+	}
 }
 
 // thread is the recent past of one thread: segments without a gap, and the state that has not ended.

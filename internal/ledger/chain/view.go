@@ -12,7 +12,7 @@ func (m *Moments) viewOf(one *sample.Moment, drives bool) view {
 	if own.Kind == Storage {
 		return view{{own, 1, false}}
 	}
-	why := m.reasonOf(own.reason)
+	why := m.reasons.get(own.reason)
 	if own.Kind == Other && fromAfar(why) && !local(why.From) {
 		return view{{own, 1, true}}
 	}
@@ -82,7 +82,7 @@ func (m *Moments) doingOf(o *sample.Other) (p Piece, does doing) {
 	}
 	p = m.pieceOf(&o.In)
 	p.Feeder = o.Reads
-	why := m.reasonOf(p.reason)
+	why := m.reasons.get(p.reason)
 	switch {
 	case p.Kind == Storage:
 		return p, works
@@ -104,7 +104,7 @@ func fromAfar(why Reason) bool { return why.Kind == ForNetwork && why.From != ""
 // pieceOf returns what a thread that does not run waits for.
 func (m *Moments) pieceOf(in *sample.In) Piece {
 	p := pause{kind: asleep, call: callOf(m.arch, in.Syscall)}
-	other := func(why Reason) Piece { return Piece{Kind: Other, reason: m.reason(why)} }
+	other := func(why Reason) Piece { return Piece{Kind: Other, reason: m.reasons.id(why)} }
 	switch {
 	case in.Syscall == sample.UnknownSyscall:
 		p.call = otherCall
