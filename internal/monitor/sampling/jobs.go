@@ -8,7 +8,6 @@ import (
 	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/moments"
 	"github.com/stallspan/stallspan/internal/source/mount"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -44,9 +43,8 @@ type job struct {
 	mounts []sample.Mount // on no disk of this machine, with their newest use
 	gpus   []string       // on which one of its processes has held memory
 
-	leaders []int            // processes whose first threads lead, as in sample.Job
-	led     []moments.Leader // the threads that lead, as the source of moments knows them
-	drivers map[string]int   // the process that holds memory of a GPU, by GPU
+	leaders []int          // processes whose first threads lead, as in sample.Job
+	drivers map[string]int // the process that holds memory of a GPU, by GPU
 }
 
 // jobs are the followed jobs.

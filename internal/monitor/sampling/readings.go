@@ -56,7 +56,6 @@ type state struct {
 	journal  journal
 	accounts accounts
 	jobs     jobs
-	targets  []ledger.Target // of the ledgers
 	times    gpuTimes
 	ceilings ceilings
 	latest   sample.Snapshot
@@ -216,9 +215,8 @@ func (s *state) learn(reading *sample.Sample) {
 	if reading.Moments != nil {
 		s.accounts.ledger.Look(reading.Moments)
 	}
-	s.schedule.sync(reading, s.jobs.byID)
-	if s.jobs.changed && s.schedule.moments != nil { // a program's first moments count
-		s.schedule.lead(s.jobs.targets(s.gpuIDs(), s.latest.GPUs.GPUs), s.jobs.byID)
+	if began := s.schedule.sync(reading, s.jobs.byID); began || s.jobs.changed { // a program's first moments count
+		s.schedule.lead(s.jobs.targets(s.gpuIDs(), s.latest.GPUs.GPUs))
 	}
 	if len(reading.Disks) > 0 {
 		s.kinds.retain(reading.Disks)
@@ -247,11 +245,11 @@ func (s *state) endRound() {
 // advance accounts for the time that all sources have reached.
 func (s *state) advance() {
 	if s.jobs.changed {
-		s.targets = s.jobs.targets(s.gpuIDs(), s.latest.GPUs.GPUs)
-		s.accounts.ledger.SetTargets(s.targets)
+		targets := s.jobs.targets(s.gpuIDs(), s.latest.GPUs.GPUs)
+		s.accounts.ledger.SetTargets(targets)
+		s.schedule.lead(targets)
 		s.jobs.changed = false
 	}
-	s.schedule.lead(s.targets, s.jobs.byID)
 	s.accounts.advance()
 	s.endHolds()
 	s.divideGPUs(false)

@@ -39,10 +39,10 @@ type followed struct {
 }
 
 // sync gives the sources the processes that the followed jobs have now. A reading that began before a job was left may
-// still have it: nothing would end following it again.
-func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) {
+// still have it: nothing would end following it again. It reports whether a job began to be followed.
+func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) (began bool) {
 	if t.moments == nil {
-		return
+		return false
 	}
 	for i := range reading.Jobs {
 		id := reading.Jobs[i].ID
@@ -54,7 +54,7 @@ func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) {
 		switch {
 		case !follows && len(pids) > 0:
 			known.by = t.follow(id, pids)
-			jobs[id].led = nil
+			began = true
 		case follows && changed:
 			t.problems.Note("schedule", known.by.Sync(id, pids))
 		default:
@@ -66,6 +66,7 @@ func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) {
 		known.pids = pids
 		t.jobs[id] = known
 	}
+	return began
 }
 
 // follow begins to follow a job, and returns the source that does.
@@ -83,7 +84,7 @@ func (t *threads) follow(id string, pids []int) Scheduler {
 }
 
 // lead gives the source of moments the threads that lead the jobs that it follows.
-func (t *threads) lead(targets []ledger.Target, jobs map[string]*job) {
+func (t *threads) lead(targets []ledger.Target) {
 	if t.moments == nil {
 		return
 	}
@@ -94,10 +95,7 @@ func (t *threads) lead(targets []ledger.Target, jobs map[string]*job) {
 		}
 	}
 	for id, list := range leaders {
-		if j := jobs[id]; j != nil && !slices.Equal(j.led, list) && t.jobs[id].by == Scheduler(t.moments) {
-			j.led = list
-			t.moments.Lead(id, list)
-		}
+		t.moments.Lead(id, list) // of a job that the events follow it knows nothing
 	}
 }
 
