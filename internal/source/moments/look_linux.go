@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/process"
 )
 
 // looker reads what threads are in.
 type looker struct {
 	buffer [1024]byte
 	open   map[fileOf]opened
-	path   []byte
 	peers  peers
-	ticks  ticks // of the thread that was looked at last
-	parent int   // of its process
+	stat   process.ThreadStat // of the thread that was looked at last
 }
 
 // errGone is the error of a thread that has ended.
@@ -30,7 +30,7 @@ var errGone = errors.New("the thread has ended")
 
 // opened is a file of a thread that is read again and again.
 type opened struct {
-	fd   int
+	*kernfile.File
 	used time.Duration // Stamp.Mono
 }
 
@@ -45,22 +45,18 @@ func (l *looker) read(tid int, name string) ([]byte, error) {
 	f := fileOf{tid, name}
 	of, kept := l.open[f]
 	if !kept {
-		l.path = append(l.path[:0], "/proc/"...)
-		l.path = strconv.AppendInt(l.path, int64(tid), 10)
-		l.path = append(l.path, "/task/"...)
-		l.path = strconv.AppendInt(l.path, int64(tid), 10)
-		l.path = append(append(l.path, '/'), name...)
-		fd, err := unix.Open(string(l.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		thread := strconv.Itoa(tid)
+		file, err := kernfile.Open("/proc/" + thread + "/task/" + thread + "/" + name)
 		if err != nil {
 			return nil, err
 		}
-		of.fd = fd
+		of.File = file
 	}
-	n, err := unix.Pread(of.fd, l.buffer[:], 0)
+	n, err := of.ReadAt(l.buffer[:], 0)
 	if err != nil || len(l.open) >= maxOpen && !kept {
-		_ = unix.Close(of.fd)
+		_ = of.Close()
 		delete(l.open, f)
-		return l.buffer[:max(n, 0)], err
+		return l.buffer[:n], err
 	}
 	if l.open == nil {
 		l.open = map[fileOf]opened{}
@@ -74,7 +70,7 @@ func (l *looker) read(tid int, name string) ([]byte, error) {
 func (l *looker) sweep(since time.Duration) {
 	for f, of := range l.open {
 		if of.used < since {
-			_ = unix.Close(of.fd)
+			_ = of.Close()
 			delete(l.open, f)
 		}
 	}
@@ -90,8 +86,12 @@ func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
 	if err != nil {
 		return in, errGone
 	}
-	l.ticks, l.parent = ticksOf(text), parentOf(text)
-	if in.State, err = stateOf(text); err != nil || in.State == sample.StateReady {
+	stat, ok := process.ParseThreadStat(text)
+	if !ok {
+		return in, errGone
+	}
+	l.stat = stat
+	if in.State, err = stateOf(stat.State); err != nil || in.State == sample.StateReady {
 		return in, err
 	}
 	in.Syscall = sample.UnknownSyscall
@@ -121,14 +121,9 @@ func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
 	return in, nil
 }
 
-// stateOf returns what the third field of stat says. The second one is a name in parentheses, which may have any
-// character.
-func stateOf(stat []byte) (sample.ThreadState, error) {
-	i := bytes.LastIndexByte(stat, ')')
-	if i < 0 || i+2 >= len(stat) {
-		return 0, errGone
-	}
-	switch stat[i+2] {
+// stateOf returns what the state in a thread's stat means.
+func stateOf(state byte) (sample.ThreadState, error) {
+	switch state {
 	case 'R', 'W', 'P':
 		return sample.StateReady, nil
 	case 'S', 'I':
@@ -269,66 +264,27 @@ type counters struct {
 	hasIO              bool
 }
 
-// ticks are CPU times of a thread since it began, in units of tick.
-type ticks struct{ user, system uint64 }
-
-func ticksOf(stat []byte) (t ticks) {
-	const user, system = 11, 12 // fields after the name
-	if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(fields) > system {
-		t.user, t.system = unsigned(fields[user]), unsigned(fields[system])
-	}
-	return t
-}
-
-// parentOf returns the process that began a thread's process; 0 if that is not known.
-func parentOf(stat []byte) int {
-	if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(fields) > 1 {
-		return int(unsigned(fields[1]))
-	}
-	return 0
-}
-
-// tick is the unit of CPU times in stat (USER_HZ), in ns.
-const tick = 10_000_000
-
 // counters reads the sums of a thread: all, or its time on a CPU and ready.
 func (l *looker) counters(tid int, all bool) (c counters, err error) {
 	text, err := l.read(tid, "schedstat")
 	if err != nil {
 		return c, err
 	}
-	fields := bytes.Fields(text)
-	if len(fields) < 2 {
+	var ok bool
+	if c.ran, c.ready, ok = process.ParseSchedstat(text); !ok {
 		return c, errors.New("schedstat is not understood")
 	}
-	c.ran, c.ready = unsigned(fields[0]), unsigned(fields[1])
 	if !all {
 		return c, nil
 	}
 	if text, err = l.read(tid, "stat"); err != nil {
 		return c, err
 	}
-	c.system = tick * ticksOf(text).system
+	stat, _ := process.ParseThreadStat(text)
+	c.system = uint64(process.Tick) * stat.System
 	if text, err = l.read(tid, "io"); err != nil {
 		return c, nil // not permitted
 	}
-	c.hasIO = true
-	for line := range bytes.Lines(text) {
-		name, value, _ := bytes.Cut(line, []byte{':'})
-		switch string(name) {
-		case "rchar":
-			c.chars = unsigned(bytes.TrimSpace(value))
-		case "read_bytes":
-			c.fetched = unsigned(bytes.TrimSpace(value))
-		}
-	}
+	c.fetched, c.chars, _, c.hasIO = process.ParseIO(text)
 	return c, nil
-}
-
-func unsigned(text []byte) uint64 {
-	n, err := strconv.ParseUint(string(text), 10, 63)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/process"
 )
 
 // waitFor looks at a thread until it is in what is wanted. The kernel needs a moment to bring it there.
@@ -154,7 +155,9 @@ func TestParseCall(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("12 (a) b) S 1 2"), []byte("7 0x1 0x2"))
 	f.Fuzz(func(_ *testing.T, stat, call []byte) {
-		_, _ = stateOf(stat)
+		if s, ok := process.ParseThreadStat(stat); ok {
+			_, _ = stateOf(s.State)
+		}
 		_, _, _ = parseCall(call)
 	})
 }

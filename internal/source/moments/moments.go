@@ -14,7 +14,7 @@ const (
 	idleGap  = 100 * time.Millisecond
 	fewJobs  = 8 // that are looked at so often without a window
 
-	// A gap is at most maxGaps means, so that there is a moment in each second.
+	// A gap is at most maxGaps means: a thread that is not seen for seconds counts as unknown.
 	maxGaps = 4
 
 	// Of the other threads of a job, those that were active within activeFor are looked at in turn, at most maxActive at

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/process"
 )
 
 // round is what the goroutine that looks has at hand.
@@ -52,9 +53,9 @@ type other struct {
 	read      time.Duration // when it was seen to read
 	looks     int
 	runs      int
-	first     ticks   // when it was first seen to read, with
-	share     float64 // of its time in the kernel since then
-	forgotten bool    // it has ended
+	first     process.ThreadStat // when it was first seen to read, with
+	share     float64            // of its time in the kernel since then
+	forgotten bool               // it has ended
 }
 
 // sighting is what another thread was in, and for how many threads it stands.
@@ -200,8 +201,8 @@ func (r *round) lookAtOthers(d *due, now time.Duration) bool {
 		if one.learn(&in, now) {
 			o.read[one.pid] = now
 		}
-		one.parent = r.looker.parent
-		one.count(r.looker.ticks)
+		one.parent = r.looker.stat.Parent
+		one.count(r.looker.stat)
 		o.busy = o.busy || one.active == now
 		r.in = append(r.in, sighting{one, in, each})
 	}
@@ -238,12 +239,12 @@ func (o *others) spins(one *other, now time.Duration) bool {
 }
 
 // count learns how much of its time on a CPU a thread that reads is in the kernel.
-func (o *other) count(now ticks) {
-	if o.read == 0 || o.first == (ticks{}) {
+func (o *other) count(now process.ThreadStat) {
+	if o.read == 0 || o.first == (process.ThreadStat{}) {
 		o.first = now
 		return
 	}
-	user, system := now.user-min(now.user, o.first.user), now.system-min(now.system, o.first.system)
+	user, system := now.User-min(now.User, o.first.User), now.System-min(now.System, o.first.System)
 	o.share = math.Round(float64(system)/float64(user+system+priorTicks)*shareSteps) / shareSteps
 }
 

@@ -74,7 +74,7 @@ func (d *Direct) read(fd int) (b Bytes) {
 		return Bytes{Err: errno(err)}
 	}
 	var ok bool
-	if b.Read, b.Chars, b.Write, ok = parseIO(d.buf[:n]); !ok {
+	if b.Read, b.Chars, b.Write, ok = ParseIO(d.buf[:n]); !ok {
 		return Bytes{Err: errFormat}
 	}
 	return b

@@ -67,6 +67,19 @@ func StartOf(text []byte) (ticks uint64, ok bool) {
 	return s.start, ok && !s.ended()
 }
 
+// ThreadStat is what the file stat of a thread has.
+type ThreadStat struct {
+	State        byte   // 'R', 'S', 'D', 'Z' for a zombie, ...
+	Parent       int    // of its process
+	User, System uint64 // CPU time, in ticks
+}
+
+// ParseThreadStat parses the text of /proc/PID/task/TID/stat.
+func ParseThreadStat(text []byte) (t ThreadStat, ok bool) {
+	s, ok := parseStat(text)
+	return ThreadStat{s.state, int(s.parent), s.user, s.system}, ok
+}
+
 // parseStat parses the line of /proc/PID/stat. The second field is the name of the program in parentheses, which may
 // contain blanks and parentheses itself, so parsing starts after the last one.
 func parseStat(text []byte) (stat, bool) {
@@ -134,8 +147,8 @@ func (s *stat) counted(c counts) counts {
 // end of the first thread of several.
 func (s *stat) ended() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
 
-// parseIO parses three of the lines "name: bytes" of /proc/PID/io (Documentation/filesystems/proc.rst, section 3.3).
-func parseIO(text []byte) (readBytes, readChars, writeBytes uint64, ok bool) {
+// ParseIO parses three of the lines "name: bytes" of /proc/PID/io (Documentation/filesystems/proc.rst, section 3.3).
+func ParseIO(text []byte) (readBytes, readChars, writeBytes uint64, ok bool) {
 	readBytes, ok1 := value(text, "read_bytes: ")
 	readChars, ok2 := value(text, "rchar: ")
 	writeBytes, ok3 := value(text, "write_bytes: ")

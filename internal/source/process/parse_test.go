@@ -46,10 +46,10 @@ func TestParseStat(t *testing.T) {
 }
 
 func TestParseOtherFiles(t *testing.T) {
-	if _, _, _, ok := parseIO([]byte("rchar: 1\nread_bytes: 2\n")); ok {
+	if _, _, _, ok := ParseIO([]byte("rchar: 1\nread_bytes: 2\n")); ok {
 		t.Error("without write_bytes: got a result, want an error")
 	}
-	if _, _, _, ok := parseIO([]byte("rchar: 1\nread_bytes: -2\nwrite_bytes: 0\n")); ok {
+	if _, _, _, ok := ParseIO([]byte("rchar: 1\nread_bytes: -2\nwrite_bytes: 0\n")); ok {
 		t.Error("negative read_bytes: got a result, want an error")
 	}
 	got, ok := parseUsage([]byte("user_usec 1\nusage_usec 7\nsystem_usec 6\n"))
@@ -123,7 +123,7 @@ func FuzzIO(f *testing.F) {
 	)
 	f.Add([]byte("rchar: 18446744073709551616\nread_bytes:1\nwrite_bytes: "))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		read, chars, write, ok := parseIO(text)
+		read, chars, write, ok := ParseIO(text)
 		if !ok {
 			return
 		}

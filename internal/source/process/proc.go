@@ -207,7 +207,7 @@ func (s *Source) bytesOf(p *proc) (Bytes, error) {
 		if err != nil {
 			return Bytes{}, err
 		}
-		read, chars, write, ok := parseIO(text)
+		read, chars, write, ok := ParseIO(text)
 		if !ok {
 			return Bytes{}, errFormat
 		}
@@ -243,7 +243,7 @@ func (s *Source) bytesOnce(key Key) (b Bytes, err error) {
 		return b, err
 	}
 	var ok bool
-	if b.Read, b.Chars, b.Write, ok = parseIO(text); !ok {
+	if b.Read, b.Chars, b.Write, ok = ParseIO(text); !ok {
 		return b, errFormat
 	}
 	return b, nil

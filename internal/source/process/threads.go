@@ -194,7 +194,7 @@ func threadsIn(dir string, limit int) ([]Thread, error) {
 		if errors.Is(err, fs.ErrPermission) {
 			return nil, err // for the others, too
 		}
-		if read, chars, _, ok := parseIO(text); ok && err == nil {
+		if read, chars, _, ok := ParseIO(text); ok && err == nil {
 			list = append(list, Thread{id, read, chars})
 		}
 	}
@@ -263,7 +263,7 @@ func (t *thread) read(s *Source, dt time.Duration) (ran, ready time.Duration, ok
 		t.close(s)
 		return 0, 0, false
 	}
-	nowRan, nowReady, ok := parseSchedstat(text)
+	nowRan, nowReady, ok := ParseSchedstat(text)
 	if !ok {
 		t.close(s)
 		return 0, 0, false
@@ -309,8 +309,8 @@ func (c *counter) grown(now uint64, dt time.Duration) time.Duration {
 	return grown
 }
 
-// parseSchedstat parses a thread's time on CPUs and its time waiting for one, in nanoseconds.
-func parseSchedstat(text []byte) (ran, ready uint64, ok bool) {
+// ParseSchedstat parses a thread's time on CPUs and its time waiting for one, in nanoseconds.
+func ParseSchedstat(text []byte) (ran, ready uint64, ok bool) {
 	first, rest, _ := bytes.Cut(text, []byte{' '})
 	second, _, _ := bytes.Cut(rest, []byte{' '})
 	ran, ok1 := kernfile.ParseUint(first)

@@ -144,11 +144,11 @@ func FuzzParseSchedstat(f *testing.F) {
 	f.Add([]byte("18446744073709551615 0 0\n"))
 	f.Add([]byte(" \n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		ran, ready, ok := parseSchedstat(text)
+		ran, ready, ok := ParseSchedstat(text)
 		if !ok {
 			return
 		}
-		if again, same, ok := parseSchedstat(fmt.Appendf(nil, "%d %d 0", ran, ready)); !ok || again != ran || same != ready {
+		if again, same, ok := ParseSchedstat(fmt.Appendf(nil, "%d %d 0", ran, ready)); !ok || again != ran || same != ready {
 			t.Errorf("%q: %d and %d, then %d and %d", text, ran, ready, again, same)
 		}
 	})
