@@ -66,10 +66,16 @@ func divided(t *testing.T, events *sample.Schedule, gpu []sample.Sample, length 
 	a := newAccount(Target{Job: "job", GPU: "gpu", Leader: 1})
 	a.schedule.timeline, a.schedule.names = timeline, &names{}
 	a.schedule.lead(1)
+	divideAll(t, a, h, length-500*ms)
+	return a
+}
+
+// divideAll adds the time from 100 ms on to an account, in cells.
+func divideAll(t *testing.T, a *account, h *history.History, until time.Duration) {
+	t.Helper()
 	a.at = 100 * ms
-	for at := 200 * ms; at < length-500*ms; at += 100 * ms {
-		p := history.Point{At: at}
-		of, dark := a.scheduled(h, p)
+	for at := 200 * ms; at < until; at += 100 * ms {
+		of, dark := a.scheduled(h, history.Point{At: at})
 		if dark > 0 {
 			t.Fatalf("at %v: got %v s without evidence, want none", at, dark)
 		}
@@ -78,7 +84,6 @@ func divided(t *testing.T, events *sample.Schedule, gpu []sample.Sample, length 
 		a.totals.CPU += seconds(of.cpu)
 		a.at = at
 	}
-	return a
 }
 
 func TestScheduledLoop(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger/chain"
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -58,18 +57,7 @@ func TestSampledLoop(t *testing.T) {
 			a.moments.timeline, a.moments.names = m, &names{}
 			a.moments.lead(1)
 			a.moments.checkpoint()
-			h := historyOf(t, gpu)
-			a.at = tick
-			for at := 2 * tick; at < length-time.Second; at += tick {
-				of, dark := a.scheduled(h, history.Point{At: at})
-				if dark > 0 {
-					t.Fatalf("at %v: got %v s without evidence, want none", at, dark)
-				}
-				a.totals.Busy += seconds(of.busy)
-				a.totals.Storage += seconds(of.storage)
-				a.totals.CPU += seconds(of.cpu)
-				a.at = at
-			}
+			divideAll(t, a, historyOf(t, gpu), length-time.Second)
 			all := (a.at - tick).Seconds()
 			for what, pair := range map[string][3]float64{
 				"busy":    {a.totals.Busy.Seconds() / all, test.compute.Seconds() / turn.Seconds(), 0.01},

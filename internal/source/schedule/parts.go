@@ -19,15 +19,12 @@ type part struct {
 // LacksOpenConnections is what is not known without the program that reports them: see Supported.
 const LacksOpenConnections = "what open connections of other network namespaces move"
 
-// faulting are the programs of page faults.
-var faulting = []string{"on_fault", "on_mapped"}
-
 // parts are tried in this order.
 var parts = []part{
 	{[]string{"report_open"}, "", LacksOpenConnections},
 	{[]string{"on_state", "report_open"}, "connections", "connections that begin and end between two readings"},
 	{[]string{"on_rename"}, "", "new names of threads"},
-	{faulting, "", "page faults for which a disk has to work"},
+	{[]string{"on_fault", "on_mapped"}, "", "page faults for which a disk has to work"},
 	{[]string{"on_page", "on_bio"}, "", "the kernel's own work to fetch data"},
 }
 
