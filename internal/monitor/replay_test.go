@@ -180,17 +180,17 @@ func newTape(t *testing.T) *tape {
 }
 
 // ofThisProcess returns a monitor that is recorded, samples when Tick is called, and follows this process as "job".
-func (p *tape) ofThisProcess() *Monitor { return p.inCgroup("", false) }
+func (p *tape) ofThisProcess() *Monitor { return p.follows(os.Getpid(), "") }
 
-// inCgroup is ofThisProcess with a cgroup, which may be its own.
-func (p *tape) inCgroup(group string, own bool) *Monitor {
+// follows is ofThisProcess with another process, and with the cgroup that has this process alone, if it has one.
+func (p *tape) follows(pid int, group string) *Monitor {
 	p.Helper()
 	m, err := New(Config{Journal: p.w, Reports: p.add})
 	if err != nil {
 		p.Fatal(err)
 	}
 	m.Tick()
-	if err := m.Jobs.Follow("job", os.Getpid(), group, own); err != nil {
+	if err := m.Jobs.Follow("job", pid, group, group != ""); err != nil {
 		p.Fatal(err)
 	}
 	return m

@@ -1,19 +1,16 @@
 package monitor
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stallspan/stallspan/internal/explain"
-	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -53,34 +50,9 @@ func throttle(t *testing.T, device, reads string) {
 	})
 }
 
-// readFor reads single blocks from a device for a time, past the page cache.
-func readFor(t *testing.T, m *Monitor, device string, long time.Duration) {
-	t.Helper()
-	fd, err := unix.Open(device, unix.O_RDONLY|unix.O_DIRECT, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Close(fd) }()
-	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Munmap(page) }()
-	tick := time.Now()
-	for i, end := 0, tick.Add(long); time.Now().Before(end); i++ {
-		if _, err := unix.Pread(fd, page, int64(i%4096)*4096); err != nil {
-			t.Fatal(err)
-		}
-		if time.Since(tick) >= 100*time.Millisecond {
-			tick = time.Now()
-			m.Tick()
-		}
-	}
-}
-
-// ownCgroup moves this process into a cgroup of its own for the rest of the test, so that the pressure of other
-// programs, such as other tests, is not its own.
-func ownCgroup(t *testing.T) (group string) {
+// startReader starts a program that reads single blocks from a device, past the page cache, until the test ends. It runs
+// in a cgroup of its own: what this process and other tests spend and wait for is not its own.
+func startReader(t *testing.T, device string) (pid int, group string) {
 	t.Helper()
 	point := ""
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
@@ -88,26 +60,40 @@ func ownCgroup(t *testing.T) (group string) {
 			point = root
 		}
 	}
-	before, err := cgroup.ScopeOf("", os.Getpid())
-	if point == "" || err != nil {
-		t.Skipf("needs cgroup v2 with PSI: %v", err)
+	if point == "" {
+		t.Skip("needs cgroup v2 with PSI")
 	}
 	group = "/stallspan-stack-test-" + strconv.Itoa(os.Getpid())
-	enter := func(group string) error {
-		return os.WriteFile(filepath.Join(point, group, "cgroup.procs"), []byte("0"), 0)
-	}
 	if err := os.Mkdir(point+group, 0o700); err != nil {
 		t.Skipf("needs root to create a cgroup: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(enter(before), os.Remove(point+group)); err != nil {
+		if err := os.Remove(point + group); err != nil {
 			t.Errorf("the cgroup %s stays: %v", group, err)
 		}
 	})
-	if err := enter(group); err != nil {
+	dir, err := os.Open(point + group)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return group
+	defer func() { _ = dir.Close() }()
+	reader := exec.Command("dd", "if="+device, "of=/dev/null", "bs=4096", "iflag=direct", "status=none")
+	reader.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	if err := reader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = reader.Process.Kill()
+		_ = reader.Wait()
+	})
+	return reader.Process.Pid, group
+}
+
+// tickFor samples ten times a second for a time.
+func tickFor(m *Monitor, long time.Duration) {
+	for end := time.Now().Add(long); time.Now().Before(end); m.Tick() {
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // A limit on the lower of two loop devices is named, although the operations of that device and of the disk take next
@@ -121,13 +107,14 @@ func TestLimitInAStack(t *testing.T) {
 	upper := loopOn(t, lower)
 	throttle(t, lower, "200")
 	p := newTape(t)
-	m := p.inCgroup(ownCgroup(t), true)
-	readFor(t, m, upper, 300*time.Millisecond)
-	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, PID: os.Getpid(), Job: "job"}, m.Now())
+	reader, group := startReader(t, upper)
+	m := p.follows(reader, group)
+	tickFor(m, 300*time.Millisecond)
+	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, PID: reader, Job: "job"}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	readFor(t, m, upper, 2*time.Second)
+	tickFor(m, 2*time.Second)
 	r, err := m.Windows.End(id, m.Now())
 	if err != nil {
 		t.Fatal(err)
