@@ -126,8 +126,6 @@ func TestAnswersAreNumbers(t *testing.T) {
 	s := server{reader: d}
 	for _, q := range []question{
 		{op: opBytes, keys: []process.Key{key, {PID: pid}, {PID: 1}}},
-		{op: opThreads, keys: []process.Key{key}, limit: maxThreads},
-		{op: opCalls, threads: []int{pid, 1}},
 		{op: opFiles, keys: []process.Key{key}, limit: maxOpenFiles},
 		{op: opSame, keys: []process.Key{key, key}},
 		{op: opModels, keys: []process.Key{key}, models: process.FilesWanted{Maps: true, Sockets: true}},
@@ -147,11 +145,6 @@ func TestAnswersAreNumbers(t *testing.T) {
 		case opBytes:
 			var list [3]process.Bytes
 			ok = parseBytes(body, list[:]) == nil && list[0].Chars > 0 && list[0].Err == 0
-		case opThreads:
-			list, failed, err := parseThreads(body)
-			ok = err == nil && failed == 0 && len(list) > 0
-		case opCalls:
-			ok = parseCalls(body, make([]process.Call, 2)) == nil
 		case opFiles:
 			list, files, failed, err := parseFiles(body)
 			ok = err == nil && failed == 0 && files >= len(list) && len(list) > 0

@@ -165,32 +165,6 @@ func (c *Client) Bytes(of []process.Key, into []process.Bytes) error {
 	return nil
 }
 
-// Threads implements process.Reader.
-func (c *Client) Threads(of process.Key, limit int) ([]process.Thread, error) {
-	body, err := c.ask(&question{op: opThreads, keys: []process.Key{of}, limit: min(limit, maxThreads)})
-	if err != nil {
-		return nil, err
-	}
-	list, failed, err := parseThreads(body)
-	return list, failure(failed, err)
-}
-
-// Calls implements process.Reader.
-func (c *Client) Calls(threads []int, into []process.Call) error {
-	for len(threads) > 0 {
-		n := min(len(threads), maxCalls)
-		body, err := c.ask(&question{op: opCalls, threads: threads[:n]})
-		if err != nil {
-			return err
-		}
-		if parseCalls(body, into[:n]) != nil {
-			return errAnswer
-		}
-		threads, into = threads[n:], into[n:]
-	}
-	return nil
-}
-
 // Files implements process.Reader.
 func (c *Client) Files(of process.Key, from, limit int) (list []process.OpenFile, files int, err error) {
 	body, err := c.ask(&question{op: opFiles, keys: []process.Key{of}, from: from, limit: min(limit, maxOpenFiles)})

@@ -105,16 +105,9 @@ func work() error {
 			defer d.Close()
 			key := process.Key{PID: os.Getpid()}
 			var list [1]process.Bytes
-			var calls [1]process.Call
 			err := d.Bytes([]process.Key{key}, list[:])
 			if err == nil && list[0].Err != 0 {
 				err = list[0].Err
-			}
-			if err == nil {
-				_, err = d.Threads(key, 8)
-			}
-			if err == nil {
-				err = d.Calls([]int{key.PID}, calls[:])
 			}
 			if err == nil {
 				_, _, err = d.Files(key, 0, 8)

@@ -128,8 +128,6 @@ type seen struct {
 	Keeper, Helper rights
 	Own            string // the error of reading the victim's bytes itself
 	Bytes          process.Bytes
-	List           []process.Thread
-	Calls          []process.Call
 	Mounts, Files  int
 	Same           bool
 	Left           bool // a helper or keeper after Close
@@ -174,17 +172,15 @@ func actAsAgent() error {
 		s.Own = err.Error()
 	}
 	var list [1]process.Bytes
-	s.Calls = make([]process.Call, 1)
 	err = patiently(func() error {
 		err1 := client.Bytes([]process.Key{key}, list[:])
 		s.Bytes = list[0]
-		var err2, err3, err4 error
-		s.List, err2 = client.Threads(key, 10)
+		var err2, err3 error
 		var list []process.OpenFile
-		list, s.Files, err3 = client.Files(key, 0, 10)
+		list, s.Files, err2 = client.Files(key, 0, 10)
 		s.Mounts = len(list)
-		s.Same, err4 = client.SameProgram(key, key)
-		return errors.Join(err1, err2, err3, err4, client.Calls([]int{pid}, s.Calls))
+		s.Same, err3 = client.SameProgram(key, key)
+		return errors.Join(err1, err2, err3)
 	})
 	if err != nil {
 		return err
@@ -236,12 +232,6 @@ func TestSeparate(t *testing.T) {
 	}
 	if got.Bytes.Err != 0 || got.Bytes.Chars == 0 { // the loader of sleep has read its libraries
 		t.Errorf("bytes: got %+v", got.Bytes)
-	}
-	if len(got.List) != 1 || got.List[0].ID != pid || got.List[0].Chars == 0 {
-		t.Errorf("threads: got %+v, want the one of %d", got.List, pid)
-	}
-	if got.Calls[0] == process.CallReading || !got.Calls[0].Valid() {
-		t.Errorf("calls: got %d, want no read", got.Calls[0])
 	}
 	if got.Files < 1 || got.Files > 10 || got.Mounts > got.Files || !got.Same {
 		t.Errorf("got %d mounts of %d files, the same program %v", got.Mounts, got.Files, got.Same)

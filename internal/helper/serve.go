@@ -12,7 +12,6 @@ type server struct {
 	reader   process.Reader
 	question question
 	bytes    [maxKeys]process.Bytes
-	calls    [maxCalls]process.Call
 	frame    []byte
 }
 
@@ -30,15 +29,6 @@ func (s *server) answer(frame []byte) ([]byte, []int, error) {
 			return nil, nil, err
 		}
 		b = appendBytes(b, list)
-	case opThreads:
-		list, err := s.reader.Threads(q.keys[0], q.limit)
-		b = appendThreads(b, list, number(err))
-	case opCalls:
-		list := s.calls[:len(q.threads)]
-		if err := s.reader.Calls(q.threads, list); err != nil {
-			return nil, nil, err
-		}
-		b = appendCalls(b, list)
 	case opFiles:
 		list, files, err := s.reader.Files(q.keys[0], q.from, q.limit)
 		b = appendFiles(b, list, files, number(err))

@@ -257,7 +257,7 @@ func TestTraceQuestions(t *testing.T) {
 		}
 	}
 	for name, frame := range map[string][]byte{
-		"a question to the reader": (&question{op: opCalls, threads: []int{1}}).append(nil),
+		"a question to the reader": header(nil, opBytes, 1),
 		"slot 0":                   (&traceQuestion{op: opJob, handle: 1}).append(nil),
 		"slot too high":            (&traceQuestion{op: opJob, handle: 1, slot: schedule.MaxJobs + 1}).append(nil),
 		"no processes":             (&traceQuestion{op: opAdopt, handle: 1, slot: 1}).append(nil),

@@ -10,23 +10,21 @@ import (
 )
 
 // Version is the version of the frames. Both sides are the same program, so no other one can be right.
-const Version = 6
+const Version = 7
 
 // Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
 const (
 	headerBytes    = 6 // version, op, and the number of the question, which its answer repeats
 	keyBytes       = 12
 	bytesBytes     = 26
-	threadBytes    = 20
 	fileBytes      = 17
-	modelFileBytes = 31  // without its path
-	maxKeys        = 512 // of a question
-	maxCalls       = 64
-	maxThreads     = 1024 // of an answer
-	maxOpenFiles   = 1024
+	modelFileBytes = 31   // without its path
+	maxKeys        = 512  // of a question
+	maxOpenFiles   = 1024 // of an answer
+	maxListening   = 1024
 	maxPID         = 1 << 22 // PID_MAX_LIMIT
 	maxQuestion    = headerBytes + maxKeys*keyBytes
-	maxAnswer      = headerBytes + 2 + maxThreads*threadBytes
+	maxAnswer      = 20 << 10
 	maxErrno       = 4095 // MAX_ERRNO
 )
 
@@ -41,8 +39,6 @@ const (
 	opHello     op = iota + 1 // the helper is ready; it asks for nothing
 	opEnded                   // the helper has ended: its exit status
 	opBytes                   // keys; the answer has for each an error and three numbers
-	opThreads                 // a key and a limit; an error, and for each thread its ID and two numbers
-	opCalls                   // threads; for each a process.Call
 	opFiles                   // a key, an index and a limit; an error, the number of open files, and some files
 	opSame                    // two keys; an error, and whether they run the same program
 	opTrace                   // nothing; an error, or a handle, a size, and two descriptors
@@ -63,7 +59,6 @@ type question struct {
 	op          op
 	number      uint32
 	keys        []process.Key
-	threads     []int
 	from, limit int
 	models      process.FilesWanted
 	device      uint64
@@ -88,14 +83,9 @@ func (q *question) append(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(key.PID))
 		b = binary.LittleEndian.AppendUint64(b, key.Start)
 	}
-	for _, id := range q.threads {
-		b = binary.LittleEndian.AppendUint32(b, uint32(id))
-	}
 	switch q.op {
 	case opFiles:
 		b = binary.LittleEndian.AppendUint16(b, uint16(q.from))
-		b = binary.LittleEndian.AppendUint16(b, uint16(q.limit))
-	case opThreads:
 		b = binary.LittleEndian.AppendUint16(b, uint16(q.limit))
 	case opModels:
 		b = append(b, bits(q.models.Maps, q.models.Sockets))
@@ -109,7 +99,7 @@ func (q *question) append(b []byte) []byte {
 func (q *question) parse(frame []byte) error {
 	d := decoder{}
 	var err error
-	q.keys, q.threads, q.from, q.limit = q.keys[:0], q.threads[:0], 0, 0
+	q.keys, q.from, q.limit = q.keys[:0], 0, 0
 	q.models, q.device = process.FilesWanted{}, 0
 	if q.op, q.number, d.rest, err = split(frame); err != nil {
 		return err
@@ -119,12 +109,10 @@ func (q *question) parse(frame []byte) error {
 	case opBytes:
 		keys = len(d.rest) / keyBytes
 		d.bad = keys == 0 || keys > maxKeys
-	case opThreads, opFiles, opModels, opDevice:
+	case opFiles, opModels, opDevice:
 		keys = 1
 	case opSame:
 		keys = 2
-	case opCalls:
-		d.bad = len(d.rest) == 0 || len(d.rest) > 4*maxCalls
 	default:
 		return errFrame
 	}
@@ -132,10 +120,6 @@ func (q *question) parse(frame []byte) error {
 		q.keys = append(q.keys, process.Key{PID: d.pid(), Start: d.uint64()})
 	}
 	switch q.op {
-	case opCalls:
-		for len(d.rest) > 0 && !d.bad {
-			q.threads = append(q.threads, d.pid())
-		}
 	case opFiles:
 		q.from, q.limit = int(d.uint16()), int(d.uint16())
 		d.bad = d.bad || q.limit == 0 || q.limit > maxOpenFiles
@@ -144,9 +128,6 @@ func (q *question) parse(frame []byte) error {
 		q.models.Maps, q.models.Sockets = wanted&1 != 0, wanted&2 != 0
 	case opDevice:
 		q.device = d.uint64()
-	case opThreads:
-		q.limit = int(d.uint16())
-		d.bad = d.bad || q.limit == 0 || q.limit > maxThreads
 	}
 	return d.end()
 }
@@ -217,43 +198,6 @@ func parseBytes(body []byte, into []process.Bytes) error {
 	return d.end()
 }
 
-func appendThreads(b []byte, list []process.Thread, err syscall.Errno) []byte {
-	b = appendErrno(b, err)
-	for _, t := range list[:min(len(list), maxThreads)] {
-		b = binary.LittleEndian.AppendUint32(b, uint32(t.ID))
-		b = binary.LittleEndian.AppendUint64(b, t.Read)
-		b = binary.LittleEndian.AppendUint64(b, t.Chars)
-	}
-	return b
-}
-
-func parseThreads(body []byte) ([]process.Thread, syscall.Errno, error) {
-	d := decoder{rest: body}
-	failed := d.errno()
-	d.bad = d.bad || len(d.rest) > maxThreads*threadBytes
-	list := make([]process.Thread, 0, len(d.rest)/threadBytes)
-	for len(d.rest) > 0 && !d.bad {
-		list = append(list, process.Thread{ID: d.pid(), Read: d.uint64(), Chars: d.uint64()})
-	}
-	return list, failed, d.end()
-}
-
-func appendCalls(b []byte, list []process.Call) []byte {
-	for _, c := range list {
-		b = append(b, byte(c))
-	}
-	return b
-}
-
-func parseCalls(body []byte, into []process.Call) error {
-	d := decoder{rest: body}
-	for i := range into {
-		into[i] = process.Call(d.uint8())
-		d.bad = d.bad || !into[i].Valid()
-	}
-	return d.end()
-}
-
 func appendFiles(b []byte, list []process.OpenFile, files int, err syscall.Errno) []byte {
 	b = appendErrno(b, err)
 	b = binary.LittleEndian.AppendUint16(b, uint16(files))
@@ -300,7 +244,7 @@ func (d *decoder) flags(bits int) uint8 {
 // appendModels adds as many files as fit.
 func appendModels(b []byte, all process.Files, err syscall.Errno) []byte {
 	b = appendErrno(b, err)
-	b = binary.LittleEndian.AppendUint16(b, uint16(min(all.Listening, maxThreads)))
+	b = binary.LittleEndian.AppendUint16(b, uint16(min(all.Listening, maxListening)))
 	for _, f := range all.List {
 		if len(f.Path) > process.MaxFilePath || len(b)+modelFileBytes+len(f.Path) > maxAnswer || !process.OfModel(f.Path) {
 			continue // only files of models are answered
@@ -319,7 +263,7 @@ func appendModels(b []byte, all process.Files, err syscall.Errno) []byte {
 func parseModels(body []byte) (all process.Files, failed syscall.Errno, err error) {
 	d := decoder{rest: body}
 	failed, all.Listening = d.errno(), int(d.uint16())
-	d.bad = d.bad || all.Listening > maxThreads
+	d.bad = d.bad || all.Listening > maxListening
 	for len(d.rest) > 0 && !d.bad && len(all.List) < process.MaxFiles {
 		fd := d.uint32()
 		f := process.File{FD: int(fd) - 1, Size: d.size(), Offset: d.size(), Mapped: d.size(), Write: d.flags(1) != 0}

@@ -15,9 +15,7 @@ import (
 var questions = []question{
 	{op: opBytes, number: 1, keys: []process.Key{{PID: 1}, {PID: maxPID, Start: math.MaxUint64}}},
 	{op: opBytes, number: 2, keys: slices.Repeat([]process.Key{{PID: 7, Start: 8}}, maxKeys)},
-	{op: opThreads, number: 3, keys: []process.Key{{PID: 20, Start: 30}}, limit: maxThreads},
-	{op: opCalls, number: math.MaxUint32, threads: slices.Repeat([]int{5}, maxCalls)},
-	{op: opFiles, number: 5, keys: []process.Key{{PID: 20, Start: 30}}, from: 65535, limit: 1},
+	{op: opFiles, number: math.MaxUint32, keys: []process.Key{{PID: 20, Start: 30}}, from: 65535, limit: 1},
 	{op: opSame, number: 6, keys: []process.Key{{PID: 20, Start: 30}, {PID: 21, Start: 31}}},
 	{op: opModels, number: 7, keys: []process.Key{{PID: 20, Start: 30}}, models: process.FilesWanted{Maps: true}},
 	{op: opModels, number: 8, keys: []process.Key{{PID: 20}}, models: process.FilesWanted{Maps: true, Sockets: true}},
@@ -58,29 +56,25 @@ func TestWrongQuestions(t *testing.T) {
 	}
 	frame := func(o op, parts ...[]byte) []byte { return append(header(nil, o, 1), bytes.Join(parts, nil)...) }
 	for name, wrong := range map[string][]byte{
-		"nothing":                 {},
-		"half a header":           {Version, byte(opBytes), 0},
-		"another version":         append([]byte{Version + 1}, frame(opBytes, key(1))[1:]...),
-		"no operation":            frame(0, key(1)),
-		"unknown operation":       frame(opEnd, key(1)),
-		"hello":                   hello(),
-		"ended":                   ended(0),
-		"bytes of nothing":        frame(opBytes),
-		"bytes of too many":       frame(opBytes, bytes.Repeat(key(1), maxKeys+1)),
-		"process 0":               frame(opBytes, key(0)),
-		"process beyond all":      frame(opBytes, key(maxPID+1)),
-		"negative process":        frame(opBytes, key(math.MaxUint32)),
-		"half a key":              frame(opBytes, key(1), key(1)[:5]),
-		"threads without a limit": frame(opThreads, key(1), []byte{0, 0}),
-		"too many threads":        frame(opThreads, key(1), []byte{1, 4}),
-		"a path":                  frame(opSame, []byte("/etc/shadow/////////////")),
-		"too many calls":          frame(opCalls, bytes.Repeat([]byte{1, 0, 0, 0}, maxCalls+1)),
-		"no calls":                frame(opCalls),
-		"files without a limit":   frame(opFiles, key(1), []byte{0, 0, 0, 0}),
-		"unknown files":           frame(opModels, key(1), []byte{4}),
-		"a device of no process":  frame(opDevice, []byte{1, 0, 0, 0, 0, 0, 0, 0}),
-		"half a device":           frame(opDevice, key(1), []byte{1, 0, 0, 0}),
-		"files of a path":         frame(opModels, key(1), []byte{0}, []byte("/etc")),
+		"nothing":                {},
+		"half a header":          {Version, byte(opBytes), 0},
+		"another version":        append([]byte{Version + 1}, frame(opBytes, key(1))[1:]...),
+		"no operation":           frame(0, key(1)),
+		"unknown operation":      frame(opEnd, key(1)),
+		"hello":                  hello(),
+		"ended":                  ended(0),
+		"bytes of nothing":       frame(opBytes),
+		"bytes of too many":      frame(opBytes, bytes.Repeat(key(1), maxKeys+1)),
+		"process 0":              frame(opBytes, key(0)),
+		"process beyond all":     frame(opBytes, key(maxPID+1)),
+		"negative process":       frame(opBytes, key(math.MaxUint32)),
+		"half a key":             frame(opBytes, key(1), key(1)[:5]),
+		"a path":                 frame(opSame, []byte("/etc/shadow/////////////")),
+		"files without a limit":  frame(opFiles, key(1), []byte{0, 0, 0, 0}),
+		"unknown files":          frame(opModels, key(1), []byte{4}),
+		"a device of no process": frame(opDevice, []byte{1, 0, 0, 0, 0, 0, 0, 0}),
+		"half a device":          frame(opDevice, key(1), []byte{1, 0, 0, 0}),
+		"files of a path":        frame(opModels, key(1), []byte{0}, []byte("/etc")),
 	} {
 		s := server{reader: noReader{t}}
 		if got, _, err := s.answer(wrong); err == nil {
@@ -94,16 +88,6 @@ type noReader struct{ testing.TB }
 
 func (r noReader) Bytes([]process.Key, []process.Bytes) error {
 	r.Error("it asks for bytes")
-	return nil
-}
-
-func (r noReader) Threads(process.Key, int) ([]process.Thread, error) {
-	r.Error("it asks for threads")
-	return nil, nil
-}
-
-func (r noReader) Calls([]int, []process.Call) error {
-	r.Error("it asks for calls")
 	return nil
 }
 
@@ -167,23 +151,6 @@ func TestAnswers(t *testing.T) {
 	if err := parseBytes(appendBytes(nil, list), got[:1]); err == nil {
 		t.Error("bytes of two processes for one: got no error")
 	}
-	threads := []process.Thread{{ID: 5, Read: 6, Chars: 7}, {ID: 8}}
-	list2, failed, err := parseThreads(appendThreads(nil, threads, syscall.ESRCH))
-	if err != nil || failed != syscall.ESRCH || !slices.Equal(list2, threads) {
-		t.Errorf("threads: got %v, %v, %v; want %v", list2, failed, err, threads)
-	}
-	if got, _, err := parseThreads(appendThreads(nil, slices.Repeat(threads, maxThreads), 0)); err != nil ||
-		len(got) != maxThreads {
-		t.Errorf("many threads: got %d, %v; want %d", len(got), err, maxThreads)
-	}
-	calls := []process.Call{process.CallAsleep, process.CallReading}
-	gotCalls := make([]process.Call, 2)
-	if err := parseCalls(appendCalls(nil, calls), gotCalls); err != nil || !slices.Equal(gotCalls, calls) {
-		t.Errorf("calls: got %v, %v; want %v", gotCalls, err, calls)
-	}
-	if err := parseCalls([]byte{200, 0}, gotCalls); err == nil {
-		t.Error("an unknown call: got no error")
-	}
 	open := []process.OpenFile{{Mount: 3, Inode: 1<<32 - 1},
 		{Mount: 4, Pipe: math.MaxUint64, Ends: process.Ends{Reads: true, Stays: true}},
 		{Mount: 4, Pipe: 5, Ends: process.Ends{Writes: true}}}
@@ -222,8 +189,6 @@ func FuzzQuestion(f *testing.F) {
 // FuzzAnswer has the agent accept exactly what the helper sends.
 func FuzzAnswer(f *testing.F) {
 	f.Add(uint8(opBytes), appendBytes(nil, []process.Bytes{{Read: 1, Chars: 2, Write: 3}, {Err: syscall.EACCES}}))
-	f.Add(uint8(opThreads), appendThreads(nil, []process.Thread{{ID: 1, Read: 2, Chars: 3}}, 0))
-	f.Add(uint8(opCalls), appendCalls(nil, []process.Call{process.CallReading}))
 	f.Add(uint8(opFiles), appendFiles(nil, []process.OpenFile{{Mount: 1}, {Mount: 2, Pipe: 7,
 		Ends: process.Ends{Writes: true, Stays: true}}}, 3, 0))
 	f.Add(uint8(opSame), appendSame(nil, true, 0))
@@ -237,15 +202,6 @@ func FuzzAnswer(f *testing.F) {
 			list := make([]process.Bytes, len(body)/bytesBytes)
 			err = parseBytes(body, list)
 			got = appendBytes(nil, list)
-		case opThreads:
-			var list []process.Thread
-			var failed syscall.Errno
-			list, failed, err = parseThreads(body)
-			got = appendThreads(nil, list, failed)
-		case opCalls:
-			list := make([]process.Call, len(body))
-			err = parseCalls(body, list)
-			got = appendCalls(nil, list)
 		case opFiles:
 			var list []process.OpenFile
 			var files int

@@ -399,20 +399,25 @@ func TestBriefColumns(t *testing.T) {
 	const last = 7000
 	for i := 1; i <= last; i++ {
 		m := time.Duration(i) * tick
-		job := sample.Job{ID: "job", CPUTime: m, LeaderTime: m}
-		add(t, h, &sample.Sample{At: sample.Stamp{Mono: m}, Jobs: []sample.Job{job}})
+		job := sample.Job{ID: "job", ReadBytes: uint64(i)}
+		add(t, h, &sample.Sample{At: sample.Stamp{Mono: m}, Jobs: []sample.Job{job},
+			Peers: []sample.Peer{{Job: "job", Received: uint64(i)}}})
 	}
-	for back := range 600 {
-		p := at((last - time.Duration(back)) * tick)
-		all, _ := h.Level(Key{JobCPUTime, "job"}, p)
-		brief, ok := h.Level(Key{JobLeaderTime, "job"}, p)
-		if !ok || brief != all {
-			t.Fatalf("%d readings back: got %v, want %v", back, brief, all)
+	received := Key{PeerReceived, PeerID(&sample.Peer{Job: "job"})}
+	between := func(key Key, from, to int) float64 {
+		d, ok := h.Between(key, at(time.Duration(from)*tick), at(time.Duration(to)*tick))
+		if !ok {
+			t.Fatalf("%v from reading %d to %d: it is not known", key, from, to)
+		}
+		return d.Value
+	}
+	for back := range 599 {
+		if got := between(received, last-back-1, last-back); got != 1 {
+			t.Fatalf("%d readings back: got %v, want 1", back, got)
 		}
 	}
-	first, _ := h.Level(Key{JobLeaderTime, "job"}, at((last-599)*tick))
-	if before, ok := h.Level(Key{JobLeaderTime, "job"}, at((last-3000)*tick)); !ok || before != first {
-		t.Errorf("five minutes ago: got %v, want %v", before, first)
+	if got := between(received, last-4000, last-3000); got != 0 {
+		t.Errorf("five minutes ago: got %v, want none", got)
 	}
 }
 
@@ -429,8 +434,7 @@ func TestLevels(t *testing.T) {
 				continue
 			}
 			n := uint64(i * (j + 2))
-			s.Jobs = append(s.Jobs, sample.Job{ID: id, CPUTime: now / 3, ReadBytes: n, WriteBytes: 2 * n, ReadChars: 3 * n,
-				LeaderTime: now / 4, Leaders: now, ReaderTime: now / 7})
+			s.Jobs = append(s.Jobs, sample.Job{ID: id, CPUTime: now / 3, ReadBytes: n, WriteBytes: 2 * n, ReadChars: 3 * n})
 		}
 		add(t, h, s)
 		if i%100 == 99 {
@@ -445,7 +449,7 @@ func TestLevels(t *testing.T) {
 	}
 	for _, p := range points {
 		for _, id := range []string{"stays", "comes", "goes", "unknown"} {
-			for _, first := range []Series{JobCPUTime, JobSystemTime} {
+			for _, first := range []Series{JobCPUTime, PeerReceived} {
 				all := make([]float64, first.kind().columns())
 				known := h.Levels(first, id, p, all)
 				for i, got := range all {

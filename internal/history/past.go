@@ -7,7 +7,7 @@ import (
 )
 
 // A candidate is a process that is not announced (sample.Sample.Candidates). Its readings are kept apart, in less
-// memory than columns take: 75 KiB each. When it becomes a job, columns are made for it, and the rows that exist are
+// memory than columns take: 56 KiB each. When it becomes a job, columns are made for it, and the rows that exist are
 // filled from the past. So a column may be older than its device is known.
 
 // Rows of a candidate that are kept: a minute of readings every 100 ms, and one a second for ten minutes.
@@ -22,54 +22,43 @@ const (
 const maxBefore = 10 * time.Second
 
 // pastBytes is the memory of one candidate's readings.
-const pastBytes = maxRecent*(1+jobColumns+jobNowColumns)*8 + maxOlder*(1+jobColumns)*8
+const pastBytes = (maxRecent + maxOlder) * (1 + jobColumns) * 8
 
-// Columns of kindJob and kindJobNow.
-const (
-	jobColumns    = 3
-	jobNowColumns = 9
-)
+// jobColumns is the number of columns of kindJob.
+const jobColumns = 5
 
 // past are the readings of a candidate, oldest first.
 type past struct {
 	began  time.Duration // when all values were 0
-	older  []olderRow
-	recent []recentRow
+	older  []pastRow
+	recent []pastRow
 	seen   bool // in the reading that is appended now
 }
 
-type olderRow struct {
+type pastRow struct {
 	at     time.Duration
 	values [jobColumns]float64
 }
 
-type recentRow struct {
-	at  time.Duration
-	job [jobColumns]float64
-	now [jobNowColumns]float64
-}
-
-func (p *past) add(at time.Duration, job, now [maxColumns]float64) {
+func (p *past) add(at time.Duration, values [maxColumns]float64) {
 	if len(p.recent) == maxRecent {
 		for i := range p.recent[:dropRecent] {
 			p.age(&p.recent[i])
 		}
 		p.recent = append(p.recent[:0], p.recent[dropRecent:]...)
 	}
-	row := recentRow{at: at, now: now}
-	copy(row.job[:], job[:])
-	p.recent = append(p.recent, row)
+	p.recent = append(p.recent, pastRow{at, [jobColumns]float64(values[:jobColumns])})
 }
 
 // age keeps one row a second of those that are dropped.
-func (p *past) age(row *recentRow) {
+func (p *past) age(row *pastRow) {
 	if n := len(p.older); n > 0 && row.at-p.older[n-1].at < olderPeriod {
 		return
 	}
 	if len(p.older) == maxOlder {
 		p.older = append(p.older[:0], p.older[dropRecent:]...)
 	}
-	p.older = append(p.older, olderRow{row.at, row.job})
+	p.older = append(p.older, *row)
 }
 
 // step is the value of a column at a time.
@@ -78,21 +67,12 @@ type step struct {
 	value float64
 }
 
-// job returns the values of a column of kindJob.
-func (p *past) job(column int) (steps []step) {
-	for i := range p.older {
-		steps = append(steps, step{p.older[i].at, p.older[i].values[column]})
-	}
-	for i := range p.recent {
-		steps = append(steps, step{p.recent[i].at, p.recent[i].job[column]})
-	}
-	return steps
-}
-
-// now returns the values of a column of kindJobNow.
-func (p *past) now(column int) (steps []step) {
-	for i := range p.recent {
-		steps = append(steps, step{p.recent[i].at, p.recent[i].now[column]})
+// column returns the values of a column.
+func (p *past) column(column int) (steps []step) {
+	for _, rows := range [...][]pastRow{p.older, p.recent} {
+		for i := range rows {
+			steps = append(steps, step{rows[i].at, rows[i].values[column]})
+		}
 	}
 	return steps
 }
@@ -114,8 +94,7 @@ func (h *History) learnCandidates(s *sample.Sample) {
 			h.bytes += pastBytes
 		}
 		p.seen = true
-		job, now := jobValues(j)
-		p.add(s.At.Mono, job, now)
+		p.add(s.At.Mono, jobValues(j))
 	}
 	for id, p := range h.pasts {
 		if !p.seen {
@@ -140,12 +119,9 @@ func (h *History) recallJobs(s *sample.Sample) {
 			continue
 		}
 		h.dropPast(id)
-		job, now := groupKey{kindJob, id}, groupKey{kindJobNow, id}
-		if a.groups[job] != nil || a.groups[now] != nil {
-			continue // it was a job before
+		if key := (groupKey{kindJob, id}); a.groups[key] == nil { // else it was a job before
+			h.recall(a, key, p.began, p.column)
 		}
-		h.recall(a, job, p.began, p.job)
-		h.recall(a, now, p.began, p.now)
 	}
 }
 

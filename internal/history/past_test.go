@@ -14,7 +14,7 @@ func candidate(at, began time.Duration, isJob bool) *sample.Sample {
 	spent := at - began
 	j := sample.Job{
 		ID: "j", Began: began, CPUTime: spent / 4, SystemTime: spent / 8, ReadBytes: uint64(spent.Seconds() * (1 << 20)),
-		ReadChars: uint64(spent.Seconds() * (1 << 20)), Leaders: spent, HasIO: true, Processes: 1,
+		ReadChars: uint64(spent.Seconds() * (1 << 20)), HasIO: true, Processes: 1,
 	}
 	s := &sample.Sample{At: sample.Stamp{Mono: at}}
 	if isJob {
@@ -62,9 +62,6 @@ func TestPast(t *testing.T) {
 		if low, high := d.Low/(1<<20), d.High/(1<<20); low > want || high < want {
 			t.Errorf("from %v to %v: got bounds %v and %v, want them around %v MiB", c.from, c.to, low, high, want)
 		}
-	}
-	if d, ok := h.Between(Key{JobLeaders, "j"}, at(end-30*time.Second), at(end)); !ok || math.Abs(d.Value-30) > 0.01 {
-		t.Errorf("leaders: got %+v, %v, want 30 s", d, ok)
 	}
 }
 

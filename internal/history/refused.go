@@ -74,7 +74,7 @@ func (k groupKey) forPeople() string {
 		return "disk " + k.id
 	case kindGPU, kindNone:
 		return "GPU " + k.id
-	case kindJob, kindJobNow:
+	case kindJob:
 		return "job " + k.id
 	case kindIO, kindCPUPressure:
 		return "the pressure of " + k.id

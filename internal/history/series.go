@@ -29,22 +29,11 @@ const (
 	HostCPUTime     // core-seconds of work on all cores
 	HostBusiestCore // s, the integral of the busiest core's utilization
 
-	HostIOWait // core-seconds, idle while a task of the core waited for I/O; for the ledger, stored for a minute
-
 	JobCPUTime // core-seconds
 	JobReadBytes
 	JobWriteBytes
-
-	// The following are for the ledger and stored for a minute.
-	JobSystemTime // part of JobCPUTime, in the kernel
 	JobReadChars
-	JobLeaders // thread-seconds, as in sample.Job
-	JobLeaderTime
-	JobLeaderReady
-	JobReaderTime // thread-seconds
-	JobReaderWork
-	JobInReads
-	JobLeaderSystem
+	JobSystemTime // part of JobCPUTime, in the kernel
 
 	GPUBusyTime // s
 
@@ -126,9 +115,7 @@ const (
 	kindIO
 	kindCPUPressure
 	kindHost
-	kindHostNow
 	kindJob
-	kindJobNow
 	kindGPU
 	kindLedger
 	kindGain
@@ -177,9 +164,7 @@ var layout = [...]struct {
 	kindIO:          {pressureAxis, IOSome, 2},
 	kindCPUPressure: {pressureAxis, CPUSome, 1},
 	kindHost:        {cpuAxis, HostCPUTime, 2},
-	kindHostNow:     {cpuAxis, HostIOWait, 1},
-	kindJob:         {processAxis, JobCPUTime, 3},
-	kindJobNow:      {processAxis, JobSystemTime, 9},
+	kindJob:         {processAxis, JobCPUTime, jobColumns},
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
@@ -222,7 +207,7 @@ func (k kind) fineOnly() bool {
 // brief reports whether a tenth of the rows is enough: only the ledger reads the kind, within seconds, or it is read
 // once a second.
 func (k kind) brief() bool {
-	return k == kindJobNow || k == kindHostNow || k == kindPeer || k.ofMount()
+	return k == kindPeer || k.ofMount()
 }
 
 func (k kind) ofDisk() bool { return k == kindDisk || k == kindLayer }
@@ -233,7 +218,7 @@ func (k kind) ofMount() bool { return kindMountRead <= k && k <= kindMountWaitin
 // counted reports whether the kind counts from zero when it is first followed, so that nothing is missing before.
 func (k kind) counted() bool {
 	switch k {
-	case kindJob, kindJobNow, kindLedger, kindGain, kindScheduled, kindSampled, kindOther, kindPeer:
+	case kindJob, kindLedger, kindGain, kindScheduled, kindSampled, kindOther, kindPeer:
 		return true
 	}
 	return false
@@ -321,17 +306,12 @@ func (h *History) each(
 			yield(groupKey{pressureKind(p.Resource), p.Scope}, v, 0)
 		}
 	case cpuAxis:
-		work, busiestCore, iowait := h.totals.cpu(s)
-		v[0], v[1] = work, busiestCore
+		v[0], v[1] = h.totals.cpu(s)
 		yield(groupKey{kindHost, ""}, v, 0)
-		v[0] = iowait
-		yield(groupKey{kindHostNow, ""}, v, 0)
 	case processAxis:
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
-			job, now := jobValues(j)
-			yield(groupKey{kindJob, j.ID}, job, 0)
-			yield(groupKey{kindJobNow, j.ID}, now, 0)
+			yield(groupKey{kindJob, j.ID}, jobValues(j), 0)
 		}
 	case gpuAxis:
 		for i := range s.GPUs {
@@ -384,16 +364,12 @@ func PeerID(p *sample.Peer) string {
 	return p.Job + "\x00" + p.Address
 }
 
-// jobValues returns the values of kindJob and kindJobNow.
-func jobValues(j *sample.Job) (job, now [maxColumns]float64) {
-	job = [maxColumns]float64{j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.WriteBytes)}
-	now = [maxColumns]float64{
-		j.SystemTime.Seconds(), float64(j.ReadChars),
-		j.Leaders.Seconds(), j.LeaderTime.Seconds(), j.LeaderReady.Seconds(),
-		j.ReaderTime.Seconds(), j.ReaderWork.Seconds(), j.InReads.Seconds(),
-		j.LeaderSystem.Seconds(),
+// jobValues returns the values of kindJob.
+func jobValues(j *sample.Job) [maxColumns]float64 {
+	return [maxColumns]float64{
+		j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.WriteBytes), float64(j.ReadChars),
+		j.SystemTime.Seconds(),
 	}
-	return job, now
 }
 
 func pressureKind(r sample.Resource) kind {

@@ -9,12 +9,11 @@ import (
 // totals sum the growth of many devices into a few columns for the machine, so that 128 cores do not take 128 columns.
 // A device that comes or goes does not change a total.
 type totals struct {
-	cores map[string]coreTotal
+	cores map[string]time.Duration // work
 	disks map[string]diskTotal
 
 	work        float64
 	busiestCore float64
-	iowait      float64
 	bytes       float64
 	queued      float64
 }
@@ -25,22 +24,18 @@ type diskTotal struct {
 	reset    time.Duration
 }
 
-type coreTotal struct{ busy, iowait time.Duration }
-
-// cpu returns the totals after s: the work of all cores, the integral of the busiest core's utilization, and the idle
-// time of cores with a task that waited for I/O. Decreases of the latter are ignored.
-func (t *totals) cpu(s *sample.Sample) (work, busiestCore, iowait float64) {
-	var sum, busiest, waited time.Duration
+// cpu returns the totals after s: the work of all cores, and the integral of the busiest core's utilization.
+func (t *totals) cpu(s *sample.Sample) (work, busiestCore float64) {
+	var sum, busiest time.Duration
 	for i := range s.Cores {
 		core := &s.Cores[i]
 		if last, ok := t.cores[core.Name]; ok {
-			grown := max(0, core.Busy()-last.busy)
+			grown := max(0, core.Busy()-last)
 			sum += grown
 			busiest = max(busiest, grown)
-			waited += max(0, core.IOWait-last.iowait)
 		}
 	}
-	return t.work + sum.Seconds(), t.busiestCore + busiest.Seconds(), t.iowait + waited.Seconds()
+	return t.work + sum.Seconds(), t.busiestCore + busiest.Seconds()
 }
 
 // disk returns the totals after s: the bytes of all leaf disks, and the integral of the longest queue.
@@ -63,12 +58,12 @@ func (t *totals) disk(s *sample.Sample) (bytes, queued float64) {
 func (t *totals) advance(a axisID, s *sample.Sample) {
 	switch a {
 	case cpuAxis:
-		t.work, t.busiestCore, t.iowait = t.cpu(s)
+		t.work, t.busiestCore = t.cpu(s)
 		if len(t.cores) != len(s.Cores) {
-			t.cores = make(map[string]coreTotal, len(s.Cores))
+			t.cores = make(map[string]time.Duration, len(s.Cores))
 		}
 		for i := range s.Cores {
-			t.cores[s.Cores[i].Name] = coreTotal{s.Cores[i].Busy(), s.Cores[i].IOWait}
+			t.cores[s.Cores[i].Name] = s.Cores[i].Busy()
 		}
 	case diskAxis:
 		t.bytes, t.queued = t.disk(s)

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"math"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
@@ -10,9 +9,6 @@ import (
 // sharedIOTime is how long a job's last I/O explains pressure that the job shares with others. A single long read is
 // counted only when it returns.
 const sharedIOTime = time.Second
-
-// flushingShare is the share of pressure from which the last checkpoint is assumed to be still on its way to the disk.
-const flushingShare = 0.1
 
 // account keeps the running totals of one target.
 type account struct {
@@ -26,11 +22,7 @@ type account struct {
 	schedule schedule // by events
 	moments  schedule // where these are missing
 
-	spin    spin
-	gains   gains
-	lastIO  time.Duration // end of the last cell with I/O of the job itself
-	disk    string        // the disk that the job read from last; "" for none of this machine
-	writing bool          // the job's last I/O was a checkpoint, which is still being flushed
+	lastIO time.Duration // end of the last cell with I/O of the job itself
 }
 
 func newAccount(t Target) *account {
@@ -53,17 +45,15 @@ func (a *account) closeCell(h *history.History, p history.Point, host *hostLevel
 	}
 }
 
-// extrapolate returns the totals at p and leaves the account as it is. It uses cells of a length up to complete, where
-// every source but the GPUs has readings. The rest is one piece, for there are no finer readings.
-func (a *account) extrapolate(
-	h *history.History, p history.Point, length, complete time.Duration,
-) history.LedgerTotals {
+// extrapolate returns the totals at p and leaves the account as it is. It uses cells up to complete, where every source
+// but the GPUs has readings. The rest is one piece, for there are no finer readings.
+func (a *account) extrapolate(h *history.History, p history.Point, complete time.Duration) history.LedgerTotals {
 	ahead := *a
 	ahead.schedule.names, ahead.moments.names = nil, nil
 	ahead.schedule.cells(history.Point{})
 	ahead.moments.cells(history.Point{})
-	for p.At-ahead.at > length*3/2 && p.At-ahead.at < maxBacklog && ahead.at+length <= complete {
-		next := history.Point{At: ahead.at + length}
+	for p.At-ahead.at > maxCell*3/2 && p.At-ahead.at < maxBacklog && ahead.at+maxCell <= complete {
+		next := history.Point{At: ahead.at + maxCell}
 		host := readHost(h, next)
 		ahead.addCell(h, next, &host, false)
 	}
@@ -87,52 +77,21 @@ func (a *account) addCell(h *history.History, p history.Point, host *hostLevels,
 	a.totals.Busy += seconds(of.busy)
 	a.totals.Storage += seconds(of.storage)
 	a.totals.CPU += seconds(of.cpu)
-	a.totals.Gain += seconds(of.gain + a.gains.take(of.could, of.room))
+	a.totals.Gain += seconds(of.gain)
 	a.at = p.At
 }
 
 // estimate adds dark seconds of the time up to p to its parts: as the counters divide the time since they were last
-// looked up. It learns from them in any case.
+// looked up.
 func (a *account) estimate(h *history.History, p history.Point, host *hostLevels, of *parts, dark float64) {
 	now := a.read(h, p, host)
 	dt := (p.At - a.since).Seconds()
 	c := a.cell(h, now, p, dt)
-	if c.leaders > 0 && c.hasGPU {
-		waited := c.leaderWaited()
-		a.spin.add(&c, waited)
-		c.spins = a.spin.spins()
-		c.overlap = a.spin.overlap(&c, waited)
-	}
 	if dark > 0 {
 		of.add(c.split(), dark/dt)
 	}
 	a.levels, a.since = now, p.At
 }
-
-// cell returns the evidence of the dt seconds up to p.
-func (a *account) cell(h *history.History, now levels, p history.Point, dt float64) cell {
-	c := a.levels.until(now, dt, a.target)
-	if c.hasGPU {
-		c.period = h.SamplePeriod(a.target.GPU).Seconds()
-	}
-	if fetched := now.fetched - a.levels.fetched; fetched > 0 {
-		c.queue, c.onDisk, a.disk = ownQueue(h, history.Point{At: a.since}, p, fetched)
-	} else if c.shared && a.disk != "" {
-		c.onDisk, c.between = weighted(h, a.disk, history.Point{At: a.since}, p), true
-	}
-	if a.target.Job != "" && !a.target.Own {
-		if a.levels.ownIO(now, a.target.Remote) {
-			a.lastIO = p.At
-		}
-		c.ownIO = a.lastIO > 0 && p.At-a.lastIO <= sharedIOTime
-	}
-	a.writing = a.levels.wrote(now) || a.writing && c.some > flushingShare*dt
-	c.writing = a.writing
-	return c.perLeader()
-}
-
-// seconds rounds to the nanosecond.
-func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
 
 // evidence is what divides the account's time now.
 func (a *account) evidence() *schedule {

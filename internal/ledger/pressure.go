@@ -23,7 +23,6 @@ type Pressure struct {
 	timeline *chain.Timeline // nil until the scheduler reports something
 	moments  *chain.Moments  // nil until threads are looked at
 	accounts []*account
-	gpus     []string               // of the accounts
 	totals   []history.LedgerTotals // of all accounts at the end of the last cell
 	ends     []history.Point        // of the cells that are closed now, with
 	hosts    []hostLevels           // the levels, and
@@ -50,11 +49,7 @@ func (e *Pressure) SetTargets(targets []Target) {
 		e.behind = false
 	}
 	accounts := make([]*account, 0, len(targets))
-	e.gpus = e.gpus[:0]
 	for _, t := range targets {
-		if t.GPU != "" && !slices.Contains(e.gpus, t.GPU) {
-			e.gpus = append(e.gpus, t.GPU)
-		}
 		if i := slices.IndexFunc(e.accounts, func(a *account) bool { return a.target.same(t) }); i >= 0 {
 			e.accounts[i].target = t
 			e.accounts[i].schedule.lead(t.Leader)
@@ -206,29 +201,11 @@ func (e *Pressure) advance(to time.Duration, edges []history.Point) (reached int
 		// An edge gets no row otherwise: many edges would push older rows out.
 		e.history.ObserveLedgers(edges[reached].Edge, e.totals)
 	}
-	if length := e.cell(); length > maxCell && e.at > 0 {
-		to = e.at + (to - e.at).Truncate(length) // the rest waits until it is a cell
-	}
 	if to <= e.at {
 		return reached, err
 	}
 	_, failed := e.divide(history.Point{At: to})
 	return reached, cmp.Or(e.append(), failed, err)
-}
-
-// cellPeriods is how many samples of a driver a cell has at least. The readings at its ends are interpolated within a
-// sample, so a shorter cell knows too little about the GPU.
-const cellPeriods = 3
-
-// cell is the length of cells.
-func (e *Pressure) cell() time.Duration {
-	length := maxCell
-	if e.timeline == nil && e.moments == nil {
-		for _, gpu := range e.gpus {
-			length = max(length, cellPeriods*e.history.SamplePeriod(gpu))
-		}
-	}
-	return min(length, time.Second)
 }
 
 // append adds the totals to the history, which ignores rows that are not later than its newest one.
@@ -247,14 +224,14 @@ func (e *Pressure) divide(p history.Point) (opened bool, err error) {
 		e.close(history.Point{At: first}) // the earliest moment for which a row can be added
 		err = e.append()
 	}
-	next, length := p.At, e.cell()
+	next := p.At
 	for _, a := range e.accounts {
 		if a.opened && p.At-a.at < maxBacklog {
-			next = min(next, a.at+length)
+			next = min(next, a.at+maxCell)
 		}
 	}
 	e.ends = e.ends[:0]
-	for ; next < p.At-length/2; next += length {
+	for ; next < p.At-maxCell/2; next += maxCell {
 		if e.ends = append(e.ends, history.Point{At: next}); len(e.ends) == maxEnds {
 			err = cmp.Or(e.closeAll(p), e.append(), err)
 			e.ends = e.ends[:0]
@@ -316,11 +293,10 @@ func (e *Pressure) closeAll(horizon history.Point) (err error) {
 // Estimate adds the present estimate of the totals at an edge to the edge. The accounts stay as they are.
 func (e *Pressure) Estimate(edge history.Point) {
 	complete, _ := newestCommon(e.history, sources[:len(sources)-1])
-	length := e.cell()
 	totals := make([]history.LedgerTotals, 0, len(e.accounts))
 	for _, a := range e.accounts {
 		if a.opened {
-			totals = append(totals, a.extrapolate(e.history, edge, length, complete))
+			totals = append(totals, a.extrapolate(e.history, edge, complete))
 		}
 	}
 	e.history.ObserveLedgers(edge.Edge, totals)

@@ -50,8 +50,8 @@ func throttle(t *testing.T, device, reads string) {
 	})
 }
 
-// startReader starts a program that reads single blocks from a device, past the page cache, until the test ends. It runs
-// in a cgroup of its own: what this process and other tests spend and wait for is not its own.
+// startReader starts a program that reads single blocks from a device, past the page cache, until the test ends. It
+// runs in a cgroup of its own: what this process and other tests spend and wait for is not its own.
 func startReader(t *testing.T, device string) (pid int, group string) {
 	t.Helper()
 	point := ""

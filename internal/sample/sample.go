@@ -157,26 +157,13 @@ type Job struct {
 	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open
 	Limits     []Limit       `json:"limits,omitempty"`    // of its cgroup and those above, on block devices; immutable
 
-	// LeaderPIDs are the processes whose first threads are Leaders; without any, the oldest process.
+	// LeaderPIDs are the processes that drive a GPU, each with its first thread; without any, the one that does the
+	// program's work in turn.
 	LeaderPIDs []int `json:"leader_pids,omitempty"`
 
 	// Began is Stamp.Mono when the counters of a candidate were 0: when it started, or when it was seen idle. 0 is the
 	// time of the first reading.
 	Began time.Duration `json:"began,omitempty"`
-
-	// Leaders are the threads that drive a GPU: the first thread of each process that uses one. Readers are the other
-	// threads that read data within the last seconds. Times are thread-seconds, from /proc/PID/task/TID/schedstat
-	// (Documentation/scheduler/sched-stats.rst).
-	Leaders     time.Duration `json:"leaders,omitempty"`      // time for which leaders were known
-	LeaderTime  time.Duration `json:"leader_time,omitempty"`  // part of Leaders, on a CPU
-	LeaderReady time.Duration `json:"leader_ready,omitempty"` // part of Leaders, ready and waiting for a CPU
-	// LeaderSystem is the part of LeaderTime in the kernel, in ticks of 10 ms; 0 where it is not known.
-	LeaderSystem time.Duration `json:"leader_system,omitempty"`
-	ReaderTime   time.Duration `json:"reader_time,omitempty"` // time for which readers were known
-	ReaderWork   time.Duration `json:"reader_work,omitempty"` // part of ReaderTime, on a CPU or waiting for one
-	// InReads is the time of leaders and readers asleep in a read of a file, by sampling. It is measured only where the
-	// data come from no disk of this machine.
-	InReads time.Duration `json:"in_reads,omitempty"`
 }
 
 // Process is one member of a Job.

@@ -17,11 +17,7 @@ import (
 )
 
 // Replay judges all recordings of a folder whose case matches again, with the present estimator. The truth stays.
-func Replay(folder string, wanted *regexp.Regexp) ([]*Result, error) {
-	return replay(folder, wanted, "")
-}
-
-func replay(folder string, wanted *regexp.Regexp, lacks Evidence) (results []*Result, err error) {
+func Replay(folder string, wanted *regexp.Regexp) (results []*Result, err error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*"+recordingEnd))
 	if err != nil {
 		return nil, err
@@ -33,7 +29,7 @@ func replay(folder string, wanted *regexp.Regexp, lacks Evidence) (results []*Re
 		if !wanted.MatchString(caseName(name)) {
 			continue
 		}
-		of, err := replayOne(name, lacks)
+		of, err := replayOne(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -74,7 +70,7 @@ func Supersede(results []*Result) {
 }
 
 // replayOne replays one recording. A recording without results belongs to a failed run and is skipped.
-func replayOne(name string, lacks Evidence) (results []*Result, err error) {
+func replayOne(name string) (results []*Result, err error) {
 	text, err := os.ReadFile(strings.TrimSuffix(name, recordingEnd) + resultsEnd)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -84,7 +80,7 @@ func replayOne(name string, lacks Evidence) (results []*Result, err error) {
 	if err := json.Unmarshal(text, &results); err != nil {
 		return nil, err
 	}
-	p, err := play(name, lacks)
+	p, err := play(name)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +118,7 @@ type played struct {
 }
 
 // play feeds a recording to a monitor, and polls its open windows after each round of readings.
-func play(name string, lacks Evidence) (*played, error) {
+func play(name string) (*played, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -142,15 +138,13 @@ func play(name string, lacks Evidence) (*played, error) {
 	}
 	defer m.Stop()
 	var e recording.Entry
-	lack := lack{Evidence: lacks}
 	for {
 		if err := reader.Next(&e); errors.Is(err, io.EOF) {
-			return p, lack.feed(m, lack.held)
+			return p, nil
 		} else if err != nil {
 			return nil, err
 		}
-		lack.without(&e)
-		if err := lack.feed(m, lack.hold(&e)); err != nil {
+		if err := m.Feed(&e); err != nil {
 			return nil, err
 		}
 		if e.Mark != nil && e.Mark.Op == recording.Tick && m.Windows.Open() > 0 {

@@ -7,7 +7,6 @@
 //	make scenarios SCENARIOS=-short                  a few cases once, in two minutes
 //	make scenarios SEED=3 SCENARIOS='-case load'     some cases, with other variants
 //	make scenarios SCENARIOS=-replay                 the same recordings with the present estimator
-//	make scenarios SCENARIOS='-replay -without'      the same, with one kind of evidence removed at a time
 package main
 
 import (
@@ -33,7 +32,6 @@ type options struct {
 	seed     uint64
 	variants int
 	replay   bool
-	without  bool
 	shared   bool
 	out      string
 	folder   string
@@ -52,12 +50,6 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "another `number` makes other variants")
 	flag.IntVar(&o.variants, "variants", 5, "of each case, at most 50")
 	flag.BoolVar(&o.replay, "replay", false, "run nothing: replay the recordings of the last run")
-	flag.BoolVar(
-		&o.without,
-		"without",
-		false,
-		"with -replay: leave out one kind of evidence after another, as if the machine had none",
-	)
 	flag.BoolVar(&o.shared, "shared", false, "the jobs get no cgroup of their own, as a plain user's have none")
 	flag.StringVar(
 		&o.out,
@@ -103,9 +95,6 @@ func (o *options) main(ctx context.Context) (code int, err error) {
 	if o.variants < 1 || o.variants > scenario.MaxVariants {
 		return 2, fmt.Errorf("-variants %d: choose 1 to %d", o.variants, scenario.MaxVariants)
 	}
-	if o.without {
-		return o.lacking(wanted)
-	}
 	var results []*scenario.Result
 	if o.replay {
 		results, err = scenario.Replay(o.folder, wanted)
@@ -130,24 +119,6 @@ func (o *options) wanted() (names []string) {
 		}
 	}
 	return names
-}
-
-// lacking replays the recordings with one kind of evidence removed at a time, and prints the verdicts.
-func (o *options) lacking(wanted *regexp.Regexp) (int, error) {
-	if !o.replay {
-		return 2, errors.New("-without is for a replay: give -replay, too")
-	}
-	all, err := scenario.ReplayWithout(o.folder, wanted)
-	if err != nil {
-		return 1, err
-	}
-	fmt.Print(scenario.WithoutTable(all))
-	if o.markdown != "" {
-		if err := scenario.Rewrite(o.markdown, "without", scenario.WithoutTable(all)); err != nil {
-			return 1, err
-		}
-	}
-	return 0, nil
 }
 
 // finish prints and writes the score. The exit code reports whether the targets were reached.

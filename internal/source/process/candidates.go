@@ -30,7 +30,6 @@ const (
 	maxYoungLooks       = 48 // of them at new and young processes, before others
 	clientLooks         = 24 // of the rest at processes of one client, while others wait
 	maxKnown            = 16384
-	maxCandidateThreads = 64 // per scan over all candidates
 
 	lookInterval = time.Second
 	// listedEach is how many processes are listed a second: on a machine with more, the list is read less often. It takes
@@ -157,20 +156,15 @@ func (s *Source) readCandidates(out *sample.Sample, now time.Duration) {
 	}
 	due := now >= c.due
 	var ignored sample.Problems // of processes that no client has named
-	active := 0
 	for _, j := range c.jobs {
 		before := j.total
 		j.read(s, &ignored)
 		if j.total != before {
 			j.worked = now
 		}
-		if now-j.worked < lookInterval {
-			active++
-		}
-		j.threads.read(s, now)
 	}
 	if due {
-		s.scanCandidates(active, now)
+		s.scanCandidates(now)
 		s.lookAround(now)
 	}
 	for _, j := range c.jobs {
@@ -178,8 +172,8 @@ func (s *Source) readCandidates(out *sample.Sample, now time.Duration) {
 	}
 }
 
-// scanCandidates finds the reading threads of the candidates that work, and drops those that have ended.
-func (s *Source) scanCandidates(active int, now time.Duration) {
+// scanCandidates finds the leaders of the candidates that work, and drops those that have ended.
+func (s *Source) scanCandidates(now time.Duration) {
 	c := &s.candidates
 	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool {
 		if j.alive == 0 {
@@ -193,8 +187,7 @@ func (s *Source) scanCandidates(active int, now time.Duration) {
 		j.scored = j.total
 		j.scanned = now
 		if now-j.worked < lookInterval {
-			j.scanThreads(s, maxCandidateThreads/max(1, active), now)
-			j.threads.remote = false // no calls are sampled
+			j.findLeaders(s, now)
 		}
 	}
 }
@@ -456,8 +449,7 @@ func (s *Source) addCandidate(pid int, seen *known, score float64, now time.Dura
 	j.sortMembers()
 	var ignored sample.Problems
 	j.read(s, &ignored)
-	j.threads.read(s, now)
-	j.scanThreads(s, 1, now)
+	j.findLeaders(s, now)
 	j.scored = j.total
 	s.candidates.jobs = append(s.candidates.jobs, j)
 }

@@ -148,26 +148,6 @@ func (d *Direct) check(key Key) error {
 	return nil
 }
 
-// Threads implements Reader.
-func (d *Direct) Threads(of Key, limit int) ([]Thread, error) {
-	list, err := threadsIn(d.dir(of.PID), limit)
-	if err != nil {
-		return nil, errno(err)
-	}
-	return list, d.check(of)
-}
-
-// Calls implements Reader. The error is nil.
-func (d *Direct) Calls(threads []int, into []Call) error {
-	for i, id := range threads {
-		into[i] = CallUnknown
-		if text, err := readAll(d.dir(id)+"/syscall", len(d.buf)); err == nil {
-			into[i] = callOf(d.dir(id), text)
-		}
-	}
-	return nil
-}
-
 // Files implements Reader. It reads links only.
 func (d *Direct) Files(of Key, from, limit int) (list []OpenFile, files int, err error) {
 	list, files, err = filesIn(d.dir(of.PID), from, limit)

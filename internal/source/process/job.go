@@ -20,8 +20,9 @@ type job struct {
 	added    uint64        // time of Add in ticks since boot; 0 if not known
 	began    time.Duration // Stamp.Mono at which the counters were 0, of one that was a candidate; else 0
 
-	leaderIDs  []int     // of leaderPIDs
-	members    []*member // by age, parents before children
+	leaders    []int         // processes that lead; a list that was returned never changes
+	ledAt      time.Duration // Stamp.Mono of the last search for them; 0 before
+	members    []*member     // by age, parents before children
 	byPID      map[int]*member
 	readings   uint64
 	rare       bool // see Source.Rare
@@ -46,7 +47,6 @@ type job struct {
 	cpu      usage
 
 	mounts  mounts
-	threads threads
 	feeding feeding
 
 	limits   []sample.Limit // immutable
@@ -163,27 +163,26 @@ func (j *job) sample() sample.Job {
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
 		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, Limits: j.limits, Began: j.began,
 		LeaderPIDs: j.leaderPIDs(),
-		Leaders:    j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady,
-		LeaderSystem: j.threads.leaderSystem,
-		ReaderTime:   j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
 	}
 }
 
-// leaderPIDs returns the processes with the leader threads. Threads are scanned after the first reading; until then it
-// is the oldest process. A list that was returned never changes.
+// leaderPIDs returns the processes that lead and live; without one, the oldest process.
 func (j *job) leaderPIDs() []int {
-	leaders := j.threads.leaders
-	if m := j.oldest(); len(leaders) == 0 && m != nil {
-		leaders = []*thread{{id: m.pid}}
-	}
-	same := slices.EqualFunc(j.leaderIDs, leaders, func(id int, l *thread) bool { return id == l.id })
-	if !same {
-		j.leaderIDs = make([]int, len(leaders))
-		for i, l := range leaders {
-			j.leaderIDs[i] = l.id
+	alive := func(pid int) bool { m := j.byPID[pid]; return m != nil && m.present() }
+	if !slices.ContainsFunc(j.leaders, alive) {
+		m := j.oldest()
+		if m == nil {
+			return j.leaders
 		}
+		if !slices.Equal(j.leaders, []int{m.pid}) {
+			j.leaders = []int{m.pid}
+		}
+		return j.leaders
 	}
-	return j.leaderIDs
+	if gone := func(pid int) bool { return !alive(pid) }; slices.ContainsFunc(j.leaders, gone) {
+		j.leaders = slices.DeleteFunc(slices.Clone(j.leaders), gone)
+	}
+	return j.leaders
 }
 
 func (s *Source) readUsage(j *job) (usage, error) {

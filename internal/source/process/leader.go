@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -40,28 +41,27 @@ func (s *Source) release(id string) {
 	delete(s.holders, id)
 }
 
-func (t *threads) leads(id int) bool {
-	return slices.ContainsFunc(t.leaders, func(l *thread) bool { return l.id == id })
-}
+// minFindInterval is the minimum time between two searches for leaders, with any number of readings for edges.
+const minFindInterval = 80 * time.Millisecond
 
-// lead makes the first threads of these processes the leaders.
-func (t *threads) lead(s *Source, members []*member) {
-	if len(members) == 0 {
+// findLeaders finds the processes that lead.
+func (j *job) findLeaders(s *Source, now time.Duration) {
+	if j.ledAt != 0 && now-j.ledAt < minFindInterval {
 		return
 	}
-	t.leaders = slices.DeleteFunc(t.leaders, func(l *thread) bool {
-		if slices.ContainsFunc(members, func(m *member) bool { return m.pid == l.id }) {
-			return false
-		}
-		l.close(s)
-		return true
-	})
+	j.ledAt = now
+	members := j.leading(s, s.holdersOf(j.id))
+	leads := func(pid int) bool {
+		return slices.ContainsFunc(members, func(m *member) bool { return m.pid == pid })
+	}
+	found := slices.DeleteFunc(slices.Clone(j.leaders), func(pid int) bool { return !leads(pid) })
 	for _, m := range members {
-		if !t.leads(m.pid) {
-			l := s.follow(m.pid, t.at)
-			_ = l.inKernel(s, 0) // the base
-			t.leaders = append(t.leaders, l)
+		if !slices.Contains(found, m.pid) {
+			found = append(found, m.pid)
 		}
+	}
+	if len(found) > 0 && !slices.Equal(found, j.leaders) {
+		j.leaders = found
 	}
 }
 

@@ -33,9 +33,7 @@ type member struct {
 	listed  listing
 	seenFDs bool // all of them were scanned once
 
-	fetched fetched         // at the last scan of threads
-	threads map[int]fetched // by thread, at the last scan
-	worked  uint64          // own at the last scan
+	worked uint64 // own at the last search for leaders
 
 	launcher bool // its only child works instead of it
 }

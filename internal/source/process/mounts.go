@@ -217,11 +217,3 @@ func (ms *mounts) note(root string, seen map[int]sample.Mount, now time.Duration
 	})
 	ms.seen = list[:min(len(list), maxMounts)]
 }
-
-// remote reports whether the job has had a file open that is on no disk of this machine, but on a network or FUSE.
-func (ms *mounts) remote() bool {
-	return slices.ContainsFunc(ms.seen, func(m sample.Mount) bool {
-		kind := mount.Kind(m.Type)
-		return (kind == mount.Network || kind == mount.Fuse) && !mount.HasBlockDevice(m)
-	})
-}

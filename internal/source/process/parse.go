@@ -191,3 +191,12 @@ func value(text []byte, name string) (uint64, bool) {
 	}
 	return 0, false
 }
+
+// ParseSchedstat parses a thread's time on CPUs and its time waiting for one, in nanoseconds.
+func ParseSchedstat(text []byte) (ran, ready uint64, ok bool) {
+	first, rest, _ := bytes.Cut(text, []byte{' '})
+	second, _, _ := bytes.Cut(rest, []byte{' '})
+	ran, ok1 := kernfile.ParseUint(first)
+	ready, ok2 := kernfile.ParseUint(second)
+	return ran, ready, ok1 && ok2
+}

@@ -175,3 +175,18 @@ func TestStartOf(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseSchedstat(f *testing.F) {
+	f.Add([]byte("75502 62653 2\n"))
+	f.Add([]byte("18446744073709551615 0 0\n"))
+	f.Add([]byte(" \n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		ran, ready, ok := ParseSchedstat(text)
+		if !ok {
+			return
+		}
+		if again, same, ok := ParseSchedstat(fmt.Appendf(nil, "%d %d 0", ran, ready)); !ok || again != ran || same != ready {
+			t.Errorf("%q: %d and %d, then %d and %d", text, ran, ready, again, same)
+		}
+	})
+}

@@ -31,7 +31,6 @@ type proc struct {
 
 	parent  int
 	ended   bool   // a zombie, with readable counters
-	many    bool   // more than one thread
 	own     uint64 // CPU ticks of its own threads
 	counts  counts // own and inherited
 	reaped  counts // inherited part of counts: exact for CPU time and faults, all bytes
@@ -167,7 +166,7 @@ func (s *Source) refresh(p *proc) {
 	}
 	p.readIO(s, &counted)
 	reaped.takeBytes(counted)
-	p.parent, p.ended, p.own, p.many = int(now.parent), now.ended(), now.user+now.system, now.threads > 1
+	p.parent, p.ended, p.own = int(now.parent), now.ended(), now.user+now.system
 	p.reaped, p.counts = reaped, counted
 }
 

@@ -223,11 +223,6 @@ func (s *Source) Read(out *sample.Sample) error {
 	}
 	s.readWanted()
 	for _, j := range s.jobs {
-		if j.rarely {
-			j.threads.leave()
-		} else {
-			j.threads.read(s, now.Mono)
-		}
 		if j.round != s.round {
 			j.emit(out)
 			problems.AddAll(&j.problems)
@@ -244,10 +239,8 @@ func (s *Source) Read(out *sample.Sample) error {
 			j.scan(s)
 			j.readNew(s, &problems)
 		}
-		if scans || j.becameActive() {
-			j.scanThreads(s, maxScannedThreads/len(s.jobs), now.Mono)
-		}
 		if scans {
+			j.findLeaders(s, now.Mono)
 			j.scanFiles(s, maxFDs/len(s.jobs), now.Mono)
 		}
 		if scans && j.findFeeders(s, now.Mono) {
@@ -277,5 +270,4 @@ func (s *Source) closeJob(j *job) {
 	for _, m := range j.members {
 		s.dismiss(m)
 	}
-	j.threads.close(s)
 }

@@ -13,10 +13,6 @@ import (
 type Reader interface {
 	// Bytes fills into with the bytes of each of these processes, in their order. Both have the same length.
 	Bytes(of []Key, into []Bytes) error
-	// Threads returns up to limit threads of a process, with what each has read.
-	Threads(of Key, limit int) ([]Thread, error)
-	// Calls fills into with what each of these threads is in. Both have the same length.
-	Calls(threads []int, into []Call) error
 	// Files returns up to limit open files of a process, from the one with an index, and the number of open files. It
 	// leaves out folders.
 	Files(of Key, from, limit int) (list []OpenFile, files int, err error)
@@ -45,12 +41,6 @@ type Bytes struct {
 	Err                syscall.Errno
 }
 
-// Thread is a thread with the bytes that it has read: from storage, and by read calls.
-type Thread struct {
-	ID          int
-	Read, Chars uint64
-}
-
 // OpenFile is an open file of a process. Sockets have a mount of their own.
 type OpenFile struct {
 	Mount int    // its mount ID
@@ -62,21 +52,6 @@ type OpenFile struct {
 // Ends say which ends of a pipe an open file is, and whether it is one that stays open in the programs that the process
 // starts or becomes (it lacks O_CLOEXEC).
 type Ends struct{ Reads, Writes, Stays bool }
-
-// Call is what a thread was in at one moment.
-type Call uint8
-
-// The values of a Call.
-const (
-	CallUnknown Call = iota // no permission, or the thread is gone
-	CallRunning
-	CallAsleep  // in no read of a file
-	CallReading // a file
-	callEnd
-)
-
-// Valid reports whether c is one of the values above.
-func (c Call) Valid() bool { return c < callEnd }
 
 // errFormat is the error of a file that does not have the format of Linux.
 const errFormat = syscall.EILSEQ

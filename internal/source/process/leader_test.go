@@ -1,0 +1,143 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// program says which executable a process runs.
+func (t tree) program(pid int, name string) {
+	t.Helper()
+	link := filepath.Join(t.root, "proc", strconv.Itoa(pid), "exe")
+	_ = os.Remove(link)
+	if err := os.Symlink(name, link); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A shell that runs a trainer leaves the lead to it; its workers do not lead.
+func TestWrapper(t *testing.T) {
+	tr := tree{t, t.TempDir()}
+	const shell, trainer, first, second = 10, 20, 31, 32
+	put := func(step int) {
+		tr.put(shell, 1, 100, 'S', counts{}, counts{})
+		tr.put(trainer, shell, 200, 'R', counts{}, counts{})
+		tr.put(first, trainer, 300, 'D', counts{cpuTicks: uint64(20 * step)}, counts{})
+		tr.put(second, trainer, 301, 'D', counts{cpuTicks: uint64(20 * step)}, counts{})
+	}
+	put(0)
+	tr.children(shell, trainer)
+	tr.children(trainer, first, second)
+	for _, pid := range []int{trainer, first, second} {
+		tr.program(pid, "/usr/bin/python3")
+	}
+	tr.children(first)
+	tr.children(second)
+	tr.program(shell, "/bin/sh")
+	leads(t, tr, shell, trainer, put)
+}
+
+// TestLauncher: Python's launchers run what they launch with their own executable.
+func TestLauncher(t *testing.T) {
+	tr := tree{t, t.TempDir()}
+	const launcher, trainer, worker = 10, 20, 30
+	put := func(step int) {
+		tr.put(launcher, 1, 100, 'S', counts{}, counts{})
+		tr.put(trainer, launcher, 200, 'R', counts{cpuTicks: uint64(90 * step)}, counts{})
+		tr.put(worker, trainer, 300, 'R', counts{cpuTicks: uint64(20 * step)}, counts{})
+	}
+	put(1)
+	tr.children(launcher, trainer)
+	tr.children(trainer, worker)
+	tr.children(worker)
+	for pid, arguments := range map[int]string{
+		launcher: "python3\x00torchrun\x00train.py", trainer: "python3\x00train.py", worker: "python3\x00train.py",
+	} {
+		tr.program(pid, "/usr/bin/python3")
+		tr.write(pid, "cmdline", arguments)
+	}
+	leads(t, tr, launcher, trainer, put)
+}
+
+// leads scans a job three times, after put has written the next step, and checks the leader.
+func leads(t *testing.T, tr tree, root, leader int, put func(step int)) {
+	t.Helper()
+	s := New(tr.root)
+	defer s.Close()
+	if err := s.Add("job", root, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for step := range 3 {
+		put(2 + step)
+		search(t, s)
+	}
+	if got := s.jobs[0].leaderPIDs(); !slices.Equal(got, []int{leader}) {
+		t.Errorf("got the leaders %v, want %d", got, leader)
+	}
+}
+
+// search has the next reading search for leaders.
+func search(t *testing.T, s *Source) {
+	t.Helper()
+	s.jobs[0].ledAt -= minFindInterval
+	s.lookNow()
+	read(t, s)
+}
+
+// A trainer with one worker may be idle without being a launcher.
+func TestIdleTrainer(t *testing.T) {
+	for _, arguments := range []string{
+		"python3\x00train.py", "python3\x00-c\x00from multiprocessing.spawn import spawn_main\x00--multiprocessing-fork",
+	} {
+		tr := tree{t, t.TempDir()}
+		const trainer, worker = 20, 30
+		put := func(step int) {
+			tr.put(trainer, 1, 100, 'S', counts{}, counts{})
+			tr.put(worker, trainer, 200, 'R', counts{cpuTicks: uint64(90 * step)}, counts{})
+		}
+		put(1)
+		tr.children(trainer, worker)
+		tr.children(worker)
+		for pid, arguments := range map[int]string{trainer: "python3\x00train.py", worker: arguments} {
+			tr.program(pid, "/usr/bin/python3")
+			tr.write(pid, "cmdline", arguments)
+		}
+		leads(t, tr, trainer, trainer, put)
+	}
+}
+
+// TestHoldersLead: where it is known who holds memory of a GPU, those lead.
+func TestHoldersLead(t *testing.T) {
+	tr := tree{t, t.TempDir()}
+	for i, pid := range []int{10, 20, 30} {
+		tr.put(pid, min(pid-1, 10), uint64(100+i), 'R', counts{}, counts{})
+		tr.program(pid, "/usr/bin/python3")
+		tr.children(pid)
+	}
+	tr.children(10, 20, 30)
+	s := New(tr.root)
+	defer s.Close()
+	if err := s.Add("job", 10, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Lead("job", []int{20, 30, 99})
+	check := func(want ...int) {
+		t.Helper()
+		search(t, s)
+		if got := s.jobs[0].leaderPIDs(); !slices.Equal(got, want) {
+			t.Errorf("got the leaders %v, want %v", got, want)
+		}
+	}
+	check(20, 30)
+	tr.end(20)
+	check(30)
+	s.Lead("job", nil)
+	check(10)
+	s.Remove("job")
+	if len(s.holders) != 0 {
+		t.Errorf("%v is kept of a job that is not followed", s.holders)
+	}
+}
