@@ -55,17 +55,16 @@ lint: ## Run the linters of .golangci.yml , and check words, line lengths, sente
 	cd tools && $(TOOL) golangci-lint run --config ../.golangci.yml
 	hack/govulncheck.sh
 
-# Most packages wait for programs and disks, so more of them run at a time than there are cores.
-TEST = go test -p 4 -timeout $(TIMEOUT)
+# Most packages wait for programs and disks, so more of them run at a time than there are cores. skips judges what is
+# skipped by .ci/expected-skips, and prints what go test prints without -json.
+TEST = go test -json -p 4 -timeout $(TIMEOUT)
+SKIPS = $(TOOL) skips
 
-test: ## Run all tests (six minutes)
-	$(TEST) ./...
-	cd lab && $(TEST) ./...
-	cd tools && $(TEST) ./...
+test: ## Run all tests, and fail for a skip that nothing this machine lacks explains (six minutes)
+	$(SKIPS) sh -ec '$(TEST) ./...; cd lab; $(TEST) ./...; cd ../tools; $(TEST) ./...'
 
 race: ## Run the tests of the parts that share memory, with the race detector (a C compiler)
-	$(TEST) -race $(if $(ALL),./...,./internal/... ./receiver/... ./processor/...)
-	$(if $(ALL),cd lab && $(TEST) -race ./...)
+	$(SKIPS) sh -ec '$(TEST) -race $(if $(ALL),./...; cd lab; $(TEST) -race ./...,./internal/... ./receiver/... ./processor/...)'
 
 full: ## Check what takes too long for each change, as root (an hour; docs/internals/benches.md has the date of the last run)
 	$(MAKE) race ALL=1
@@ -90,7 +89,7 @@ collector: ## Build build/otelcol-stallspan, a Collector with our receiver and p
 
 end-to-end: collector ## Test the built Collector with a real disk and a real VictoriaMetrics
 	BACKENDS=build/backends hack/backends.sh --build victoria-metrics
-	STALLSPAN_END_TO_END=1 go -C lab test -count 1 -timeout $(TIMEOUT) ./collector
+	STALLSPAN_END_TO_END=1 $(SKIPS) go -C lab test -json -count 1 -timeout $(TIMEOUT) ./collector
 
 fleet: collector ## Send what 1,000 agents send to two gateways and a VictoriaMetrics (SHORT=1: 20 agents; docs/internals/benches.md)
 	hack/fleet.sh $(if $(SHORT),--short)

@@ -19,7 +19,7 @@ func TestWindowOfAClientThatIsGone(t *testing.T) {
 	t.Parallel()
 	curl, err := exec.LookPath("curl")
 	if err != nil {
-		t.Skip("curl is not installed")
+		t.Skip("needs curl")
 	}
 	socket := socketIn(t)
 	v, _ := startAgent(t, socket)

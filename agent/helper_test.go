@@ -144,7 +144,7 @@ func TestAgentSeparatesPrivileges(t *testing.T) {
 func TestAgentFollowsTheSchedulerThroughAHelper(t *testing.T) {
 	program := copyOf(t, filepath.Join(openFolder(t), "stallspan"))
 	if _, err := schedule.Supported(""); err != nil {
-		t.Skip(err)
+		t.Skip("needs BPF: ", err)
 	}
 	v := asOther(t, program, "agent")
 	v.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, unix.CAP_BPF, unix.CAP_PERFMON}

@@ -41,7 +41,7 @@ func TestNoCore(t *testing.T) {
 		t.Fatalf("got %+v and %v, want a report of the run", got, err)
 	}
 	if !got.Run.Evidence.Followed() {
-		t.Skip("needs the scheduler's events")
+		t.Skip("needs BPF: the scheduler's events")
 	}
 	if ready, on := got.Run.Stall.Ready, got.Run.Process.OnCPU; ready < 0.3*on || ready > on {
 		t.Errorf("got %.2f s ready of %.2f s on a CPU or ready for one, want about half or more", ready, on)

@@ -132,7 +132,7 @@ func TestScrape(t *testing.T) {
 	_, text = get(t, overSocket(t, socket), "http://stallspan/metrics", nil)
 	program, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("the last part needs promtool (Debian: prometheus)")
+		t.Skip("needs promtool for the last part (Debian: prometheus)")
 	}
 	check := exec.CommandContext(t.Context(), program, "check", "metrics")
 	check.Stdin = strings.NewReader(text)

@@ -129,7 +129,7 @@ func TestStopAndGoOn(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skipf("needs a shell with job control: %v", err)
+		t.Skipf("needs bash, for job control: %v", err)
 	}
 	v := stallspan(t)
 	v.Path, v.Args = shell, []string{"bash", "--norc", "--noprofile", "-i"}

@@ -3,14 +3,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 missing=()
-command -v npm >/dev/null || missing+=(nodejs npm)
+command -v npm >/dev/null || missing+=(npm)
 [[ -n ${CHROMIUM:-} ]] || command -v chromium >/dev/null || missing+=(chromium)
 if ((${#missing[@]})); then
-	echo "the page is not tested in a browser: install ${missing[*]}" >&2
+	printf 'skipped: needs %s, to test the page in a browser\n' "${missing[@]}"
 	exit 0
 fi
 mkdir -p build/pages
-make -s fakenvml || echo "the page is tested without a GPU: no C compiler" >&2
+make -s fakenvml || echo 'skipped: needs gcc, to test the page of a GPU'
 go build -tags grpcnotrace -o build/stallspan-page .
 for recording in gpu threads; do
 	TZ=UTC build/stallspan-page replay --html "build/pages/$recording.html" "testdata/recordings/$recording.jsonl.gz" >/dev/null

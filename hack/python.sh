@@ -7,14 +7,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-/usr/bin/python3}
 export PYTHONDONTWRITEBYTECODE=1
 
-has() { "$python" -c "import $1" 2>/dev/null || { echo "skipped: $2 is not installed" >&2; false; }; }
+has() { "$python" -c "import $1" 2>/dev/null || { echo "skipped: needs $2"; false; }; }
 
 if has flake8 flake8; then (cd python && "$python" -m flake8 --max-line-length 120 . ../examples); fi
 if has mypy mypy; then (cd python && "$python" -m mypy --cache-dir ../build/mypy .); fi
 
-(cd python && PYTHONPATH=src "$python" -W error::ResourceWarning -m unittest)
+mkdir -p build/python
+log=build/python/tests.log
+(cd python && PYTHONPATH=src "$python" -W error::ResourceWarning -m unittest -v) >"$log" 2>&1 || { cat "$log"; exit 1; }
+sed -nE "s/.* \.\.\. skipped ['\"](.*)['\"]$/skipped: \1/p" "$log"
+tail -n 3 "$log"
 
-has setuptools,wheel,venv,ensurepip 'one of python3-setuptools, python3-wheel, python3-venv' || exit 0
+has setuptools,wheel,venv,ensurepip 'python3-setuptools, python3-wheel and python3-venv' || exit 0
 rm -rf build/python
 mkdir -p build/python
 hack/wheels.sh build/python/dist build/stallspan build/stallspan-nocgo

@@ -14,6 +14,7 @@ tool (
 	github.com/stallspan/stallspan/tools/manual
 	github.com/stallspan/stallspan/tools/picture
 	github.com/stallspan/stallspan/tools/semconv
+	github.com/stallspan/stallspan/tools/skips
 	github.com/stallspan/stallspan/tools/wheel
 	github.com/stallspan/stallspan/tools/words
 	go.opentelemetry.io/collector/cmd/builder

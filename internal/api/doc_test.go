@@ -32,7 +32,7 @@ func run(t *testing.T, s *service, script, program string, args ...string) strin
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		t.Skipf("%s is not installed: the examples for it were not run", program)
+		t.Skipf("needs %s, for its examples", program)
 	}
 	cmd := exec.Command(path, args...)
 	module, err := filepath.Abs("../../python/src")
@@ -51,7 +51,7 @@ func run(t *testing.T, s *service, script, program string, args ...string) strin
 
 func TestCurlExamples(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed: the examples with it were not run")
+		t.Skip("needs curl, for its examples")
 	}
 	s := serve(t, nil)
 	out := run(t, s, strings.Join(examples(t, "sh"), "\n"), "sh", "-eu")

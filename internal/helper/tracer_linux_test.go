@@ -153,7 +153,7 @@ func readSome(source *schedule.Source) (events int, lost uint64, err error) {
 // An agent without any capability follows threads, also after the tracer was killed. It learns that events are missing.
 func TestAgentFollowsTheSchedulerWithoutCapabilities(t *testing.T) {
 	if _, err := schedule.Supported(""); err != nil {
-		t.Skip(err)
+		t.Skip("needs BPF: ", err)
 	}
 	var got traceSeen
 	separated(t, "tracing agent", nil, &got, unix.CAP_BPF, unix.CAP_PERFMON)

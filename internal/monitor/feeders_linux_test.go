@@ -77,7 +77,7 @@ func TestTimeOfAFedJob(t *testing.T) {
 		}
 		m.Jobs.Unfollow(job)
 		if r.Evidence != window.FromSchedule {
-			t.Skipf("needs the scheduler's events: %s", r.NoSchedule)
+			t.Skipf("needs BPF: %s", r.NoSchedule)
 		}
 		share := r.CPU.Seconds() / r.Duration().Seconds()
 		if test.works != (share > 0.7) || !test.works && r.Other.Seconds() < 0.5*r.Duration().Seconds() {

@@ -42,7 +42,7 @@ func direct(t *testing.T, path string, blocks int) {
 // the finding says more than the mean, and a replay says the same.
 func TestLongTail(t *testing.T) {
 	if err := latency.Supported(""); err != nil {
-		t.Skip(err)
+		t.Skip("needs BPF for latency: ", err)
 	}
 	for _, need := range []string{"/dev/fuse", "/dev/loop-control"} {
 		if _, err := os.Stat(need); err != nil {

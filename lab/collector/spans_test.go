@@ -134,7 +134,7 @@ func began(tracer trace.Tracer, name string, say ...attribute.KeyValue) trace.Sp
 func TestExampleProgram(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("the example is in Python, and no python3 is installed")
+		t.Skip("needs python3, for the example")
 	}
 	c := prepare(t, "--config", "../../examples/collector/file.yaml").start()
 	program := exec.CommandContext(t.Context(), python, "../../examples/collector/epochs.py",

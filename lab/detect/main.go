@@ -209,7 +209,7 @@ func (o *options) lacks() error {
 	}
 	for _, name := range []string{"mkfs.ext4", "mount"} {
 		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("%s is missing, which .ci/run installs", name)
+			return fmt.Errorf("needs %s, which .ci/run installs", name)
 		}
 	}
 	return nil

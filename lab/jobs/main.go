@@ -267,7 +267,7 @@ func (o *options) lacks() error {
 	}
 	for _, name := range []string{"fio", "gcc", "mkfs.btrfs", "mkfs.ext4", "losetup", "setpriv", "ip"} {
 		if _, err := tool("which", name); err != nil {
-			return fmt.Errorf("%s is missing, which .ci/run installs", name)
+			return fmt.Errorf("needs %s, which .ci/run installs", name)
 		}
 	}
 	return nil

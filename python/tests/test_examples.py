@@ -133,7 +133,7 @@ class Slurm(unittest.TestCase):
                 for name in ("prolog.sh", "epilog.sh"):
                     self.script(name, dict(env, **changes))
 
-    @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is missing")
+    @unittest.skipUnless(shutil.which("shellcheck"), "needs shellcheck")
     def test_shellcheck(self) -> None:
         scripts = [os.path.join(EXAMPLES, "slurm", name) for name in ("prolog.sh", "epilog.sh")]
         done = subprocess.run(["shellcheck"] + scripts, stdout=subprocess.PIPE, text=True)

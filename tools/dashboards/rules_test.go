@@ -22,7 +22,7 @@ func promtool(t *testing.T, arguments ...string) {
 	t.Helper()
 	program, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed: apt-get install prometheus has it")
+		t.Skip("needs promtool (Debian: prometheus)")
 	}
 	if said, err := exec.CommandContext(t.Context(), program, arguments...).CombinedOutput(); err != nil {
 		t.Errorf("promtool %v: %v\n%s", arguments, err, said)

@@ -119,7 +119,7 @@ func TestOneBadSeries(t *testing.T) {
 func TestPrometheusKeepsExemplars(t *testing.T) {
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Skip("prometheus is not installed: apt-get install prometheus has it")
+		t.Skip("needs prometheus (Debian: prometheus)")
 	}
 	server := httptest.NewServer(handler(t, true))
 	defer server.Close()

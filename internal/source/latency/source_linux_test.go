@@ -65,10 +65,10 @@ const blockBytes = 4096
 func needs(t testing.TB) {
 	t.Helper()
 	if err := schedule.Traceable("", "counting"); err != nil {
-		t.Skip(err)
+		t.Skip("needs BPF for latency: ", err)
 	}
 	if err := Supported(""); errors.Is(err, unix.EPERM) {
-		t.Skip(err) // as in a container
+		t.Skip("needs BPF for latency: ", err) // as in a container
 	} else if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestJobs(t *testing.T) {
 	path := file(t, d, 300)
 	threads, err := schedule.New("")
 	if err != nil {
-		t.Skip(err) // in a PID namespace
+		t.Skip("needs BPF: ", err) // in a PID namespace
 	}
 	defer func() { _ = threads.Close() }()
 	s, err := NewFrom(Local(""), threads, "")
@@ -274,7 +274,7 @@ func TestPlaceOfAnEndedJob(t *testing.T) {
 	path := file(t, d, 300)
 	threads, err := schedule.New("")
 	if err != nil {
-		t.Skip(err) // in a PID namespace
+		t.Skip("needs BPF: ", err) // in a PID namespace
 	}
 	defer func() { _ = threads.Close() }()
 	local, err := Local("")(threads.Tracing())
@@ -414,7 +414,7 @@ func BenchmarkPrograms(b *testing.B) {
 	needs(b)
 	fio, err := exec.LookPath("fio")
 	if err != nil {
-		b.Skip(err)
+		b.Skip("needs fio: ", err)
 	}
 	path := filepath.Join("/dev/shm", "stallspan-latency-cost")
 	if err := os.WriteFile(path, make([]byte, 64<<20), 0o600); err != nil {
@@ -447,7 +447,7 @@ func BenchmarkPrograms(b *testing.B) {
 	}
 	threads, err := schedule.New("")
 	if err != nil {
-		b.Skip(err)
+		b.Skip("needs BPF: ", err)
 	}
 	defer func() { _ = threads.Close() }()
 	for b.Loop() {

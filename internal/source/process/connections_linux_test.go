@@ -43,7 +43,7 @@ func serve(t *testing.T, network, host string) net.Listener {
 	t.Helper()
 	listener, err := net.Listen(network, host)
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("needs %s: %v", network, err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
@@ -106,7 +106,7 @@ func askWith(t *testing.T, program string, server net.Listener, more ...string) 
 	in, _ := command.StdinPipe()
 	out, _ := command.StdoutPipe()
 	if err := command.Start(); err != nil {
-		t.Skipf("python3 is missing: %v", err)
+		t.Skipf("needs python3: %v", err)
 	}
 	t.Cleanup(func() {
 		_ = in.Close()

@@ -46,7 +46,7 @@ func followAsker(t *testing.T, program *asker) *followed {
 	t.Helper()
 	scheduler, err := schedule.New("")
 	if err != nil {
-		t.Skip(err)
+		t.Skip("needs BPF: ", err)
 	}
 	t.Cleanup(func() { _ = scheduler.Close() })
 	f := &followed{program, New("")}
@@ -159,13 +159,13 @@ for line in sys.stdin:
 // An open connection of another network namespace, such as a container's, counts before it is closed.
 func TestConnectionOfAnotherNamespace(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("making a network namespace needs root")
+		t.Skip("needs root, to make a network namespace")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("ip is missing: ", err)
+		t.Skip("needs ip: ", err)
 	}
 	if lacks, _ := schedule.Supported(""); slices.Contains(lacks, schedule.LacksOpenConnections) {
-		t.Skip("this kernel refuses the program that reports them")
+		t.Skip("needs BPF for open connections, which this kernel refuses")
 	}
 	program := followAsker(t, askWith(t, apart, serve(t, "tcp4", "127.0.0.1:0")))
 	const times, bytes = 3, 40_000

@@ -45,7 +45,7 @@ func awayProgram(f facts) {
 func TestOpenConnectionsOfOtherNamespaces(t *testing.T) {
 	s := opened(t, defaults)
 	if slices.Contains(lacks(t), parts[0].lacks) {
-		t.Skip("this kernel refuses the program that reports them")
+		t.Skip("needs BPF for open connections, which this kernel refuses")
 	}
 	p := fixture.Start(t, "away")
 	if err := s.Follow("job", []int{p.PID()}); err != nil {

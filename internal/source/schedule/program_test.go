@@ -56,10 +56,10 @@ var programs = map[string]func(facts){
 func needs(t testing.TB) {
 	t.Helper()
 	if err := missing(""); err != nil {
-		t.Skip(err)
+		t.Skip("needs BPF: ", err)
 	}
 	if _, err := Supported(""); errors.Is(err, unix.EPERM) {
-		t.Skip(err) // as in a container
+		t.Skip("needs BPF: ", err) // as in a container
 	} else if err != nil {
 		t.Fatal(err)
 	}

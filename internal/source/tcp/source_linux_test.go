@@ -16,7 +16,7 @@ func connect(t testing.TB, network string, host string) (client, server *net.TCP
 	t.Helper()
 	listener, err := net.Listen(network, host)
 	if err != nil {
-		t.Skipf("no %s here: %v", network, err)
+		t.Skipf("needs %s: %v", network, err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	one, err := net.Dial(network, listener.Addr().String())
