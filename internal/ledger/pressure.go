@@ -156,11 +156,11 @@ func (e *Pressure) collecting(to time.Duration) bool {
 	return to-e.at < collects && !e.hasUnopened() && e.rarely()
 }
 
-// rarely reports whether jobs are read once a second, and the machine more often. What jobs do meanwhile is in the
-// scheduler's events.
+// rarely reports whether jobs are read once a second, and the machine more often. What jobs do meanwhile is in events
+// or moments.
 func (e *Pressure) rarely() bool {
-	jobs := e.history.Spacing(history.JobCPUTime)
-	return e.timeline != nil && jobs >= readRarely && jobs >= 2*e.history.Spacing(history.HostCPUTime)
+	jobs, known := e.history.Spacing(history.JobCPUTime), e.timeline != nil || e.moments != nil
+	return known && jobs >= readRarely && jobs >= 2*e.history.Spacing(history.HostCPUTime)
 }
 
 // reaches returns the newest moment up to which time can be divided.

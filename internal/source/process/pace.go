@@ -41,14 +41,14 @@ func (f *findings) take(now time.Duration) bool {
 	return true
 }
 
-// pace sets which jobs are read once a second. That of a job that no window needs takes the scheduler, which reports
-// what its threads do meanwhile.
+// pace sets which jobs are read once a second: those that no window needs. What their threads do meanwhile is in the
+// scheduler's events, or in moments.
 func (s *Source) pace(now time.Duration) {
 	if s.fullRound = now-s.fullAt >= scanInterval; s.fullRound {
 		s.fullAt = now
 	}
 	for _, j := range s.jobs {
-		j.rarely = j.rare && s.idle.known && len(j.members) > 0 && j.members[0].traced && now >= j.stirring.until
+		j.rarely = j.rare && now >= j.stirring.until
 	}
 }
 

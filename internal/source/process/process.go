@@ -174,8 +174,7 @@ func (s *Source) uptime() (ticks uint64) {
 	return ticks
 }
 
-// Rare makes a job one that is read once a second, as long as the scheduler reports what its threads do, or ends that.
-// It ignores an unknown name.
+// Rare makes a job one that is read once a second, or ends that. It ignores an unknown name.
 func (s *Source) Rare(id string, rare bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

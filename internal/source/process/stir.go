@@ -57,12 +57,12 @@ func (s *Source) hear(now time.Duration) {
 	})
 }
 
-// compare learns the same of a job that was just read, and not rarely.
+// compare learns the same of a job that was just read, where the scheduler does not say it.
 func (s *Source) compare(j *job, now time.Duration) {
 	all := j.total[readBytes] + j.total[readChars]
 	before := j.stirring.bytes
 	j.stirring.bytes = all
-	if s.wake != nil && !j.rarely && j.readings > 1 && all >= before+stirBytes {
+	if s.wake != nil && !(j.rarely && s.idle.known) && j.readings > 1 && all >= before+stirBytes {
 		s.stir(j, now)
 	}
 }
