@@ -32,7 +32,7 @@ func TestInWords(t *testing.T) {
 	for number, want := range map[unix.Errno]string{
 		unix.EPERM:  "(active: selinux, bpf, lockdown=confidentiality",
 		unix.EACCES: "journalctl -k",
-		unix.ENOMEM: "no memory",
+		unix.ENOMEM: "memory limit",
 		unix.EINVAL: "does not accept",
 		unix.ENOSYS: "no BPF",
 	} {
