@@ -248,6 +248,7 @@ func TestAgent(t *testing.T) {
 				Rights struct {
 					Scheduler bool
 					Refused   string `json:"scheduler_refused"`
+					Lacks     []string
 				}
 			}{}
 			go func() {
@@ -268,8 +269,8 @@ func TestAgent(t *testing.T) {
 			if rights.Scheduler == refused || (rights.Refused != "") != refused {
 				t.Errorf("got %+v, want that it is refused: %v", rights, refused)
 			}
-			if n := strings.Count(log.String(), rights.Refused); refused && n != 1 {
-				t.Errorf("the log says %d times why, want once: %s", n, &log)
+			if n := strings.Count(log.String(), cmp.Or(rights.Refused, strings.Join(rights.Lacks, "; "), "?")); n != 1 {
+				t.Errorf("got %d times %+v in the log, want once: %s", n, rights, &log)
 			}
 			clean(t, log.String())
 		})

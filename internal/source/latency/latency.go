@@ -32,6 +32,8 @@ var operations = [...]sample.Operation{
 type Tracing interface {
 	// Memory is what it shares with its Source.
 	Memory() Memory
+	// Lacks lists what is not known, as the kernel refused a part of the programs.
+	Lacks() []string
 	// Ended returns why nothing is counted any more; nil if it is.
 	Ended() error
 	Close() error

@@ -142,7 +142,7 @@ func kernelBounds() (all [bounds]uint64) {
 	return all
 }
 
-// Lacks lists what is not known, as the kernel refused a part of the programs.
+// Lacks implements Tracing.
 func (t *Tracer) Lacks() []string { return t.lacks }
 
 // Memory implements Tracing.

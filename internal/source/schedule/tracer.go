@@ -96,7 +96,7 @@ func (t *Tracer) begin(spec *ebpf.CollectionSpec, types *btf.Cache, faults bool)
 	return nil
 }
 
-// Lacks lists what is not known, as the kernel refused a part of the programs.
+// Lacks implements Tracing.
 func (t *Tracer) Lacks() []string { return t.lacks }
 
 // Memory implements Tracing.
