@@ -68,6 +68,7 @@ race: ## Run the tests of the parts that share memory, with the race detector (a
 
 full: ## Check what takes too long for each change, as root (an hour; docs/internals/benches.md has the date of the last run)
 	$(MAKE) race ALL=1
+	go -C lab test -count 1 -timeout $(TIMEOUT) ./refuse -all
 	$(MAKE) slurm-test
 	$(MAKE) fleet SHORT=1
 	$(MAKE) image

@@ -35,9 +35,10 @@ type StatusGPU struct {
 
 // StatusRights are what the server may read besides what belongs to its own user.
 type StatusRights struct {
-	Scheduler  bool   `json:"scheduler"`
-	Refused    string `json:"scheduler_refused,omitempty"` // why not
-	OtherUsers bool   `json:"other_users"`
+	Scheduler  bool     `json:"scheduler"`
+	Refused    string   `json:"scheduler_refused,omitempty"` // why not
+	Lacks      []string `json:"lacks,omitempty"`             // what the kernel's tracepoints would give, and do not
+	OtherUsers bool     `json:"other_users"`
 }
 
 // ExportStatus is what became of spans, metrics and log records.
@@ -63,7 +64,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 		OperationsLeft: s.monitor.OperationsLeft(),
 		GPUs:           []StatusGPU{},
 		Disks:          []string{},
-		Rights:         StatusRights{rights.Scheduler, rights.Refused, rights.OtherUsers},
+		Rights:         StatusRights{rights.Scheduler, rights.Refused, rights.Lacks, rights.OtherUsers},
 		Problems:       []string{},
 	}
 	for _, g := range s.monitor.GPUs() {

@@ -32,7 +32,7 @@ func (t *Tracer) OpenLatency(with schedule.Tracing) (latency.Tracing, error) {
 	case a.reason != "":
 		err = errors.New(a.reason)
 	case len(descriptors) == 2:
-		return &counted{tracer: t, life: t.life, descriptors: descriptors}, nil
+		return &counted{tracer: t, life: t.life, descriptors: descriptors, lacks: a.lacks}, nil
 	default:
 		err = errFrame
 	}
@@ -45,7 +45,11 @@ type counted struct {
 	tracer      *Tracer
 	life        uint64
 	descriptors []int
+	lacks       []string
 }
+
+// Lacks implements latency.Tracing.
+func (c *counted) Lacks() []string { return c.lacks }
 
 // Memory implements latency.Tracing.
 func (c *counted) Memory() latency.Memory {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/source/latency"
@@ -73,26 +74,39 @@ func (q *traceQuestion) parse(frame []byte) error {
 	return d.end()
 }
 
-// traceAnswer is the content of an answer to opTrace: a reason, or the rest.
+// traceAnswer is the content of an answer to opTrace and opMeasure: a reason why nothing was loaded, or the rest.
 type traceAnswer struct {
 	handle     uint32
 	eventBytes uint32
 	reason     string
+	lacks      []string
 }
+
+// between stands between texts of what is lacking.
+const between = "; "
 
 func (a *traceAnswer) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, a.handle)
 	b = binary.LittleEndian.AppendUint32(b, a.eventBytes)
-	return append(b, a.reason[:min(len(a.reason), maxReason)]...)
+	text := a.reason
+	if a.eventBytes > 0 {
+		text = strings.Join(a.lacks, between)
+	}
+	return append(b, text[:min(len(text), maxReason)]...)
 }
 
 func (a *traceAnswer) parse(body []byte) error {
 	d := decoder{rest: body}
 	a.handle, a.eventBytes = d.uint32(), d.uint32()
-	if d.bad || len(d.rest) > maxReason || (a.eventBytes == 0) != (len(d.rest) > 0) || a.eventBytes > 1<<30 {
+	if d.bad || len(d.rest) > maxReason || a.eventBytes == 0 && len(d.rest) == 0 || a.eventBytes > 1<<30 {
 		return errFrame
 	}
-	a.reason = string(d.rest)
+	switch text := string(d.rest); {
+	case a.eventBytes == 0:
+		a.reason = text
+	case text != "":
+		a.lacks = strings.Split(text, between)
+	}
 	return nil
 }
 
@@ -148,7 +162,8 @@ func (s *tracings) trace() (a traceAnswer, descriptors []int) {
 	s.newst++
 	s.held[s.newst] = t
 	memory := t.Memory()
-	return traceAnswer{handle: s.newst, eventBytes: uint32(memory.EventBytes)}, []int{memory.Events, memory.Counters}
+	a = traceAnswer{handle: s.newst, eventBytes: uint32(memory.EventBytes), lacks: t.Lacks()}
+	return a, []int{memory.Events, memory.Counters}
 }
 
 // count loads the programs that count how long disks take. There is one set of them at a time: the agent has one
@@ -168,7 +183,7 @@ func (s *tracings) count(handle uint32) (a traceAnswer, descriptors []int) {
 	}
 	s.measured = t
 	memory := t.Memory()
-	return traceAnswer{eventBytes: latencyBytes}, []int{memory.Cells, memory.Directory}
+	return traceAnswer{eventBytes: latencyBytes, lacks: t.Lacks()}, []int{memory.Cells, memory.Directory}
 }
 
 // latencyBytes stands for success in an answer to opMeasure, whose maps have one size.

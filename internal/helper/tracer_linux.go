@@ -67,9 +67,10 @@ func (t *Tracer) Open() (schedule.Tracing, error) {
 	case a.reason != "":
 		err = errors.New(a.reason)
 	case len(descriptors) == 2:
-		return &traced{tracer: t, life: t.life, handle: a.handle, descriptors: descriptors, memory: schedule.Memory{
-			Events: descriptors[0], Counters: descriptors[1], EventBytes: int(a.eventBytes),
-		}}, nil
+		memory := schedule.Memory{Events: descriptors[0], Counters: descriptors[1], EventBytes: int(a.eventBytes)}
+		return &traced{
+			tracer: t, life: t.life, handle: a.handle, descriptors: descriptors, memory: memory, lacks: a.lacks,
+		}, nil
 	default:
 		err = errFrame
 	}
@@ -178,7 +179,11 @@ type traced struct {
 	handle      uint32
 	memory      schedule.Memory
 	descriptors []int
+	lacks       []string
 }
+
+// Lacks implements schedule.Tracing.
+func (t *traced) Lacks() []string { return t.lacks }
 
 // Memory implements schedule.Tracing.
 func (t *traced) Memory() schedule.Memory { return t.memory }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -287,6 +288,7 @@ type fakeTracing struct {
 func (fakeTracing) Memory() schedule.Memory {
 	return schedule.Memory{Events: 5, Counters: 6, EventBytes: 4096}
 }
+func (fakeTracing) Lacks() []string                   { return []string{"one", "two"} }
 func (fakeTracing) SetJob(uint32, uint32) error       { return syscall.E2BIG }
 func (fakeTracing) Adopt(uint32, uint32, []int) error { return nil }
 func (fakeTracing) Report() error                     { return nil }
@@ -297,6 +299,7 @@ func (f fakeTracing) Close() error                    { *f.closed++; return nil 
 type fakeLatency struct{ latency.Tracing }
 
 func (fakeLatency) Memory() latency.Memory { return latency.Memory{Cells: 7, Directory: 8} }
+func (fakeLatency) Lacks() []string        { return nil }
 func (fakeLatency) Close() error           { return nil }
 
 // The tracer counts for one agent at a time, and with a tracing that it holds.
@@ -359,6 +362,8 @@ func TestTracings(t *testing.T) {
 		err := a.parse(body)
 		if full := i == maxTracings; err != nil || (a.reason != "") != full || (len(descriptors) == 2) == full {
 			t.Errorf("tracing %d: got %+v, %v, %v", i, a, descriptors, err)
+		} else if !full && !slices.Equal(a.lacks, fakeTracing{}.Lacks()) {
+			t.Errorf("tracing %d: got that %q are lacking, want %q", i, a.lacks, fakeTracing{}.Lacks())
 		}
 	}
 	for _, test := range []struct {

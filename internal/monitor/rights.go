@@ -10,15 +10,17 @@ import (
 
 // Rights are what a monitor may read besides what belongs to its own user.
 type Rights struct {
-	Scheduler  bool   // the changes of state of all threads
-	Refused    string // why not; "" if they are
-	OtherUsers bool   // what processes of other users read and write
+	Scheduler  bool     // the changes of state of all threads
+	Refused    string   // why not; "" if they are
+	Lacks      []string // what the kernel's tracepoints would give, and do not
+	OtherUsers bool     // what processes of other users read and write
 }
 
 // Rights returns them as they are now: the helper that has them may have ended.
 func (m *Monitor) Rights() (r Rights) {
 	if m.sources != nil {
 		r.Scheduler, r.Refused = m.sources.FollowsScheduler()
+		r.Lacks = m.sources.Lacks()
 	}
 	r.OtherUsers = trust.MayTrace()
 	if m.config.Reader != nil {

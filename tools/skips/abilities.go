@@ -38,7 +38,7 @@ func parse(text string) (*abilities, error) {
 		lacks, err := schedule.Supported("")
 		return err == nil && !slices.Contains(lacks, schedule.LacksOpenConnections)
 	})
-	a.add("bpf-latency", func() bool { return latency.Supported("") == nil })
+	a.add("bpf-latency", func() bool { _, err := latency.Supported(""); return err == nil })
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {

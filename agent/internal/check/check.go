@@ -63,7 +63,7 @@ type Options struct {
 	// is not known of it. A nil function skips the check.
 	Schedule func(root string) (lacks []string, err error)
 	// Latency is the same for how long each operation of a disk takes.
-	Latency func(root string) error
+	Latency func(root string) (lacks []string, err error)
 
 	Export []Target // where telemetry goes; empty for nowhere
 	// ExportError is why the OTEL_* variables cannot be used.

@@ -82,13 +82,16 @@ func TestFixtures(t *testing.T) {
 func TestLatency(t *testing.T) {
 	for _, test := range []struct {
 		err     error
+		lacks   []string
 		state   State
 		message string
 	}{
-		{nil, Seen, "Each operation of a disk can be timed: percentiles are known, not only means."},
-		{errors.New("it needs root"), Limited, "Only the mean time of a disk's operations is known: it needs root."},
+		{nil, nil, Seen, "Each operation of a disk can be timed: percentiles are known, not only means."},
+		{nil, []string{"whose they are"}, Limited, "Each operation of a disk can be timed: percentiles are known, not only " +
+			"means. This kernel refuses a part, so that it is not known: whose they are."},
+		{errors.New("it needs root"), nil, Limited, "Only the mean time of a disk's operations is known: it needs root."},
 	} {
-		m := &machine{Options: Options{Latency: func(string) error { return test.err }}}
+		m := &machine{Options: Options{Latency: func(string) ([]string, error) { return test.lacks, test.err }}}
 		found := m.latency(t.Context())
 		if len(found) != 1 || found[0].State != test.state || found[0].Message != test.message || found[0].Fix != "" {
 			t.Errorf("got %+v, want one: %s, %q, without a fix", found, test.state, test.message)

@@ -12,10 +12,14 @@ func (m *machine) latency(context.Context) []Finding {
 	}
 	f := Finding{Area: Disks, What: "latency", State: Seen,
 		Message: "Each operation of a disk can be timed: percentiles are known, not only means."}
-	if err := m.Latency(m.Root); err != nil {
+	lacks, err := m.Latency(m.Root)
+	switch {
+	case err != nil:
 		f.State = Limited
 		// The error says what is needed. No command line follows: one that gives a user these rights would give more.
 		f.Message = fmt.Sprintf("Only the mean time of a disk's operations is known: %v.", err)
+	case len(lacks) > 0:
+		f.lacks(lacks)
 	}
 	return []Finding{f}
 }

@@ -20,8 +20,16 @@ func (m *machine) scheduler(context.Context) []Finding {
 		// The error says what is needed. No command line follows: one that gives a user these rights would give more.
 		f.Message = fmt.Sprintf("A job's threads are looked at at random moments; for every change of their state: %v.", err)
 	case len(lacks) > 0:
-		f.State, f.Details["lacks"] = Limited, lacks
-		f.Message += " This kernel refuses a part, so that it is not known: " + strings.Join(lacks, "; ") + "."
+		f.lacks(lacks)
 	}
 	return []Finding{f}
+}
+
+// lacks adds what is not known, as the kernel refuses a part of the programs.
+func (f *Finding) lacks(list []string) {
+	if f.Details == nil {
+		f.Details = map[string]any{}
+	}
+	f.State, f.Details["lacks"] = Limited, list
+	f.Message += " This kernel refuses a part, so that it is not known: " + strings.Join(list, "; ") + "."
 }

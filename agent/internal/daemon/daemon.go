@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -138,9 +139,13 @@ func (d *Daemon) run(ctx context.Context) (err error) {
 	if problem := d.config.NoBaseline; problem != nil {
 		cli.Warn(cli.NoBaselines(problem))
 	}
-	if why := d.Monitor.Rights().Refused; why != "" && monitor.WithSchedule() &&
-		d.config.Sampling.Schedule != config.Off {
-		cli.Warn(errors.New("the threads of jobs are looked at at random moments: " + why))
+	if rights := d.Monitor.Rights(); monitor.WithSchedule() && d.config.Sampling.Schedule != config.Off {
+		switch {
+		case rights.Refused != "":
+			cli.Warn(errors.New("the threads of jobs are looked at at random moments: " + rights.Refused))
+		case len(rights.Lacks) > 0:
+			cli.Warn(errors.New("the kernel refuses a part, so that it is not known: " + strings.Join(rights.Lacks, "; ")))
+		}
 	}
 	err = d.Serve(ctx, listeners, service)
 	service.say("STOPPING=1")

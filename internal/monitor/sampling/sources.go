@@ -2,6 +2,8 @@ package sampling
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -28,6 +30,7 @@ type Sources struct {
 	sampler    *sample.Sampler
 	gpus       *gpus           // nil without an NVIDIA driver
 	latency    *latency.Source // nil if it is not known how long the operations of disks take
+	noLatency  error           // why, if the kernel does not allow it
 }
 
 // Scheduler is a source of what the kernel's scheduler reports of the threads of jobs. It is implemented by
@@ -85,7 +88,7 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	named = append(named, sample.Named{Name: "netfs", Source: s.mounts})
 	s.schedule, s.noSchedule = newScheduler(&c)
 	s.moments = moments.New()
-	if s.latency = newLatency(&c, s.schedule); s.latency != nil {
+	if s.latency, s.noLatency = newLatency(&c, s.schedule); s.latency != nil {
 		named = append(named, sample.Named{Name: latencySource, Source: s.latency})
 	}
 	// The last: they reach beyond the moment of every other reading.
@@ -124,6 +127,20 @@ func (s *Sources) Read(sink sample.Sink) sample.Stamp { return s.sampler.Read(si
 // FollowsScheduler reports whether the kernel gives this process the scheduler's events, and why not.
 func (s *Sources) FollowsScheduler() (follows bool, why string) {
 	return s.schedule != nil, s.noSchedule
+}
+
+// Lacks lists what the kernel's tracepoints would give and do not, where the scheduler is followed.
+func (s *Sources) Lacks() (all []string) {
+	if own, ok := s.schedule.(*schedule.Source); ok {
+		all = own.Lacks()
+	}
+	if s.noLatency != nil {
+		return append(slices.Clip(all), fmt.Sprintf("percentiles of disks' operations (%v)", s.noLatency))
+	}
+	if s.latency != nil {
+		all = slices.Concat(all, s.latency.Lacks())
+	}
+	return all
 }
 
 // Watch sets whether an open window, or a load under way, needs a job.

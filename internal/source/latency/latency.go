@@ -32,6 +32,8 @@ var operations = [...]sample.Operation{
 type Tracing interface {
 	// Memory is what it shares with its Source.
 	Memory() Memory
+	// Lacks lists what is not known, as the kernel refused a part of the programs.
+	Lacks() []string
 	// Ended returns why nothing is counted any more; nil if it is.
 	Ended() error
 	Close() error
@@ -43,11 +45,16 @@ type Memory struct{ Cells, Directory int }
 // Opener opens a Tracing. With a schedule.Tracing, it also counts by the jobs whose threads that one follows.
 type Opener func(with schedule.Tracing) (Tracing, error)
 
-// Supported returns why nothing can be counted here, or nil. root is where the host's files are, "" for "/".
-func Supported(root string) error {
-	t, err := Local(root)(nil)
+// Supported returns why nothing can be counted here, or nil, and what is not known as the kernel refuses a part. root
+// is where the host's files are, "" for "/".
+func Supported(root string) (lacks []string, err error) {
+	with, err := schedule.Local(root)()
+	if err == nil {
+		defer func() { _ = with.Close() }()
+	} // else nothing is counted by job, for which the scheduler's source has the reason
+	t, err := newTracer(root, with)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return t.Close()
+	return t.Lacks(), t.Close()
 }

@@ -257,6 +257,16 @@ func count(words, base *[cellWords]uint64) *sample.LatencyHistogram {
 	return sample.NewLatencyHistogram(time.Duration(grown[0]), grown[1], (*[buckets]uint64)(grown[8:]))
 }
 
+// Lacks lists what is not known now, as the kernel refused a part of the programs.
+func (s *Source) Lacks() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tracing == nil {
+		return nil
+	}
+	return s.tracing.Lacks()
+}
+
 // Refused returns how many operations had no place, because there are too many devices and jobs.
 func (s *Source) Refused() uint64 {
 	s.mu.Lock()

@@ -67,7 +67,7 @@ func needs(t testing.TB) {
 	if err := schedule.Traceable("", "counting"); err != nil {
 		t.Skip("needs BPF for latency: ", err)
 	}
-	if err := Supported(""); errors.Is(err, unix.EPERM) {
+	if _, err := Supported(""); errors.Is(err, unix.EPERM) {
 		t.Skip("needs BPF for latency: ", err) // as in a container
 	} else if err != nil {
 		t.Fatal(err)

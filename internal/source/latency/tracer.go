@@ -23,7 +23,11 @@ type Tracer struct {
 	mu       sync.Mutex
 	programs *ebpf.Collection
 	links    []io.Closer
+	lacks    []string // what is not known, as the kernel refused a part
 }
+
+// lacksJobs is what is not known without the programs that note for which job an operation is.
+const lacksJobs = "how long disks take for each job"
 
 // Local returns an Opener of Tracers of this process. root is where the host's files are, "" for "/".
 func Local(root string) Opener {
@@ -41,7 +45,15 @@ func newTracer(root string, with schedule.Tracing) (*Tracer, error) {
 		return nil, err
 	}
 	t := &Tracer{}
-	if err := t.attach(with); err != nil {
+	err := t.attach(with)
+	if _, both := with.(*schedule.Tracer); err != nil && both { // jobs are a part that the others do without
+		_ = t.Close()
+		if t.programs = nil; t.attach(nil) == nil {
+			t.lacks = []string{lacksJobs}
+			return t, nil
+		}
+	}
+	if err != nil {
 		_ = t.Close()
 		return nil, schedule.InWords(root, "counting how long disks take", err)
 	}
@@ -129,6 +141,9 @@ func kernelBounds() (all [bounds]uint64) {
 	}
 	return all
 }
+
+// Lacks implements Tracing.
+func (t *Tracer) Lacks() []string { return t.lacks }
 
 // Memory implements Tracing.
 func (t *Tracer) Memory() Memory {

@@ -51,16 +51,17 @@ func missingRights(doing string) error {
 	return errors.New(doing + " needs root, or CAP_BPF and CAP_PERFMON")
 }
 
-// load compiles the programs for the running kernel. It reports whether those of faults can be attached.
-func load(p *loaded, o options) (faults bool, err error) {
+// attach loads the programs for the running kernel, attaches them, and tries what following a job takes. A part that
+// the kernel refuses at any of these is left out whole, and the others are loaded again without it.
+func (t *Tracer) attach(o options) error {
 	types := btf.NewCache() // read once, for us and for the loader
 	kernel, err := types.Kernel()
 	if err != nil {
-		return false, fmt.Errorf("read the kernel's types: %w", err)
+		return fmt.Errorf("read the kernel's types: %w", err)
 	}
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
-		return false, fmt.Errorf("read the programs for the scheduler: %w", err)
+		return fmt.Errorf("read the programs for the scheduler: %w", err)
 	}
 	spec.Maps["events"].MaxEntries = uint32(o.ringBytes)
 	values := map[string]any{
@@ -69,40 +70,36 @@ func load(p *loaded, o options) (faults bool, err error) {
 		"all_budget":       uint64(o.allBudget),
 		"merge_budget":     uint64(o.mergeBudget),
 		"own_space":        tcp.Namespace(),
-		"can_exchange":     number(true),
 	}
 	if offset, known := preemptOffset(kernel); known && runtime.GOARCH == "amd64" {
 		values["preempt_known"], values["preempt_offset"] = number(true), offset
 	}
-	faults = seesFaults(kernel, spec)
-	values["faults_seen"] = number(faults)
-	for name, value := range values {
-		if err := spec.Variables[name].Set(value); err != nil {
-			return false, fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)
-		}
-	}
+	faults := seesFaults(kernel, spec)
+	var refused []*part
 	for exchanges := true; ; {
-		err := p.take(spec, &ebpf.CollectionOptions{Cache: types})
+		faults = faults && spec.Programs["on_fault"] != nil
+		values["faults_seen"], values["can_exchange"] = number(faults), number(exchanges)
+		for name, value := range values {
+			if err := spec.Variables[name].Set(value); err != nil {
+				return fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)
+			}
+		}
+		err := t.begin(spec, types, faults)
 		if err == nil {
-			return faults, nil
+			t.lacks = lacking(refused)
+			return nil
 		}
+		t.release()
+		t.programs = loaded{}
 		left := refusedPart(err, spec)
-		if left == nil && exchanges && runtime.GOARCH == "arm64" { // before Linux 5.18 it has no such operations
+		switch {
+		case left != nil:
+			left.leaveOut(spec)
+			refused = append(refused, left)
+		case exchanges && runtime.GOARCH == "arm64": // before Linux 5.18 it has no such operations
 			exchanges = false
-			if err := spec.Variables["can_exchange"].Set(number(false)); err != nil {
-				return false, fmt.Errorf("set can_exchange of the programs for the scheduler: %w", err)
-			}
-			continue
-		}
-		if left == nil {
-			return false, fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
-		}
-		left.leaveOut(spec)
-		p.lacks = append(p.lacks, left.lacks)
-		if faults = faults && spec.Programs["on_fault"] != nil; !faults {
-			if err := spec.Variables["faults_seen"].Set(number(false)); err != nil {
-				return false, fmt.Errorf("set faults_seen of the programs for the scheduler: %w", err)
-			}
+		default:
+			return fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
 		}
 	}
 }
@@ -243,8 +240,6 @@ type loaded struct {
 	Jobs        *ebpf.Map `ebpf:"jobs"`
 	Joining     *ebpf.Map `ebpf:"joining"`
 	Threads     *ebpf.Map `ebpf:"threads"`
-
-	lacks []string // what is not known, as the kernel refused a part
 }
 
 // traced are the programs that run at the kernel's tracepoints. One that the kernel refused is nil.

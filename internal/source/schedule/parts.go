@@ -26,9 +26,11 @@ var parts = []part{
 	{[]string{"on_rename"}, "", "new names of threads"},
 	{[]string{"on_fault", "on_mapped"}, "", "page faults for which a disk has to work"},
 	{[]string{"on_page", "on_bio"}, "", "the kernel's own work to fetch data"},
+	{[]string{"flush"}, "", "pauses of the busiest threads while they last"},
 }
 
-// refusedPart returns the part that an error of the kernel is about; nil for none, or one that was left out already.
+// refusedPart returns the part that an error of the kernel is about, which names a program or a map; nil for none, or
+// one that was left out already.
 func refusedPart(err error, spec *ebpf.CollectionSpec) *part {
 	text := err.Error()
 	for i := range parts {
@@ -55,11 +57,17 @@ func (p *part) leaveOut(spec *ebpf.CollectionSpec) {
 	}
 }
 
-// partOf returns the part that a program is of; nil if others do not do without it.
-func partOf(program string) *part {
-	i := slices.IndexFunc(parts, func(p part) bool { return slices.Contains(p.programs, program) })
-	if i < 0 {
-		return nil
+// lacking lists what is not known without some parts, in their order: also what others give whose programs are all
+// among theirs.
+func lacking(refused []*part) (all []string) {
+	var gone []string
+	for _, p := range refused {
+		gone = append(gone, p.programs...)
 	}
-	return &parts[i]
+	for i := range parts {
+		if !slices.ContainsFunc(parts[i].programs, func(name string) bool { return !slices.Contains(gone, name) }) {
+			all = append(all, parts[i].lacks)
+		}
+	}
+	return all
 }

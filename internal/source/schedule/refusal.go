@@ -5,6 +5,7 @@ package schedule
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,8 @@ func (r *refusal) Unwrap() error { return r.err }
 // InWords says why the kernel refuses BPF programs that do something, and how to see more. root is where the host's
 // files are.
 func InWords(root, doing string, err error) error {
-	text := doing + ": this kernel does not accept the programs; please report it with the output of uname -a"
+	text := doing + ": this kernel does not accept the programs" + policies(root) +
+		"; please report it with the output of uname -a"
 	var number unix.Errno
 	_ = errors.As(err, &number)
 	switch number {
@@ -32,11 +34,21 @@ func InWords(root, doing string, err error) error {
 		text = doing + " is refused although the rights are there: a policy of this machine forbids it" + policies(root) +
 			"; look for the denial with journalctl -k, or ausearch -m avc"
 	case unix.ENOMEM:
-		text = doing + ": the kernel has no memory for the programs; it is tried again at the next start"
+		text = doing + ": the kernel has no memory for the programs; free some, or raise the memory limit of the cgroup"
 	case unix.ENOSYS:
 		text = doing + ": this kernel has no BPF (CONFIG_BPF_SYSCALL)"
 	}
 	return &refusal{text, err}
+}
+
+// failed says why something of a job failed: in words if the kernel refuses it.
+func failed(doing string, err error) error {
+	for _, number := range []unix.Errno{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOMEM} {
+		if errors.Is(err, number) {
+			return InWords("", doing, err)
+		}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // policies names what is active that may forbid BPF.

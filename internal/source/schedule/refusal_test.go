@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestInWords(t *testing.T) {
 	for number, want := range map[unix.Errno]string{
 		unix.EPERM:  "(active: selinux, bpf, lockdown=confidentiality",
 		unix.EACCES: "journalctl -k",
-		unix.ENOMEM: "no memory",
+		unix.ENOMEM: "memory limit",
 		unix.EINVAL: "does not accept",
 		unix.ENOSYS: "no BPF",
 	} {
@@ -69,6 +70,21 @@ func TestRefusedPart(t *testing.T) {
 			t.Errorf("%s: got %+v, want %q", test.text, got, test.lacks)
 		case got != nil:
 			got.leaveOut(spec)
+		}
+	}
+	for _, test := range []struct{ refused, lacks []int }{
+		{[]int{2, 0}, []int{0, 2}}, {[]int{1}, []int{0, 1}}, {[]int{0, 1}, []int{0, 1}}, {nil, nil},
+	} {
+		var refused []*part
+		var want []string
+		for _, i := range test.refused {
+			refused = append(refused, &parts[i])
+		}
+		for _, i := range test.lacks {
+			want = append(want, parts[i].lacks)
+		}
+		if got := lacking(refused); !slices.Equal(got, want) {
+			t.Errorf("without parts %v: got %q, want %q", test.refused, got, want)
 		}
 	}
 	if len(spec.Programs) != 1 || len(spec.Maps) != 1 {

@@ -42,6 +42,8 @@ type Tracing interface {
 	Flush() error
 	// Report has the kernel report the open connections of other network namespaces.
 	Report() error
+	// Lacks lists what is not known, as the kernel refused a part of the programs.
+	Lacks() []string
 	// Ended returns why there are no events any more; nil if there are.
 	Ended() error
 	Close() error

@@ -48,6 +48,9 @@ func (s *Source) Tracing() Tracing {
 	return s.tracing
 }
 
+// Lacks lists what is not known now, as the kernel refused a part of the programs.
+func (s *Source) Lacks() []string { return s.Tracing().Lacks() }
+
 // JobIn returns the job in a slot, and which one since the Source began it is; "" for none.
 func (s *Source) JobIn(slot int) (name string, generation uint32) {
 	s.mu.Lock()

@@ -193,7 +193,7 @@ func (s *Source) Follow(name string, pids []int) error {
 		s.generation = 1
 	}
 	if err := s.tracing.SetJob(uint32(slot), s.generation); err != nil {
-		return fmt.Errorf("follow job %s: %w", name, err)
+		return failed("following job "+name, err)
 	}
 	s.jobs[slot] = &job{name: name, generation: s.generation, known: map[int]struct{}{}}
 	s.movedThen[slot] = atomic.LoadUint64(&s.counters.moved[slot])
@@ -232,7 +232,7 @@ func (s *Source) sync(slot int, pids []int) error {
 		return nil
 	}
 	if err := s.tracing.Adopt(uint32(slot), j.generation, added); err != nil {
-		return fmt.Errorf("follow the processes of job %s: %w", j.name, err)
+		return failed("following the processes of job "+j.name, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 )
 
@@ -17,6 +18,7 @@ import (
 type Tracer struct {
 	mu       sync.Mutex
 	programs loaded
+	lacks    []string // what is not known, as the kernel refused a part
 	links    []io.Closer
 	adopt    *link.Iter
 	flush    *link.Iter
@@ -47,20 +49,31 @@ func newTracer(root string, o options) (*Tracer, error) {
 	return t, nil
 }
 
-func (t *Tracer) attach(o options) (err error) {
-	faults, err := load(&t.programs, o)
-	if err != nil {
+// begin loads and attaches the programs of spec. An error names a program or a map.
+func (t *Tracer) begin(spec *ebpf.CollectionSpec, types *btf.Cache, faults bool) error {
+	if err := t.programs.take(spec, &ebpf.CollectionOptions{Cache: types}); err != nil {
 		return err
 	}
-	if t.adopt, err = link.AttachIter(link.IterOptions{Program: t.programs.Adopt}); err != nil {
-		return fmt.Errorf("attach the iterator over threads: %w", err)
+	iterators := []struct {
+		over *ebpf.Program
+		of   *ebpf.Map
+		into **link.Iter
+		name string
+	}{
+		{t.programs.Adopt, nil, &t.adopt, "adopt"}, {t.programs.Flush, nil, &t.flush, "flush"},
+		{t.programs.ReportOpen, t.programs.Connections, &t.report, "report_open"},
 	}
-	if t.flush, err = link.AttachIter(link.IterOptions{Program: t.programs.Flush}); err != nil {
-		return fmt.Errorf("attach the iterator over threads: %w", err)
-	}
-	if open := (link.IterOptions{Program: t.programs.ReportOpen, Map: t.programs.Connections}); open.Program != nil {
-		if t.report, err = link.AttachIter(open); err != nil {
-			t.programs.lacks = append(t.programs.lacks, partOf("report_open").lacks)
+	for _, i := range iterators {
+		if i.over == nil {
+			continue
+		}
+		iterator, err := link.AttachIter(link.IterOptions{Program: i.over, Map: i.of})
+		if err == nil {
+			*i.into = iterator
+			err = iterate(iterator) // some kernels refuse no sooner
+		}
+		if err != nil {
+			return fmt.Errorf("program %s: attach the iterator: %w", i.name, err)
 		}
 	}
 	for _, p := range t.programs.traced(faults) {
@@ -68,20 +81,23 @@ func (t *Tracer) attach(o options) (err error) {
 			continue
 		}
 		l, err := link.AttachTracing(link.TracingOptions{Program: p.Program, AttachType: ebpf.AttachTraceRawTp})
-		if left := partOf(p.name); err != nil && left != nil {
-			t.programs.lacks = append(t.programs.lacks, left.lacks)
-			continue
-		}
 		if err != nil {
-			return fmt.Errorf("attach to the kernel's tracepoints: %w", err)
+			return fmt.Errorf("program %s: attach to the kernel's tracepoint: %w", p.name, err)
 		}
 		t.links = append(t.links, l)
+	}
+	// A job without processes, to know now what the kernel refuses then.
+	if err := t.programs.Jobs.Put(uint32(MaxJobs), kernelJob{}); err != nil {
+		return fmt.Errorf("map jobs: change it: %w", err)
+	}
+	if err := t.join(member{}, []int{-1}); err != nil {
+		return fmt.Errorf("map joining: change it: %w", err)
 	}
 	return nil
 }
 
-// Lacks lists what is not known, as the kernel refused a part of the programs.
-func (t *Tracer) Lacks() []string { return t.programs.lacks }
+// Lacks implements Tracing.
+func (t *Tracer) Lacks() []string { return t.lacks }
 
 // Memory implements Tracing.
 func (t *Tracer) Memory() Memory {
@@ -174,6 +190,12 @@ func (t *Tracer) Close() error {
 		return nil
 	}
 	t.closed = true
+	t.release()
+	return nil
+}
+
+// release frees what begin has made.
+func (t *Tracer) release() {
 	for _, l := range t.links {
 		_ = l.Close() // closing a descriptor detaches
 	}
@@ -183,5 +205,5 @@ func (t *Tracer) Close() error {
 		}
 	}
 	t.programs.close()
-	return nil
+	t.links, t.adopt, t.flush, t.report = nil, nil, nil, nil
 }
