@@ -54,6 +54,7 @@ type stallspanReceiver struct {
 	writer   otlp.Writer
 	failures map[string]uint64 // by source, up to the last scrape
 	reported map[string]string // the reported reason of each source that is failing
+	refusals []string          // that were logged
 }
 
 func newReceiver(set receiver.Settings, c *Config) *stallspanReceiver {
@@ -109,7 +110,7 @@ func (r *stallspanReceiver) open() (err error) {
 	r.monitor = m
 	r.metrics.Own = func() emit.Own {
 		return emit.Own{Since: sample.Began(), Panics: sample.Panics(), Late: m.Late(),
-			Lost: uint64(r.spans.lost() + r.records.lost())}
+			Lost: uint64(r.spans.lost() + r.records.lost()), Refused: len(m.Refusals())}
 	}
 	r.client = m.Windows.NewClient(windows.Options{
 		Spans: r.begin, Show: r.config.Spans, Durations: r.metrics.Durations,
@@ -131,6 +132,7 @@ func (r *stallspanReceiver) open() (err error) {
 	for _, problem := range m.Problems() {
 		r.settings.Logger.Warn("a source cannot be read", zap.Error(problem))
 	}
+	r.logRefusals()
 	if !r.hasWindows() && (r.config.Socket != "" || r.config.Endpoint != "") {
 		r.settings.Logger.Warn("no windows can be announced: socket and endpoint need a pipeline of traces or logs, " +
 			"and this receiver is in pipelines of metrics only")

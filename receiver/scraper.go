@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/scraper/scrapererror"
+	"go.uber.org/zap"
 
 	"github.com/stallspan/stallspan/internal/emit/otlp"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -40,6 +41,7 @@ func (r *stallspanReceiver) scrape(context.Context) (pmetric.Metrics, error) {
 			r.writer.Metrics(job.Metrics, resource)
 		}
 		failures = r.newFailures(r.monitor.Failures())
+		r.logRefusals()
 	})
 	if failed != nil {
 		return pmetric.NewMetrics(), failed
@@ -68,4 +70,17 @@ func (r *stallspanReceiver) newFailures(failures map[string]monitor.Failure) err
 		return nil
 	}
 	return scrapererror.NewPartialScrapeError(errors.Join(all...), len(all))
+}
+
+// logRefusals logs what the kernel refuses, if that changed.
+func (r *stallspanReceiver) logRefusals() {
+	now := r.monitor.Refusals()
+	if slices.Equal(now, r.refusals) {
+		return
+	}
+	if r.refusals = now; len(now) == 0 {
+		r.settings.Logger.Info("the kernel refuses nothing any more")
+		return
+	}
+	r.settings.Logger.Warn("the kernel refuses a part of the evidence", zap.Strings("not_known", now))
 }

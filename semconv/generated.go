@@ -1024,6 +1024,13 @@ var JobStallTime = Metric{
 	Attributes:  []AttributeRef{{JobStallCauseKey, attribute.STRING, true}},
 }
 
+// KernelRefusals: Parts of the evidence that the kernel or a policy refuses now; `/v1/status` and the log name them.
+var KernelRefusals = Metric{
+	Name: "stallspan.kernel.refusals", Unit: "{part}", Kind: Gauge, Int: true,
+	Description: "Parts of the evidence that the kernel or a policy refuses now; `/v1/status` and the log name them.",
+	Attributes:  []AttributeRef{},
+}
+
 // ModelLoadDuration: Duration of model loads.
 var ModelLoadDuration = Metric{
 	Name: "stallspan.model.load.duration", Unit: "s", Kind: Histogram,
@@ -1576,6 +1583,7 @@ var Metrics = []Metric{
 	GPUDirectIO,
 	GPUDirectOperations,
 	JobStallTime,
+	KernelRefusals,
 	ModelLoadDuration,
 	MountConnections,
 	MountIO,

@@ -10,10 +10,11 @@ import (
 
 // Own is what this program reports of its own work.
 type Own struct {
-	Since  time.Time // it counts from then on
-	Panics uint64    // that were caught
-	Late   uint64    // readings
-	Lost   uint64    // spans and log records
+	Since   time.Time // it counts from then on
+	Panics  uint64    // that were caught
+	Late    uint64    // readings
+	Lost    uint64    // spans and log records
+	Refused int       // parts of the evidence that the kernel refuses now
 }
 
 // own emits what this program reports of itself. A replay has nothing to report.
@@ -27,4 +28,5 @@ func (m *Metrics) own(b *builder) {
 	b.int(&semconv.Panics, own.Panics, none)
 	b.int(&semconv.ReadingsLate, own.Late, none)
 	b.int(&semconv.WindowsLost, own.Lost, none)
+	b.int(&semconv.KernelRefusals, uint64(own.Refused), none)
 }

@@ -19,8 +19,8 @@ const loadWait = 30 * time.Second
 
 // Errors of questions to the tracer.
 var (
-	errTracerEnded = errors.New("the helper that follows the scheduler has ended and is started again")
-	errTracerLate  = errors.New("the helper that follows the scheduler does not respond")
+	errTracerEnded = schedule.Away("the helper that follows the scheduler has ended and is started again")
+	errTracerLate  = schedule.Away("the helper that follows the scheduler does not respond")
 	errTracerGone  = errors.New("the helper that follows the scheduler is gone: restart the agent")
 )
 

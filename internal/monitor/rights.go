@@ -29,6 +29,26 @@ func (m *Monitor) Rights() (r Rights) {
 	return r
 }
 
+// Refusals lists what is not known, or less well, as the kernel refuses the programs for it or a part of them. It is
+// empty where these are switched off.
+func (m *Monitor) Refusals() (all []string) {
+	if m.sources == nil {
+		return nil
+	}
+	if follows, why := m.sources.FollowsScheduler(); !follows && m.config.Schedule {
+		all = append(all, "the threads of jobs are looked at at random moments ("+why+")")
+	}
+	return append(all, m.sources.Lacks()...)
+}
+
+// Retry has the next reading try again what the kernel refused. In any case, it is tried again after 1 and 10 minutes,
+// and each hour.
+func (m *Monitor) Retry() {
+	if m.sources != nil {
+		m.sources.Retry()
+	}
+}
+
 // GPUs returns the GPUs of the newest reading.
 func (m *Monitor) GPUs() []sample.GPU { return m.readings.GPUs() }
 

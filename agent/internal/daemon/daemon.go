@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/agent/internal/agentconfig"
 	"github.com/stallspan/stallspan/agent/internal/cli"
@@ -24,7 +26,6 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/telemetry"
 	"github.com/stallspan/stallspan/agent/internal/version"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/state/drives"
@@ -139,14 +140,6 @@ func (d *Daemon) run(ctx context.Context) (err error) {
 	if problem := d.config.NoBaseline; problem != nil {
 		cli.Warn(cli.NoBaselines(problem))
 	}
-	if rights := d.Monitor.Rights(); monitor.WithSchedule() && d.config.Sampling.Schedule != config.Off {
-		switch {
-		case rights.Refused != "":
-			cli.Warn(errors.New("the threads of jobs are looked at at random moments: " + rights.Refused))
-		case len(rights.Lacks) > 0:
-			cli.Warn(errors.New("the kernel refuses a part, so that it is not known: " + strings.Join(rights.Lacks, "; ")))
-		}
-	}
 	err = d.Serve(ctx, listeners, service)
 	service.say("STOPPING=1")
 	d.Monitor.End(d.Client)
@@ -255,6 +248,7 @@ func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener, service No
 		})
 	}
 	all.Go(func() { d.reportTrouble(ctx) })
+	all.Go(func() { d.retryOnHangup(ctx) })
 	all.Go(func() { service.watch(ctx, d.Monitor.Rounds) })
 	all.Wait()
 	return cmp.Or(failed...)
@@ -265,12 +259,43 @@ const (
 	repeatInterval  = 10 * time.Minute // between two reports of failing actions
 )
 
+// retryOnHangup has what the kernel refused tried again at each SIGHUP, unless that is ignored, as by nohup.
+func (d *Daemon) retryOnHangup(ctx context.Context) {
+	if signal.Ignored(unix.SIGHUP) {
+		return
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, unix.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			d.Monitor.Retry()
+		}
+	}
+}
+
+// reportRefusals prints what the kernel refuses, if that is not as before.
+func reportRefusals(now, before []string) []string {
+	switch {
+	case slices.Equal(now, before):
+	case len(now) == 0:
+		cli.Say("the kernel refuses nothing any more")
+	default:
+		cli.Warn(errors.New("the kernel refuses a part of the evidence. Not known, or less well: " + strings.Join(now, "; ")))
+	}
+	return now
+}
+
 // reportTrouble prints new problems, failing actions, and the begin and end of a failing export.
 func (d *Daemon) reportTrouble(ctx context.Context) {
 	ticker := time.NewTicker(troubleInterval)
 	defer ticker.Stop()
 	_, printed := d.Monitor.NewProblems(0)
 	down := false
+	refused := reportRefusals(d.Monitor.Refusals(), nil)
 	var trouble []string // the lines printed last
 	var troubleAt time.Time
 	for {
@@ -284,6 +309,7 @@ func (d *Daemon) reportTrouble(ctx context.Context) {
 			cli.Warn(problem)
 		}
 		printed = next
+		refused = reportRefusals(d.Monitor.Refusals(), refused)
 		d.events.look()
 		lines := d.events.trouble()
 		due := troubleAt.IsZero() || time.Since(troubleAt) > repeatInterval

@@ -58,7 +58,8 @@ func OpenWith(ctx context.Context, m *monitor.Monitor, o export.Options, disable
 	t := &Telemetry{Metrics: emit.NewMetrics(version.Number(), disabled...)}
 	var running atomic.Pointer[export.Exporter] // which may ask for metrics before New returns
 	t.Metrics.Own = func() emit.Own {
-		return emit.Own{Since: sample.Began(), Panics: sample.Panics(), Late: m.Late(), Lost: running.Load().Lost()}
+		return emit.Own{Since: sample.Began(), Panics: sample.Panics(), Late: m.Late(), Lost: running.Load().Lost(),
+			Refused: len(m.Refusals())}
 	}
 	var err error
 	o.Version, o.Root = version.Number(), m.Root()

@@ -8,15 +8,16 @@ import (
 // latencySource is the name of the source in recordings.
 const latencySource = "latency"
 
-// newLatency opens the tracepoints of block devices; nil and why where it cannot, which leaves the metric absent. With
-// the scheduler's programs in the same process, it also counts by job.
-func newLatency(c *SourceConfig, s Scheduler) (source *latency.Source, why error) {
+// newLatency opens the tracepoints of block devices; nil if it is not to. Where it cannot, the metric is absent. With the
+// scheduler's programs in the same process, it also counts by job.
+func newLatency(c *SourceConfig, s *schedule.Source) *latency.Source {
 	if !c.Latency || c.Latencies == nil {
-		return nil, nil
+		return nil
 	}
 	var jobs latency.Jobs
-	if own, ok := s.(*schedule.Source); ok {
-		jobs = own
+	if s != nil {
+		jobs = s
 	}
-	return latency.NewFrom(c.Latencies, jobs, c.Root)
+	source, _ := latency.NewFrom(c.Latencies, jobs, c.Root) // Missing has the error
+	return source
 }

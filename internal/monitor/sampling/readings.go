@@ -81,7 +81,10 @@ func New(c Config, problems *Problems) (*Readings, error) {
 	if c.Sources != nil {
 		r.now.process = c.Sources.Process
 		r.now.schedule = threads{
-			events: c.Sources.schedule, moments: c.Sources.moments, missing: c.Sources.noSchedule, problems: problems,
+			moments: c.Sources.moments, problems: problems,
+		}
+		if c.Sources.schedule != nil {
+			r.now.schedule.events = c.Sources.schedule
 		}
 	}
 	r.now.latest.Boot = c.Boot

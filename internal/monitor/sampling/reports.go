@@ -70,7 +70,7 @@ func (r *Readings) EndWindow(w *window.Window, e Ending) *window.Report {
 	defer r.mu.Unlock()
 	s := &r.now
 	s.markOwn(e.Readers, w.Job)
-	s.schedule.missing = cmp.Or(s.schedule.missing, e.NoSchedule)
+	s.schedule.recorded = cmp.Or(s.schedule.recorded, e.NoSchedule)
 	w.Unfinished = w.Unfinished || e.Unfinished
 	e.see(w)
 	if len(s.accounts.waiting) > 0 {
@@ -82,7 +82,7 @@ func (r *Readings) EndWindow(w *window.Window, e Ending) *window.Report {
 	limits := e.Judge(report)
 	s.journal.mark(recording.Mark{
 		Op: recording.End, Edge: e.At.number, At: &e.At.At, ID: w.ID, Unfinished: e.Unfinished,
-		Readers: e.Readers, Cached: e.Cached, Limits: limits, NoSchedule: s.schedule.missing,
+		Readers: e.Readers, Cached: e.Cached, Limits: limits, NoSchedule: s.schedule.missing(),
 	})
 	return report
 }
@@ -202,7 +202,7 @@ func (s *state) clientGone(w *window.Window) bool {
 // machine returns what a report needs besides the history. Its functions need the lock of Readings.
 func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine {
 	machine := window.Machine{GPUs: s.gpuIDs()}
-	machine.NoSchedule = s.schedule.missing
+	machine.NoSchedule = s.schedule.missing()
 	_, machine.Pressure = s.history.Last(history.IOSome)
 	machine.Lost = s.history.Left(history.GPUBusyTime, w.Start.Mono)
 	machine.Leaves = s.history.Known(history.DiskReadIOs) // also disks that were removed since

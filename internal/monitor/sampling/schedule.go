@@ -10,32 +10,40 @@ import (
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
-// newScheduler opens the scheduler's tracepoints. A machine or a user without them is nothing to complain about: the
-// reports say why, and the threads of jobs are looked at instead.
-func newScheduler(c *SourceConfig) (s Scheduler, why string) {
+// newScheduler opens the scheduler's tracepoints; nil if it is not to. A machine or a user without them is nothing to
+// complain about: the reports say why, and the threads of jobs are looked at instead.
+func newScheduler(c *SourceConfig) *schedule.Source {
 	if !c.Schedule {
-		return nil, "following the scheduler is switched off"
+		return nil
 	}
-	source, err := schedule.NewFrom(c.Tracing)
-	if err == nil {
-		return source, ""
-	}
-	return nil, err.Error()
+	source, _ := schedule.NewFrom(c.Tracing) // Refused has the error
+	return source
+}
+
+// switchedOff is why there are no events if there are not to be any.
+const switchedOff = "following the scheduler is switched off"
+
+// events are the scheduler's. They are implemented by schedule.Source.
+type events interface {
+	Scheduler
+	// Refused returns why there are none; nil if there are.
+	Refused() error
 }
 
 // threads follows the threads of jobs: through the scheduler's events, or else by moments. The zero value follows none.
 type threads struct {
-	events   Scheduler
+	events   events          // nil for none
 	moments  *moments.Source // nil for a recording
-	missing  string          // why events is nil; of a recording what its last window says
+	recorded string          // why a recording has no events, by its last window
 	problems *Problems
 	jobs     map[string]followed
 }
 
 // followed is a job whose threads are followed.
 type followed struct {
-	pids []int
-	by   Scheduler
+	pids  []int
+	by    Scheduler
+	tried bool // by events
 }
 
 // sync gives the sources the processes that the followed jobs have now. A reading that began before a job was left may
@@ -52,7 +60,11 @@ func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) (began bool
 		known, follows := t.jobs[id]
 		pids, changed := t.processes(reading.Processes, id, known.pids)
 		switch {
-		case !follows && len(pids) > 0:
+		case len(pids) > 0 && (!follows || !known.tried && t.may()):
+			if follows { // events can be had now
+				t.moments.Unfollow(id)
+			}
+			known.tried = t.may()
 			known.by = t.follow(id, pids)
 			began = true
 		case follows && changed:
@@ -69,9 +81,26 @@ func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) (began bool
 	return began
 }
 
+// missing returns why there are no events; "" if there are.
+func (t *threads) missing() string {
+	switch {
+	case t.moments == nil:
+		return t.recorded
+	case t.events == nil:
+		return switchedOff
+	}
+	if why := t.events.Refused(); why != nil {
+		return why.Error()
+	}
+	return ""
+}
+
+// may reports whether events can be had.
+func (t *threads) may() bool { return t.events != nil && t.events.Refused() == nil }
+
 // follow begins to follow a job, and returns the source that does.
 func (t *threads) follow(id string, pids []int) Scheduler {
-	if t.events != nil {
+	if t.may() {
 		err := t.events.Follow(id, pids)
 		t.problems.Note("schedule", err)
 		if err == nil {

@@ -23,14 +23,12 @@ type Sources struct {
 	Pressure *pressure.Source
 	Process  *process.Source
 
-	schedule   Scheduler // nil without events of the scheduler
-	moments    *moments.Source
-	noSchedule string // why it is nil
-	mounts     *netfs.Source
-	sampler    *sample.Sampler
-	gpus       *gpus           // nil without an NVIDIA driver
-	latency    *latency.Source // nil if it is not known how long the operations of disks take
-	noLatency  error           // why, if the kernel does not allow it
+	schedule *schedule.Source // nil if it is not to follow the scheduler
+	moments  *moments.Source
+	mounts   *netfs.Source
+	sampler  *sample.Sampler
+	gpus     *gpus           // nil without an NVIDIA driver
+	latency  *latency.Source // nil if it is not to count how long the operations of disks take
 }
 
 // Scheduler is a source of what the kernel's scheduler reports of the threads of jobs. It is implemented by
@@ -86,18 +84,16 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		named = append(named, sample.Named{Name: "disk", Source: disks})
 	}
 	named = append(named, sample.Named{Name: "netfs", Source: s.mounts})
-	s.schedule, s.noSchedule = newScheduler(&c)
+	s.schedule = newScheduler(&c)
 	s.moments = moments.New()
-	if s.latency, s.noLatency = newLatency(&c, s.schedule); s.latency != nil {
+	if s.latency = newLatency(&c, s.schedule); s.latency != nil {
 		named = append(named, sample.Named{Name: latencySource, Source: s.latency})
 	}
 	// The last: they reach beyond the moment of every other reading.
 	named = append(named, sample.Named{Name: "moments", Source: s.moments})
 	if s.schedule != nil {
-		if own, ok := s.schedule.(*schedule.Source); ok {
-			s.Process.Watch(own)
-			s.Process.WatchConnections(own)
-		}
+		s.Process.Watch(s.schedule)
+		s.Process.WatchConnections(s.schedule)
 		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
 	}
 	s.sampler = sample.NewSampler(c.Interval, named)
@@ -126,21 +122,37 @@ func (s *Sources) Read(sink sample.Sink) sample.Stamp { return s.sampler.Read(si
 
 // FollowsScheduler reports whether the kernel gives this process the scheduler's events, and why not.
 func (s *Sources) FollowsScheduler() (follows bool, why string) {
-	return s.schedule != nil, s.noSchedule
+	if s.schedule == nil {
+		return false, switchedOff
+	}
+	if refused := s.schedule.Refused(); refused != nil {
+		return false, refused.Error()
+	}
+	return true, ""
+}
+
+// Retry has the next reading try again what the kernel refused.
+func (s *Sources) Retry() {
+	if s.schedule != nil {
+		s.schedule.Retry()
+	}
+	if s.latency != nil {
+		s.latency.Retry()
+	}
 }
 
 // Lacks lists what the kernel's tracepoints would give and do not, where the scheduler is followed.
 func (s *Sources) Lacks() (all []string) {
-	if own, ok := s.schedule.(*schedule.Source); ok {
-		all = own.Lacks()
+	if s.schedule != nil {
+		all = s.schedule.Lacks()
 	}
-	if s.noLatency != nil {
-		return append(slices.Clip(all), fmt.Sprintf("percentiles of disks' operations (%v)", s.noLatency))
+	if s.latency == nil {
+		return all
 	}
-	if s.latency != nil {
-		all = slices.Concat(all, s.latency.Lacks())
+	if missing := s.latency.Missing(); missing != nil {
+		return append(slices.Clip(all), fmt.Sprintf("percentiles of disks' operations (%v)", missing))
 	}
-	return all
+	return slices.Concat(all, s.latency.Lacks())
 }
 
 // Watch sets whether an open window, or a load under way, needs a job.

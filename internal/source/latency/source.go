@@ -3,6 +3,7 @@
 package latency
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -28,19 +29,26 @@ var (
 
 // Source reads the histograms. Its methods may be called at the same time.
 type Source struct {
-	open func() (Tracing, error) // again, after the process of a Tracing ended
-	jobs Jobs                    // nil for none
-	sys  string                  // the host's /sys/dev/block
+	open func() (opened, error) // again, after the process of a Tracing ended
+	jobs Jobs                   // nil for none
+	sys  string                 // the host's /sys/dev/block
 
 	mu      sync.Mutex
-	tracing Tracing // nil while none is there
+	tracing opened // without a Tracing while none is there
+	refused error  // why none is there; nil for an end
 	memory  memory
 	began   sample.Stamp // when tracing began
-	again   schedule.Reopening[Tracing]
+	again   schedule.Reopening[opened]
 	read    time.Duration // the newest reading, Stamp.Mono
 	closed  bool
 	known   []histogram // by cell
 	list    []sample.Latency
+}
+
+// opened is a Tracing, and what follows the threads of the jobs that it counts for.
+type opened struct {
+	Tracing
+	with schedule.Tracing
 }
 
 // Jobs names the jobs of the scheduler's slots. It is implemented by schedule.Source.
@@ -74,27 +82,50 @@ type key struct {
 // New counts with a Tracer of this process. root is where the host's files are, "" for "/".
 func New(root string) (*Source, error) { return NewFrom(Local(root), nil, root) }
 
-// NewFrom counts with what open returns. jobs is nil to count for no job.
+// NewFrom counts with what open returns. jobs is nil to count for no job. After an error, the Source counts nothing until
+// a later attempt of Read succeeds: see Missing.
 func NewFrom(open Opener, jobs Jobs, root string) (*Source, error) {
 	s := &Source{jobs: jobs, sys: filepath.Join("/", root, "sys/dev/block")}
-	s.open = func() (Tracing, error) {
-		if jobs == nil {
-			return open(nil)
-		}
-		return open(jobs.Tracing())
+	s.open = func() (opened, error) {
+		with := s.followed()
+		tracing, err := open(with)
+		return opened{tracing, with}, err
 	}
 	tracing, err := s.open()
+	if err == nil {
+		err = s.begin(tracing)
+	}
 	if err != nil {
-		return nil, err
+		s.refused = err
+		s.again.Later(sample.Now().Mono, err)
 	}
-	if err := s.begin(tracing); err != nil {
-		return nil, err
+	return s, err
+}
+
+// followed returns what follows the threads of jobs now; nil for nothing.
+func (s *Source) followed() schedule.Tracing {
+	if s.jobs == nil {
+		return nil
 	}
-	return s, nil
+	return s.jobs.Tracing()
+}
+
+// Missing returns why nothing is counted; nil if it is.
+func (s *Source) Missing() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// Retry has the next Read try again what the kernel refused.
+func (s *Source) Retry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again.Now()
 }
 
 // begin maps the memory of a Tracing. It closes it if that fails.
-func (s *Source) begin(tracing Tracing) error {
+func (s *Source) begin(tracing opened) error {
 	m := tracing.Memory()
 	counted, err := mapped(m.Cells, cells*shards*cellBytes)
 	if err != nil {
@@ -108,6 +139,7 @@ func (s *Source) begin(tracing Tracing) error {
 		return err
 	}
 	s.tracing, s.memory, s.began, s.known = tracing, memory{counted, directory}, sample.Now(), nil
+	s.again, s.refused = schedule.Reopening[opened]{}, nil
 	return nil
 }
 
@@ -122,11 +154,11 @@ func mapped(fd, size int) ([]byte, error) {
 
 // end unmaps and closes.
 func (s *Source) end() error {
-	if s.tracing == nil {
+	if s.tracing.Tracing == nil {
 		return nil
 	}
 	err := errors.Join(unix.Munmap(s.memory.cells), unix.Munmap(s.memory.directory), s.tracing.Close())
-	s.tracing, s.memory = nil, memory{}
+	s.tracing, s.memory = opened{}, memory{}
 	return err
 }
 
@@ -153,7 +185,7 @@ func (s *Source) Read(into *sample.Sample) error {
 	if !into.Edge && s.read > 0 && into.At.Mono-s.read < readEvery-readEvery/20 {
 		return nil
 	}
-	if err := s.revive(into.At.Mono); err != nil {
+	if err := s.revive(into.At.Mono); err != nil || s.tracing.Tracing == nil {
 		return err
 	}
 	if !into.Edge {
@@ -164,19 +196,26 @@ func (s *Source) Read(into *sample.Sample) error {
 	return nil
 }
 
-// revive opens a Tracing again if the last one has ended. Everything then counts from zero.
+// revive opens a Tracing again if the last one has ended, if the kernel refused it, or if another Tracing follows the
+// threads of jobs now. Everything then counts from zero.
 func (s *Source) revive(now time.Duration) error {
-	if s.tracing != nil {
-		if s.tracing.Ended() == nil {
-			return nil
-		}
+	ended := s.tracing.Tracing == nil || s.tracing.Ended() != nil
+	if !ended && s.tracing.with == s.followed() {
+		return nil
+	}
+	next, done, err := s.again.Next(now, s.open)
+	if done && err == nil {
 		_ = s.end() // it has nothing to lose
+		err = s.begin(next)
 	}
-	tracing, ok := s.again.Next(now, s.open)
-	if !ok || s.begin(tracing) != nil {
-		return errAway
+	switch {
+	case done && err == nil, !ended:
+		return nil
+	case s.refused != nil:
+		s.refused = cmp.Or(err, s.refused)
+		return nil
 	}
-	return nil
+	return errAway
 }
 
 // learn reads all cells and makes the list.
@@ -261,7 +300,7 @@ func count(words, base *[cellWords]uint64) *sample.LatencyHistogram {
 func (s *Source) Lacks() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tracing == nil {
+	if s.tracing.Tracing == nil {
 		return nil
 	}
 	return s.tracing.Lacks()
@@ -271,7 +310,7 @@ func (s *Source) Lacks() []string {
 func (s *Source) Refused() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tracing == nil {
+	if s.tracing.Tracing == nil {
 		return 0
 	}
 	return s.word(1)

@@ -474,7 +474,7 @@ func BenchmarkPrograms(b *testing.B) {
 		before := diskstatsOf(b, filepath.Base(device))
 		b.ReportMetric(work(), "IOPS")
 		done := diskstatsOf(b, filepath.Base(device)) - before
-		for name, p := range s.tracing.(*Tracer).programs.Programs {
+		for name, p := range s.tracing.Tracing.(*Tracer).programs.Programs {
 			of, err := p.Stats()
 			if err != nil {
 				b.Fatal(err)

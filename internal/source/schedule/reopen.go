@@ -1,20 +1,31 @@
 package schedule
 
 import (
+	"errors"
 	"io"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// retryAfter is the time between two attempts to open something again.
-const retryAfter = time.Second
+// Away is an error of a process that is started again.
+type Away string
 
-// Reopening opens a Tracing again, of this package or of one that shares its maps, after the process of the last one
-// ended. It does not wait: programs take a tenth of a second to load. Its owner locks it.
+func (a Away) Error() string { return string(a) }
+
+// soon is the time between two attempts to open something of a process that is started again.
+const soon = time.Second
+
+// delays are the times from one attempt to the next after refusals: a policy of the machine may change.
+var delays = [...]time.Duration{time.Minute, 10 * time.Minute, time.Hour}
+
+// Reopening opens a Tracing again, of this package or of one that shares its maps: after the process of the last one
+// ended, or after a refusal. It does not wait: programs take a tenth of a second to load. Its owner locks it. Its zero
+// value tries at once.
 type Reopening[T io.Closer] struct {
-	coming chan reopened[T] // for one that is being opened; nil for none
-	retry  time.Duration    // when the next may be, on CLOCK_MONOTONIC
+	coming   chan reopened[T] // for one that is being opened; nil for none
+	retry    time.Duration    // when the next may be, on CLOCK_MONOTONIC
+	refusals int              // in a row
 }
 
 // reopened is what was opened, or why it was not.
@@ -23,12 +34,25 @@ type reopened[T io.Closer] struct {
 	err     error
 }
 
-// Next begins to open one at a moment, unless it does so already or has tried less than a second ago. It returns the
-// one that was opened, once.
-func (r *Reopening[T]) Next(now time.Duration, open func() (T, error)) (tracing T, ok bool) {
+// Later has the next attempts made as after an attempt at a moment that gave an error, or less than all.
+func (r *Reopening[T]) Later(now time.Duration, err error) {
+	if errors.As(err, new(Away)) {
+		r.retry = now + soon
+		return
+	}
+	r.retry = now + delays[min(r.refusals, len(delays)-1)]
+	r.refusals++
+}
+
+// Now has the next attempt made at once.
+func (r *Reopening[T]) Now() { r.retry = 0 }
+
+// Next begins to open one at a moment, if an attempt is due. It returns what came of one that is over, once: done is
+// whether there is that.
+func (r *Reopening[T]) Next(now time.Duration, open func() (T, error)) (tracing T, done bool, err error) {
 	if r.coming == nil && now >= r.retry {
 		coming := make(chan reopened[T], 1)
-		r.coming, r.retry = coming, now+retryAfter
+		r.coming = coming
 		go func() { // Close waits for it
 			var n reopened[T]
 			if err := sample.Protect(func() { n.tracing, n.err = open() }); err != nil {
@@ -40,9 +64,10 @@ func (r *Reopening[T]) Next(now time.Duration, open func() (T, error)) (tracing 
 	select {
 	case n := <-r.coming:
 		r.coming = nil
-		return n.tracing, n.err == nil
+		r.Later(now, n.err)
+		return n.tracing, true, n.err
 	default:
-		return tracing, false
+		return tracing, false, nil
 	}
 }
 

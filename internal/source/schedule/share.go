@@ -41,7 +41,7 @@ func Share(spec *ebpf.CollectionSpec, with Tracing) (maps map[string]*ebpf.Map, 
 	return maps, true
 }
 
-// Tracing is what follows the threads at present.
+// Tracing is what follows the threads at present; nil for none.
 func (s *Source) Tracing() Tracing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,12 @@ func (s *Source) Tracing() Tracing {
 }
 
 // Lacks lists what is not known now, as the kernel refused a part of the programs.
-func (s *Source) Lacks() []string { return s.Tracing().Lacks() }
+func (s *Source) Lacks() []string {
+	if t := s.Tracing(); t != nil {
+		return t.Lacks()
+	}
+	return nil
+}
 
 // JobIn returns the job in a slot, and which one since the Source began it is; "" for none.
 func (s *Source) JobIn(slot int) (name string, generation uint32) {

@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,7 +26,8 @@ type Source struct {
 	mapped
 	lostSeen uint64
 	flushed  time.Duration // CLOCK_MONOTONIC of the newest run of flush
-	ended    bool          // tracing is to be opened again
+	ended    bool          // tracing is to be opened again, or there is none
+	refused  error         // why there is none; nil for an end
 	again    Reopening[Tracing]
 	closed   bool
 
@@ -83,18 +85,34 @@ func Local(root string) Opener {
 	}
 }
 
-// NewFrom follows threads with what open returns.
+// NewFrom follows threads with what open returns. After an error, which says what is missing, the Source follows
+// none until a later attempt of Read succeeds: see Refused.
 func NewFrom(open Opener) (*Source, error) {
 	s := &Source{open: open}
 	s.decoder.job = s.jobName
 	tracing, err := open()
+	if err == nil {
+		err = s.begin(tracing)
+	}
 	if err != nil {
-		return nil, err
+		s.ended, s.refused = true, err
+		s.again.Later(monotonic(), err)
 	}
-	if err := s.begin(tracing); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, err
+}
+
+// Refused returns why no threads can be followed; nil if they can.
+func (s *Source) Refused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// Retry has the next Read try again what the kernel refused.
+func (s *Source) Retry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again.Now()
 }
 
 // begin maps the memory of a Tracing. It closes it if that fails.
@@ -112,34 +130,57 @@ func (s *Source) begin(tracing Tracing) error {
 		return err
 	}
 	s.mapped = mapped{tracing, events, counters}
+	s.again = Reopening[Tracing]{}
+	if len(tracing.Lacks()) > 0 {
+		s.again.Later(monotonic(), nil)
+	}
 	s.lostSeen, s.lostThen, s.flushed = 0, 0, 0
 	return nil
 }
 
 // end unmaps the memory and closes the Tracing.
 func (m *mapped) end() error {
+	if m.tracing == nil {
+		return nil
+	}
 	m.ring.close()
 	_ = unix.Munmap(m.counters.page)
 	return m.tracing.Close()
 }
 
-// revive opens the Tracing again if its process has ended, and follows the same jobs. It does not wait. It reports
-// whether the Tracing is a new one: then events are missing. An error says why no events come.
+// revive opens the Tracing again if its process has ended, or if the kernel refused it or a part of it, and follows the
+// same jobs. It does not wait. It reports whether the Tracing is a new one: then events are missing. An error says why
+// no events come after an end.
 func (s *Source) revive() (again bool, err error) {
-	s.ended = s.ended || s.tracing.Ended() != nil
-	if !s.ended {
-		return false, nil
+	if !s.ended && s.tracing.Ended() != nil {
+		s.ended = true
+		s.again.Now()
 	}
-	tracing, ok := s.again.Next(monotonic(), s.open)
-	if !ok {
+	lacks := 0
+	if !s.ended {
+		if lacks = len(s.tracing.Lacks()); lacks == 0 {
+			return false, nil
+		}
+	}
+	tracing, done, failed := s.again.Next(monotonic(), s.open)
+	switch {
+	case done && failed == nil && (s.ended || len(tracing.Lacks()) < lacks):
+	case done && failed == nil:
+		return false, tracing.Close() // no better than the one that is there
+	case s.refused != nil:
+		s.refused = cmp.Or(failed, s.refused)
+		return false, nil
+	case s.ended:
 		return false, errAway
+	default:
+		return false, nil
 	}
 	old := s.mapped
 	if err := s.begin(tracing); err != nil {
 		return false, errAway
 	}
 	_ = old.end() // it has nothing to lose
-	s.ended, s.held, s.active.unsure = false, s.held[:0], true
+	s.ended, s.refused, s.held, s.active.unsure = false, nil, s.held[:0], true
 	s.connections.missing, s.connections.away = true, nil
 	for slot, j := range s.jobs {
 		if j != nil {
@@ -178,8 +219,11 @@ func (s *Source) Close() error {
 func (s *Source) Follow(name string, pids []int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	switch {
+	case s.closed:
 		return errClosed
+	case s.refused != nil:
+		return s.refused
 	}
 	if slot := s.slot(name); slot != 0 {
 		return s.sync(slot, pids)
@@ -308,7 +352,7 @@ func (s *Source) Read(into *sample.Sample) error {
 		return errClosed
 	}
 	again, err := s.revive()
-	if err != nil && !again {
+	if err != nil && !again || s.ended {
 		return err
 	}
 	s.flushSums()
