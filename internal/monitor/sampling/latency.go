@@ -8,8 +8,8 @@ import (
 // latencySource is the name of the source in recordings.
 const latencySource = "latency"
 
-// newLatency opens the tracepoints of block devices; nil if it is not to. Where it cannot, the metric is absent. With the
-// scheduler's programs in the same process, it also counts by job.
+// newLatency opens the tracepoints of block devices; nil if it is not to. Where it cannot, the metric is absent. With
+// the scheduler's programs in the same process, it also counts by job.
 func newLatency(c *SourceConfig, s *schedule.Source) *latency.Source {
 	if !c.Latency || c.Latencies == nil {
 		return nil

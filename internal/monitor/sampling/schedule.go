@@ -20,13 +20,13 @@ func newScheduler(c *SourceConfig) *schedule.Source {
 	return source
 }
 
-// switchedOff is why there are no events if there are not to be any.
+// switchedOff says why events are missing that are not wanted.
 const switchedOff = "following the scheduler is switched off"
 
 // events are the scheduler's. They are implemented by schedule.Source.
 type events interface {
 	Scheduler
-	// Refused returns why there are none; nil if there are.
+	// Refused returns why they cannot be had; nil if they can.
 	Refused() error
 }
 

@@ -82,8 +82,8 @@ type key struct {
 // New counts with a Tracer of this process. root is where the host's files are, "" for "/".
 func New(root string) (*Source, error) { return NewFrom(Local(root), nil, root) }
 
-// NewFrom counts with what open returns. jobs is nil to count for no job. After an error, the Source counts nothing until
-// a later attempt of Read succeeds: see Missing.
+// NewFrom counts with what open returns. jobs is nil to count for no job. After an error, the Source counts nothing
+// until a later attempt of Read succeeds: see Missing.
 func NewFrom(open Opener, jobs Jobs, root string) (*Source, error) {
 	s := &Source{jobs: jobs, sys: filepath.Join("/", root, "sys/dev/block")}
 	s.open = func() (opened, error) {

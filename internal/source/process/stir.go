@@ -62,7 +62,8 @@ func (s *Source) compare(j *job, now time.Duration) {
 	all := j.total[readBytes] + j.total[readChars]
 	before := j.stirring.bytes
 	j.stirring.bytes = all
-	if s.wake != nil && !(j.rarely && s.idle.known) && j.readings > 1 && all >= before+stirBytes {
+	heard := j.rarely && s.idle.known
+	if s.wake != nil && !heard && j.readings > 1 && all >= before+stirBytes {
 		s.stir(j, now)
 	}
 }

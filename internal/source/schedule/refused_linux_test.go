@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// partial is a Tracing that says that it lacks something.
+// partial is a Tracing that lacks something.
 type partial struct {
 	Tracing
 	what []string
@@ -18,8 +18,8 @@ type partial struct {
 
 func (l *partial) Lacks() []string { return l.what }
 
-// A Source that was refused follows nothing, and does after an attempt that succeeds. One that lacks a part is replaced by
-// one that lacks less, and its jobs are followed on.
+// A Source that was refused follows nothing, and does after an attempt that succeeds. One that lacks a part is replaced
+// by one that lacks less, and its jobs are followed on.
 func TestRefusedAtFirst(t *testing.T) {
 	needs(t)
 	no := errors.New("a policy forbids it")

@@ -26,8 +26,8 @@ type Source struct {
 	mapped
 	lostSeen uint64
 	flushed  time.Duration // CLOCK_MONOTONIC of the newest run of flush
-	ended    bool          // tracing is to be opened again, or there is none
-	refused  error         // why there is none; nil for an end
+	ended    bool          // tracing is to be opened again
+	refused  error         // why there was never one; nil for an end
 	again    Reopening[Tracing]
 	closed   bool
 
