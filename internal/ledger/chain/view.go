@@ -21,7 +21,11 @@ func (m *Moments) viewOf(one *sample.Moment, drives bool) view {
 	}
 	same := why.Kind == ForLock
 	near := func(o *sample.Other) bool { return why.Kind == ForTimer || o.Same == same }
-	for _, what := range []doing{works, meets, spins} {
+	kinds := []doing{works, meets, spins}
+	if why.Kind == ForTimer {
+		kinds = kinds[:1] // it ends by itself: nobody who waits, too, is waited for
+	}
+	for _, what := range kinds {
 		for _, among := range []func(*sample.Other) bool{near, func(*sample.Other) bool { return true }} {
 			if all := m.others(one.Others, what, among); len(all) > 0 {
 				return all

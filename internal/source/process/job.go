@@ -22,6 +22,7 @@ type job struct {
 
 	leaders    []int         // processes that lead; a list that was returned never changes
 	ledAt      time.Duration // Stamp.Mono of the last search for them; 0 before
+	judgedAt   time.Duration // Stamp.Mono of the last judgement of members; 0 before
 	members    []*member     // by age, parents before children
 	byPID      map[int]*member
 	readings   uint64

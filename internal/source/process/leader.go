@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,9 +12,20 @@ import (
 const (
 	maxLeaders  = 64 // of a job
 	maxWrappers = 8  // nested
-	// Ticks of CPU time between two scans: a launcher uses at most launcherTicks, and its child at least launchedTicks.
-	launcherTicks = 1
-	launchedTicks = 10
+
+	// judgeInterval is the least time between two judgements of what processes do. One that works uses a tenth of a core
+	// meanwhile, or reads workBytes, from storage or by calls. One that launches others, or polls, uses at most a fiftieth,
+	// or a tick, and reads less. Chosen: Python's polling loops use less, and a reader of a slow disk reads more.
+	judgeInterval   = 200 * time.Millisecond
+	worksOf, idleOf = 10, 50
+	workBytes       = 64 << 10
+	// A program that has used so much since it started is no shim that starts another one. Chosen: above what shells and
+	// their startup files take, below what Python takes to import a library.
+	shimTicks = 10
+	shimBytes = 512 << 10
+	// takeBack is for how many judgements in a row a process works until it leads again in place of one that it launched,
+	// and that works, too. Chosen: a shell works while it starts a program.
+	takeBack = 5
 )
 
 // Lead sets which processes of a job drive a GPU: those that hold memory of one, where that is known. It uses at most
@@ -50,6 +62,7 @@ func (j *job) findLeaders(s *Source, now time.Duration) {
 		return
 	}
 	j.ledAt = now
+	j.judge(now)
 	members := j.leading(s, s.holdersOf(j.id))
 	leads := func(pid int) bool {
 		return slices.ContainsFunc(members, func(m *member) bool { return m.pid == pid })
@@ -65,10 +78,8 @@ func (j *job) findLeaders(s *Source, now time.Duration) {
 	}
 }
 
-// leading returns the processes with the leader threads: the holders, if any is alive, or else the oldest process
-// inside its wrappers, as in most training programs. A wrapper has one child, which runs another program, or the same
-// program with other arguments while the wrapper is idle, as Python's launchers do. Workers of Python's multiprocessing
-// are not programs of their own: forked workers have the arguments of their parent.
+// leading returns the processes with the leader threads: the holders, if any is alive, or else one process. That is the
+// oldest one, or one that it launched and waits for: see heir.
 func (j *job) leading(s *Source, holders []int) (members []*member) {
 	for _, pid := range holders {
 		if m := j.byPID[pid]; m != nil && m.present() {
@@ -78,31 +89,126 @@ func (j *job) leading(s *Source, holders []int) (members []*member) {
 	if len(members) > 0 {
 		return members
 	}
-	m := j.oldest()
+	m := j.root()
 	for range maxWrappers {
-		if m == nil {
-			return nil
-		}
-		child, count := j.childOf(m)
-		if count != 1 || !s.wraps(m, child) {
+		next := s.heir(j, m)
+		if next == nil {
 			break
 		}
-		m = child
+		m = next
 	}
-	for _, other := range j.members {
-		other.worked = other.own
+	if m == nil {
+		return nil
 	}
 	return append(members, m)
 }
 
-func (s *Source) wraps(m, child *member) bool {
-	switch {
-	case m.own-m.worked > launcherTicks:
-		m.launcher = false
-	case child.own-child.worked >= launchedTicks:
-		m.launcher = true
+// judgement is what a process was found to do in the last interval.
+type judgement struct {
+	ticks, bytes uint64 // own CPU time, and what it read, at its end
+	works, idle  bool
+	below        bool // it or one below it works
+	row          int  // judgements in a row at which it worked
+	heir         int  // process that it launched, and that leads in its place; 0 for none
+}
+
+// judge finds out which processes work. Members are in the order of their age.
+func (j *job) judge(now time.Duration) {
+	if j.judgedAt != 0 && now-j.judgedAt < judgeInterval {
+		return
 	}
-	return !s.sameProgram(m, child) || m.launcher && m.launched(child)
+	first, passed := j.judgedAt == 0, uint64((now-j.judgedAt)/tick)
+	j.judgedAt = now
+	for _, m := range j.members {
+		d, read := &m.did, m.bytes()
+		ticks, bytes := m.own-min(m.own, d.ticks), read-min(read, d.bytes)
+		d.ticks, d.bytes = m.own, read
+		d.works = !first && m.present() && (ticks >= max(2, passed/worksOf) || bytes >= workBytes)
+		d.idle = !first && ticks <= max(1, passed/idleOf) && bytes < workBytes
+		d.below = d.works
+		if d.row++; !d.works {
+			d.row = 0
+		}
+	}
+	for _, m := range slices.Backward(j.members) {
+		if parent := j.byPID[m.parent]; m.did.below && !m.feeds && parent != nil && parent != m {
+			parent.did.below = true
+		}
+	}
+}
+
+// root returns the oldest process of the job that none of its others began. Of several, as in a container, it is the
+// first that works, or that has one below it that does.
+func (j *job) root() (found *member) {
+	for _, m := range j.members {
+		if !m.present() || m.feeds {
+			continue
+		}
+		if parent := j.byPID[m.parent]; parent != nil && parent != m && parent.present() {
+			continue
+		}
+		if m.did.below {
+			return m
+		}
+		if found == nil {
+			found = m
+		}
+	}
+	return cmp.Or(found, j.oldest())
+}
+
+// heir returns the process that leads in place of one that launched it; nil if m leads itself: it works, or it only waits
+// for its own workers. Once one leads, it does until it waits while another one works.
+func (s *Source) heir(j *job, m *member) *member {
+	if m == nil {
+		return nil
+	}
+	var working, now, only *member
+	count := 0
+	for _, child := range j.members {
+		if child.parent != m.pid || child == m || !child.present() || child.feeds {
+			continue
+		}
+		count++
+		only = child
+		switch {
+		case child.pid == m.did.heir:
+			now = child
+		case working == nil && child.did.below && s.launched(m, child):
+			working = child
+		}
+	}
+	switch {
+	case now != nil && (m.did.row >= takeBack || m.did.works && !now.did.below):
+		now = nil
+	case now != nil && !now.did.below && working != nil:
+		now = working
+	case now == nil && working != nil && m.did.idle:
+		now = working
+	case now == nil && count == 1 && m.did.row == 0 && m.isShim() && !s.sameProgram(m, only):
+		now = only
+	}
+	m.did.heir = 0
+	if now != nil {
+		m.did.heir = now.pid
+	}
+	return now
+}
+
+// bytes is what the process and the children that it has waited for have read, from storage and by calls.
+func (m *member) bytes() uint64 { return m.now[readBytes] + m.now[readChars] }
+
+// isShim reports whether a process may be one that only starts another program.
+func (m *member) isShim() bool { return m.own < shimTicks && m.bytes() < shimBytes }
+
+// launched reports whether a child is a program of its own: another one, or the same with other arguments, as of Python's
+// launchers. Workers of Python's multiprocessing are none: forked ones have the arguments of their parent.
+func (s *Source) launched(m, child *member) bool {
+	if !s.sameProgram(m, child) {
+		return true
+	}
+	own, other := m.arguments(), child.arguments()
+	return own != other && !strings.Contains(other, "multiprocessing")
 }
 
 // sameProgram compares the executables of two processes, or without permission their names.
@@ -115,12 +221,6 @@ func (s *Source) sameProgram(m, child *member) bool {
 		return m.name() == child.name()
 	}
 	return same
-}
-
-// launched reports whether a child of the same program has other arguments.
-func (m *member) launched(child *member) bool {
-	own, other := m.arguments(), child.arguments()
-	return own != other && !strings.Contains(other, "multiprocessing")
 }
 
 // arguments returns the command line of a process.
@@ -136,18 +236,6 @@ func (j *job) oldest() *member {
 		}
 	}
 	return nil
-}
-
-// childOf returns the oldest living child of a member, and the number of children.
-func (j *job) childOf(m *member) (child *member, count int) {
-	for _, other := range j.members {
-		if other.parent == m.pid && other != m && other.present() {
-			if count++; count == 1 {
-				child = other
-			}
-		}
-	}
-	return child, count
 }
 
 // program returns the executable of a process, or without permission its name.

@@ -83,6 +83,7 @@ func leads(t *testing.T, tr tree, root, leader int, put func(step int)) {
 func search(t *testing.T, s *Source) {
 	t.Helper()
 	s.jobs[0].ledAt -= minFindInterval
+	s.jobs[0].judgedAt -= judgeInterval
 	s.lookNow()
 	read(t, s)
 }
@@ -139,5 +140,100 @@ func TestHoldersLead(t *testing.T) {
 	s.Remove("job")
 	if len(s.holders) != 0 {
 		t.Errorf("%v is kept of a job that is not followed", s.holders)
+	}
+}
+
+// family is what a test of leaders knows of a process.
+type family struct {
+	pid, parent int
+	program     string
+	arguments   string
+	works       bool // it uses CPU time between two judgements
+	reads       bool // it reads, and hardly uses any
+}
+
+// TestWhoLeads has programs and those that they launch, in many shapes.
+func TestWhoLeads(t *testing.T) {
+	const python, shell = "/usr/bin/python3", "/bin/sh"
+	for name, test := range map[string]struct {
+		all  []family
+		want int
+	}{
+		"a program that reads, and a daemon of MPI that polls": {[]family{
+			{10, 1, python, "train", false, true}, {20, 10, "/usr/bin/orted", "orted", false, false}}, 10},
+		"mpirun and its ranks": {[]family{
+			{10, 1, "/usr/bin/mpirun", "mpirun", false, false}, {20, 10, python, "rank", true, false},
+			{30, 10, python, "rank", true, false}}, 20},
+		"a shell with a monitor beside the training": {[]family{
+			{10, 1, shell, "sh", false, false}, {20, 10, python, "monitor", false, false},
+			{30, 10, python, "train", false, true}}, 30},
+		"a server of notebooks and its kernel": {[]family{
+			{10, 1, python, "jupyter lab", false, false}, {20, 10, python, "ipykernel_launcher", true, false}}, 20},
+		"a driver of Ray, whose worker is below a daemon": {[]family{
+			{10, 1, python, "driver", false, false}, {20, 10, "/opt/gcs_server", "gcs", false, false},
+			{30, 10, "/opt/raylet", "raylet", false, false}, {40, 30, python, "ray::train", true, false}}, 40},
+		"a training that waits for its forked workers": {[]family{
+			{10, 1, python, "train", false, false}, {20, 10, python, "train", true, true},
+			{30, 10, python, "train", true, true}}, 10},
+		"a training with a service that works": {[]family{
+			{10, 1, python, "train", true, false}, {20, 10, python, "service", true, false}}, 10},
+		"an init of a container, a shell, and a launcher": {[]family{
+			{10, 1, "/sbin/tini", "tini", false, false}, {20, 10, shell, "sh", false, false},
+			{30, 20, python, "torchrun train", false, false}, {40, 30, python, "train 0", true, false},
+			{50, 30, python, "train 1", true, false}, {60, 40, python, "train 0", true, true}}, 40},
+		"processes without a common parent": {[]family{
+			{10, 1, "/usr/bin/sleep", "sleep", false, false}, {20, 1, python, "train", false, true}}, 20},
+		"a shell that has just started its program": {[]family{
+			{10, 1, shell, "sh", false, false}, {20, 10, python, "train", false, false}}, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := tree{t, t.TempDir()}
+			put := func(step int) {
+				for i, f := range test.all {
+					var now counts
+					if f.works {
+						now[cpuTicks] = uint64(30 * step)
+					}
+					if f.reads {
+						now[readBytes], now[readChars] = uint64(step)<<20, uint64(step)<<20
+					}
+					tr.put(f.pid, f.parent, uint64(100+i), 'S', now, counts{})
+				}
+			}
+			put(1)
+			for _, f := range test.all {
+				var children []int
+				for _, other := range test.all {
+					if other.parent == f.pid {
+						children = append(children, other.pid)
+					}
+				}
+				tr.children(f.pid, children...)
+				tr.program(f.pid, f.program)
+				tr.write(f.pid, "cmdline", f.arguments)
+			}
+			s := New(tr.root)
+			defer s.Close()
+			if err := s.Add("job", test.all[0].pid, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			j := s.jobs[0]
+			for _, f := range test.all[1:] {
+				if f.parent == 1 { // as one that a cgroup has beside
+					m, err := s.admit(f.pid)
+					if err != nil {
+						t.Fatal(err)
+					}
+					j.members, j.byPID[f.pid] = append(j.members, m), m
+				}
+			}
+			for step := range 4 {
+				put(2 + step)
+				search(t, s)
+			}
+			if got := j.leaderPIDs(); !slices.Equal(got, []int{test.want}) {
+				t.Errorf("got the leaders %v, want %d", got, test.want)
+			}
+		})
 	}
 }

@@ -33,9 +33,7 @@ type member struct {
 	listed  listing
 	seenFDs bool // all of them were scanned once
 
-	worked uint64 // own at the last search for leaders
-
-	launcher bool // its only child works instead of it
+	did judgement
 }
 
 // take takes over what the process has counted. It reports false if the process is gone. After an error the process may
