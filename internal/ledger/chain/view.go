@@ -23,7 +23,7 @@ func (m *Moments) viewOf(one *sample.Moment, drives bool) view {
 	near := func(o *sample.Other) bool { return why.Kind == ForTimer || o.Same == same }
 	kinds := []doing{works, meets, spins}
 	if why.Kind == ForTimer {
-		kinds = kinds[:1] // it ends by itself: nobody who waits, too, is waited for
+		kinds = kinds[:1] // it ends by itself, not when another one that waits goes on
 	}
 	for _, what := range kinds {
 		for _, among := range []func(*sample.Other) bool{near, func(*sample.Other) bool { return true }} {

@@ -14,8 +14,8 @@ const (
 	maxWrappers = 8  // nested
 
 	// judgeInterval is the least time between two judgements of what processes do. One that works uses a tenth of a core
-	// meanwhile, or reads workBytes, from storage or by calls. One that launches others, or polls, uses at most a fiftieth,
-	// or a tick, and reads less. Chosen: Python's polling loops use less, and a reader of a slow disk reads more.
+	// meanwhile, or reads workBytes, from storage or by calls. One that launches others, or polls, uses a fiftieth or a
+	// tick at most, and reads less. Chosen: Python's polling loops use less, and a reader of a slow disk reads more.
 	judgeInterval   = 200 * time.Millisecond
 	worksOf, idleOf = 10, 50
 	workBytes       = 64 << 10
@@ -157,8 +157,8 @@ func (j *job) root() (found *member) {
 	return cmp.Or(found, j.oldest())
 }
 
-// heir returns the process that leads in place of one that launched it; nil if m leads itself: it works, or it only waits
-// for its own workers. Once one leads, it does until it waits while another one works.
+// heir returns the process that leads in place of one that launched it; nil if m leads itself: it works, or it only
+// waits for its own workers. Once one leads, it does until it waits while another one works.
 func (s *Source) heir(j *job, m *member) *member {
 	if m == nil {
 		return nil
@@ -201,8 +201,8 @@ func (m *member) bytes() uint64 { return m.now[readBytes] + m.now[readChars] }
 // isShim reports whether a process may be one that only starts another program.
 func (m *member) isShim() bool { return m.own < shimTicks && m.bytes() < shimBytes }
 
-// launched reports whether a child is a program of its own: another one, or the same with other arguments, as of Python's
-// launchers. Workers of Python's multiprocessing are none: forked ones have the arguments of their parent.
+// launched reports whether a child is a program of its own: another one, or the same with other arguments, as of
+// Python's launchers. A worker of Python's multiprocessing is not: a forked one has the arguments of its parent.
 func (s *Source) launched(m, child *member) bool {
 	if !s.sameProgram(m, child) {
 		return true

@@ -164,7 +164,7 @@ func TestWhoLeads(t *testing.T) {
 		"mpirun and its ranks": {[]family{
 			{10, 1, "/usr/bin/mpirun", "mpirun", false, false}, {20, 10, python, "rank", true, false},
 			{30, 10, python, "rank", true, false}}, 20},
-		"a shell with a monitor beside the training": {[]family{
+		"a shell with a monitor and the training": {[]family{
 			{10, 1, shell, "sh", false, false}, {20, 10, python, "monitor", false, false},
 			{30, 10, python, "train", false, true}}, 30},
 		"a server of notebooks and its kernel": {[]family{
@@ -219,7 +219,7 @@ func TestWhoLeads(t *testing.T) {
 			}
 			j := s.jobs[0]
 			for _, f := range test.all[1:] {
-				if f.parent == 1 { // as one that a cgroup has beside
+				if f.parent == 1 { // as another one of a cgroup
 					m, err := s.admit(f.pid)
 					if err != nil {
 						t.Fatal(err)
