@@ -1,12 +1,15 @@
 package process
 
 import (
+	"bytes"
 	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 const (
@@ -183,7 +186,7 @@ func (s *Source) heir(j *job, m *member) *member {
 		now = nil
 	case now != nil && !now.did.below && working != nil:
 		now = working
-	case now == nil && working != nil && m.did.idle:
+	case now == nil && working != nil && m.did.idle && !m.waitsForChild():
 		now = working
 	case now == nil && count == 1 && m.did.row == 0 && m.isShim() && !s.sameProgram(m, only):
 		now = only
@@ -200,6 +203,21 @@ func (m *member) bytes() uint64 { return m.now[readBytes] + m.now[readChars] }
 
 // isShim reports whether a process may be one that only starts another program.
 func (m *member) isShim() bool { return m.own < shimTicks && m.bytes() < shimBytes }
+
+// waitCalls are the numbers of the system calls in which a process sleeps until a child ends.
+var waitCalls []uint64
+
+// waitsForChild reports whether a process sleeps until one of its children ends. Then its own time shows whom it waits
+// for, whichever of them that is. It is false where that may not be read.
+func (m *member) waitsForChild() bool {
+	text, err := readSmall(filepath.Join(m.dir, "syscall"))
+	if err != nil {
+		return false
+	}
+	number, _, _ := bytes.Cut(text, []byte{' '})
+	call, ok := kernfile.ParseUint(number)
+	return ok && slices.Contains(waitCalls, call)
+}
 
 // launched reports whether a child is a program of its own: another one, or the same with other arguments, as of
 // Python's launchers. A worker of Python's multiprocessing is not: a forked one has the arguments of its parent.

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -150,6 +151,7 @@ type family struct {
 	arguments   string
 	works       bool // it uses CPU time between two judgements
 	reads       bool // it reads, and hardly uses any
+	waits       bool // for a child to end
 }
 
 // TestWhoLeads has programs and those that they launch, in many shapes.
@@ -160,31 +162,34 @@ func TestWhoLeads(t *testing.T) {
 		want int
 	}{
 		"a program that reads, and a daemon of MPI that polls": {[]family{
-			{10, 1, python, "train", false, true}, {20, 10, "/usr/bin/orted", "orted", false, false}}, 10},
+			{10, 1, python, "train", false, true, false}, {20, 10, "/usr/bin/orted", "orted", false, false, false}}, 10},
 		"mpirun and its ranks": {[]family{
-			{10, 1, "/usr/bin/mpirun", "mpirun", false, false}, {20, 10, python, "rank", true, false},
-			{30, 10, python, "rank", true, false}}, 20},
+			{10, 1, "/usr/bin/mpirun", "mpirun", false, false, false}, {20, 10, python, "rank", true, false, false},
+			{30, 10, python, "rank", true, false, false}}, 20},
 		"a shell with a monitor and the training": {[]family{
-			{10, 1, shell, "sh", false, false}, {20, 10, python, "monitor", false, false},
-			{30, 10, python, "train", false, true}}, 30},
+			{10, 1, shell, "sh", false, false, false}, {20, 10, python, "monitor", false, false, false},
+			{30, 10, python, "train", false, true, false}}, 30},
 		"a server of notebooks and its kernel": {[]family{
-			{10, 1, python, "jupyter lab", false, false}, {20, 10, python, "ipykernel_launcher", true, false}}, 20},
+			{10, 1, python, "jupyter lab", false, false, false}, {20, 10, python, "ipykernel_launcher", true, false, false}}, 20},
 		"a driver of Ray, whose worker is below a daemon": {[]family{
-			{10, 1, python, "driver", false, false}, {20, 10, "/opt/gcs_server", "gcs", false, false},
-			{30, 10, "/opt/raylet", "raylet", false, false}, {40, 30, python, "ray::train", true, false}}, 40},
+			{10, 1, python, "driver", false, false, false}, {20, 10, "/opt/gcs_server", "gcs", false, false, false},
+			{30, 10, "/opt/raylet", "raylet", false, false, false}, {40, 30, python, "ray::train", true, false, false}}, 40},
 		"a training that waits for its forked workers": {[]family{
-			{10, 1, python, "train", false, false}, {20, 10, python, "train", true, true},
-			{30, 10, python, "train", true, true}}, 10},
+			{10, 1, python, "train", false, false, false}, {20, 10, python, "train", true, true, false},
+			{30, 10, python, "train", true, true, false}}, 10},
 		"a training with a service that works": {[]family{
-			{10, 1, python, "train", true, false}, {20, 10, python, "service", true, false}}, 10},
+			{10, 1, python, "train", true, false, false}, {20, 10, python, "service", true, false, false}}, 10},
 		"an init of a container, a shell, and a launcher": {[]family{
-			{10, 1, "/sbin/tini", "tini", false, false}, {20, 10, shell, "sh", false, false},
-			{30, 20, python, "torchrun train", false, false}, {40, 30, python, "train 0", true, false},
-			{50, 30, python, "train 1", true, false}, {60, 40, python, "train 0", true, true}}, 40},
+			{10, 1, "/sbin/tini", "tini", false, false, false}, {20, 10, shell, "sh", false, false, false},
+			{30, 20, python, "torchrun train", false, false, false}, {40, 30, python, "train 0", true, false, false},
+			{50, 30, python, "train 1", true, false, false}, {60, 40, python, "train 0", true, true, false}}, 40},
 		"processes without a common parent": {[]family{
-			{10, 1, "/usr/bin/sleep", "sleep", false, false}, {20, 1, python, "train", false, true}}, 20},
+			{10, 1, "/usr/bin/sleep", "sleep", false, false, false}, {20, 1, python, "train", false, true, false}}, 20},
+		"a script that starts one short program after another": {[]family{
+			{10, 1, python, "prepare", false, false, true}, {20, 10, shell, "xargs", false, false, true},
+			{30, 20, python, "prepare a", true, true, false}, {40, 20, python, "prepare b", true, true, false}}, 20},
 		"a shell that has just started its program": {[]family{
-			{10, 1, shell, "sh", false, false}, {20, 10, python, "train", false, false}}, 20},
+			{10, 1, shell, "sh", false, false, false}, {20, 10, python, "train", false, false, false}}, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := tree{t, t.TempDir()}
@@ -210,6 +215,9 @@ func TestWhoLeads(t *testing.T) {
 				}
 				tr.children(f.pid, children...)
 				tr.program(f.pid, f.program)
+				if f.waits {
+					tr.write(f.pid, "syscall", fmt.Sprintf("%d 0xffffffff 0x0\n", waitCalls[0]))
+				}
 				tr.write(f.pid, "cmdline", f.arguments)
 			}
 			s := New(tr.root)
