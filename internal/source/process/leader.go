@@ -207,7 +207,7 @@ func (m *member) isShim() bool { return m.own < shimTicks && m.bytes() < shimByt
 // waitCalls are the numbers of the system calls in which a process sleeps until a child ends.
 var waitCalls []uint64
 
-// waitsForChild reports whether a process sleeps until one of its children ends. Then its own time shows whom it waits
+// waitsForChild reports whether a process sleeps until one of its children ends. Then its own time shows what it waits
 // for, whichever of them that is. It is false where that may not be read.
 func (m *member) waitsForChild() bool {
 	text, err := readSmall(filepath.Join(m.dir, "syscall"))
