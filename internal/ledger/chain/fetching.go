@@ -14,6 +14,9 @@ const (
 	copyCost = 0.2  // to copy it out of the page cache
 	mapCost  = 0.03 // to map its page
 
+	// mostFetch is the most work of the kernel to fetch a byte, in ns: 200 us for a page. Real storage takes a tenth.
+	mostFetch = 50
+
 	mostlyCached = 8 // times as many bytes as storage delivered: nearly all were in memory
 )
 
@@ -22,7 +25,8 @@ const (
 type kernelShare struct{ all, system time.Duration } // of time in which it fetched data
 
 // fetching estimates in which share of its running time a thread worked to fetch data. waited is whether it waited for
-// storage itself.
+// storage itself. System time has more than that work: other calls, and interrupts, which are a fifth of all time in an
+// emulator. So there is no more of it than what was fetched can take.
 func (k *kernelShare) fetching(s *sample.Watched, waited bool) float64 {
 	if s.Ran <= 0 || !waited && s.Chars >= mostlyCached*s.Fetched {
 		return 0
@@ -34,5 +38,6 @@ func (k *kernelShare) fetching(s *sample.Watched, waited bool) float64 {
 	}
 	share := (k.system + kernelGuess/2).Seconds() / (k.all + kernelGuess).Seconds()
 	kept := float64(s.Chars)*copyCost + float64(s.Fetched-min(s.Fetched, s.Chars))*mapCost // ns
-	return max(0, share-kept/float64(s.Ran))
+	most := float64(max(s.Fetched, s.Chars)) * mostFetch
+	return max(0, min(share-kept/float64(s.Ran), most/float64(s.Ran)))
 }

@@ -76,6 +76,9 @@ func (t *Tracer) attach(with schedule.Tracing) error {
 	if err != nil {
 		return fmt.Errorf("read the kernel's types: %w", err)
 	}
+	if err := schedule.Fits(kernel); err != nil {
+		return err
+	}
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {
 		return fmt.Errorf("read the programs that count how long disks take: %w", err)

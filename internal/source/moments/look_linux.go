@@ -79,6 +79,16 @@ func (l *looker) sweep(since time.Duration) {
 // close closes all files.
 func (l *looker) close() { l.sweep(math.MaxInt64) }
 
+// readBytes returns how many bytes a thread has read, by calls or from storage; false if that is not permitted.
+func (l *looker) readBytes(tid int) (bytes uint64, known bool) {
+	text, err := l.read(tid, "io")
+	if err != nil {
+		return 0, false
+	}
+	fetched, chars, _, known := process.ParseIO(text)
+	return max(fetched, chars), known
+}
+
 // look returns what a thread is in. Its system call is known of threads that this process may trace. Of one that does
 // not lead it is not needed if the thread is blocked.
 func (l *looker) look(tid int, leads bool) (in sample.In, err error) {

@@ -161,3 +161,25 @@ func FuzzParse(f *testing.F) {
 		_, _, _ = parseCall(call)
 	})
 }
+
+// TestSystemOfReaders: of a reader's time in the kernel, no more counts than its bytes can take.
+func TestSystemOfReaders(t *testing.T) {
+	for _, test := range []struct {
+		bytes uint64
+		known bool
+		want  float64
+	}{
+		{0, true, 0}, // as one that syncs
+		{400 << 10, true, 0.05},
+		{1 << 30, true, 0.3},
+		{0, false, 0.3},
+	} {
+		o := other{read: time.Second}
+		bytes := func(int) (uint64, bool) { return test.bytes, test.known }
+		o.count(process.ThreadStat{User: 1}, bytes)
+		o.count(process.ThreadStat{User: 71, System: 30}, bytes)
+		if o.share != test.want {
+			t.Errorf("%+v: got %v", test, o.share)
+		}
+	}
+}

@@ -54,7 +54,8 @@ type other struct {
 	looks     int
 	runs      int
 	first     process.ThreadStat // when it was first seen to read, with
-	share     float64            // of its time in the kernel since then
+	ran       uint64             // ticks for which it ran since then
+	share     float64            // of them in the kernel, at most what its bytes can take
 	forgotten bool               // it has ended
 }
 
@@ -202,7 +203,7 @@ func (r *round) lookAtOthers(d *due, now time.Duration) bool {
 			o.read[one.pid] = now
 		}
 		one.parent = r.looker.stat.Parent
-		one.count(r.looker.stat)
+		one.count(r.looker.stat, r.looker.readBytes)
 		o.busy = o.busy || one.active == now
 		r.in = append(r.in, sighting{one, in, each})
 	}
@@ -238,14 +239,23 @@ func (o *others) spins(one *other, now time.Duration) bool {
 	return one.looks >= spinLooks && (one.runs >= one.looks-1 || pool && one.runs >= poolRuns*one.looks/100)
 }
 
-// count learns how much of its time on a CPU a thread that reads is in the kernel.
-func (o *other) count(now process.ThreadStat) {
+// count learns how much of its time on a CPU a thread that reads is in the kernel, to read. Other calls and interrupts are
+// in its system time, too: so there is no more than its bytes can take.
+func (o *other) count(now process.ThreadStat, readBytes func(tid int) (uint64, bool)) {
 	if o.read == 0 || o.first == (process.ThreadStat{}) {
 		o.first = now
 		return
 	}
 	user, system := now.User-min(now.User, o.first.User), now.System-min(now.System, o.first.System)
-	o.share = math.Round(float64(system)/float64(user+system+priorTicks)*shareSteps) / shareSteps
+	if user+system == o.ran {
+		return
+	}
+	o.ran = user + system
+	share := float64(system) / float64(o.ran+priorTicks)
+	if bytes, known := readBytes(o.tid); known {
+		share = min(share, float64(bytes)*mostRead/float64(o.ran*uint64(process.Tick)))
+	}
+	o.share = math.Round(share*shareSteps) / shareSteps
 }
 
 // othersOf sums up what the others of a leading thread were in.

@@ -45,8 +45,15 @@ func missingRights(doing string) error {
 		return fmt.Errorf("read the capabilities of this process: %w", err)
 	}
 	has := func(c uint) bool { return sets[c/32].Effective&(1<<(c%32)) != 0 }
-	if has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_PERFMON) {
+	switch {
+	case has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_PERFMON):
 		return nil
+	case has(unix.CAP_BPF):
+		return errors.New(doing + " needs CAP_PERFMON besides CAP_BPF")
+	case has(unix.CAP_PERFMON):
+		return errors.New(doing + " needs CAP_BPF besides CAP_PERFMON")
+	case unix.Geteuid() == 0:
+		return errors.New(doing + " needs CAP_BPF and CAP_PERFMON, which root lacks here, as in a container")
 	}
 	return errors.New(doing + " needs root, or CAP_BPF and CAP_PERFMON")
 }
@@ -58,6 +65,9 @@ func (t *Tracer) attach(o options) error {
 	kernel, err := types.Kernel()
 	if err != nil {
 		return fmt.Errorf("read the kernel's types: %w", err)
+	}
+	if err := Fits(kernel); err != nil {
+		return err
 	}
 	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
 	if err != nil {

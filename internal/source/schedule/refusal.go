@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,6 +25,20 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 func (r *refusal) Unwrap() error { return r.err }
 
+// errTooOld is the error for a kernel without what the programs call.
+var errTooOld = errors.New("the kernel has no bpf_task_pt_regs")
+
+// Fits returns an error if a kernel has not all that the programs call. Before Linux 5.11 it would also say that there
+// are no rights, if the memory that may be locked is too small for the maps.
+func Fits(kernel *btf.Spec) error {
+	var functions *btf.Enum
+	if kernel.TypeByName("bpf_func_id", &functions) == nil &&
+		!slices.ContainsFunc(functions.Values, func(v btf.EnumValue) bool { return v.Name == "BPF_FUNC_task_pt_regs" }) {
+		return errTooOld
+	}
+	return nil
+}
+
 // InWords says why the kernel refuses BPF programs that do something, and how to see more. root is where the host's
 // files are.
 func InWords(root, doing string, err error) error {
@@ -29,13 +46,22 @@ func InWords(root, doing string, err error) error {
 		"; please report it with the output of uname -a"
 	var number unix.Errno
 	_ = errors.As(err, &number)
-	switch number {
-	case unix.EPERM, unix.EACCES:
+	checked, locked := verified(err)
+	switch {
+	case errors.Is(err, errTooOld):
+		text = doing + " needs a kernel with bpf_task_pt_regs, as Linux 5.15 and later have it"
+	case locked:
+		text = doing + " needs a kernel that is not locked down (confidentiality)"
+	case checked: // it has nothing to do with rights, whatever the number is
+	case (number == unix.EPERM || number == unix.EACCES) && inUserNamespace():
+		text = doing + " needs root of the host, or its CAP_BPF and CAP_PERFMON: those of a user namespace, as of a rootless " +
+			"container, do not count"
+	case number == unix.EPERM || number == unix.EACCES:
 		text = doing + " is refused although the rights are there: a policy of this machine forbids it" + policies(root) +
 			"; look for the denial with journalctl -k, or ausearch -m avc"
-	case unix.ENOMEM:
+	case number == unix.ENOMEM:
 		text = doing + ": the kernel has no memory for the programs; free some, or raise the memory limit of the cgroup"
-	case unix.ENOSYS:
+	case number == unix.ENOSYS:
 		text = doing + ": this kernel has no BPF (CONFIG_BPF_SYSCALL)"
 	}
 	return &refusal{text, err}
@@ -49,6 +75,30 @@ func failed(doing string, err error) error {
 		}
 	}
 	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// verified reports whether the kernel's check of a program refused it, and whether it did because a kernel that is
+// locked down has no function that reads its memory. A policy refuses before the check, which then says nothing.
+func verified(err error) (checked, locked bool) {
+	var refused *ebpf.VerifierError
+	if !errors.As(err, &refused) {
+		return false, false
+	}
+	for _, line := range refused.Log {
+		checked = checked || line != ""
+		locked = locked || strings.Contains(line, "bpf_probe_read") &&
+			(strings.Contains(line, "unknown func") || strings.Contains(line, "cannot use helper"))
+	}
+	return checked, locked
+}
+
+// hostUsers is the first user namespace (PROC_USER_INIT_INO).
+const hostUsers = "user:[4026531837]"
+
+// inUserNamespace reports whether this process is in a user namespace, in which capabilities do not reach BPF.
+func inUserNamespace() bool {
+	space, err := os.Readlink("/proc/self/ns/user")
+	return err == nil && space != hostUsers
 }
 
 // policies names what is active that may forbid BPF.

@@ -47,6 +47,52 @@ func TestInWords(t *testing.T) {
 	}
 }
 
+// TestInWordsOfTheCheck: what the kernel's check refuses is no matter of policies, whatever the number is. A function
+// that only a kernel without lockdown has is the lockdown's.
+func TestInWordsOfTheCheck(t *testing.T) {
+	for log, want := range map[string]string{
+		"R4 unbounded memory access":                                       "does not accept",
+		"unknown func bpf_probe_read#4":                                    "not locked down",
+		"program of this type cannot use helper bpf_probe_read_kernel#113": "not locked down",
+		"": "although the rights are there",
+	} {
+		refused := &ebpf.VerifierError{Cause: unix.EACCES, Log: []string{log}}
+		if text := InWords(t.TempDir(), "following", fmt.Errorf("program adopt: %w", refused)).Error(); !strings.Contains(text, want) {
+			t.Errorf("%q: got %q, want %q", log, text, want)
+		}
+	}
+	if text := InWords("", "following", errTooOld).Error(); !strings.Contains(text, "5.15") {
+		t.Errorf("got %q, want what the kernel lacks", text)
+	}
+}
+
+// TestTypesInWords: types that are missing, empty or hidden are told apart.
+func TestTypesInWords(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "sys/kernel/btf/vmlinux")
+	check := func(want string) {
+		t.Helper()
+		if err := Traceable(root, "following"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	check("is missing")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("is empty")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, path); err != nil {
+		t.Fatal(err)
+	}
+	check("cannot be read (too many levels of symbolic links)")
+}
+
 // TestRefusedPart: without a part the others are loaded, and one that is needed is no part.
 func TestRefusedPart(t *testing.T) {
 	spec := &ebpf.CollectionSpec{

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/cilium/ebpf"
 )
@@ -16,14 +15,26 @@ import (
 // is known beforehand. doing begins the error: "following the scheduler".
 func Traceable(root, doing string) error {
 	types := filepath.Join("/", root, "sys/kernel/btf/vmlinux")
-	if _, err := os.Stat(types); err != nil {
-		return fmt.Errorf("%s needs a kernel with its types (CONFIG_DEBUG_INFO_BTF): %s is missing", doing, types)
-	}
-	if lockdown, err := os.ReadFile(filepath.Join("/", root, "sys/kernel/security/lockdown")); err == nil &&
-		strings.Contains(string(lockdown), "[confidentiality]") {
-		return errors.New(doing + " needs a kernel that is not locked down (confidentiality)")
+	if why := unreadable(types); why != "" {
+		return fmt.Errorf("%s needs a kernel with its types (CONFIG_DEBUG_INFO_BTF): %s %s", doing, types, why)
 	}
 	return missingRights(doing)
+}
+
+// unreadable says why the types of a kernel cannot be read; "" if they can.
+func unreadable(path string) string {
+	file, err := os.Open(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "is missing"
+	case err != nil:
+		return fmt.Sprintf("cannot be read (%v)", errors.Unwrap(err))
+	}
+	defer file.Close()
+	if _, err := file.Read(make([]byte, 1)); err != nil {
+		return "is empty"
+	}
+	return ""
 }
 
 // Share has other programs use the maps threads and jobs of a Tracing, which the loader is to take in place of theirs.

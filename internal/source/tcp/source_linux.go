@@ -54,7 +54,9 @@ func (s *Source) List(visit func(*Socket)) error {
 	request := s.request(listAll, unix.NLM_F_REQUEST|unix.NLM_F_DUMP, oldRequestSize)
 	request[headSize+3] = 1 << (infoAttr - 1)
 	order.PutUint32(request[headSize+4+idSize:], listed)
-	if err := s.ask(request, visit); err != nil {
+	if err := s.ask(request, visit); errors.Is(err, unix.EOPNOTSUPP) {
+		return fmt.Errorf("the sockets of this machine cannot be listed, load the kernel module tcp_diag: %w", err)
+	} else if err != nil {
 		return fmt.Errorf("the sockets of this machine cannot be listed, allow AF_NETLINK: %w", err)
 	}
 	return nil

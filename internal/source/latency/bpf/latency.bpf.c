@@ -235,11 +235,14 @@ static __always_inline u32 device_of(const struct request *rq)
 // numbers are below 2^63, so that their difference is negative if the time is larger.
 static __always_inline u32 bucket_of(u64 ns)
 {
-	u32 n = 0, step;
+	u64 n = 0, step, at;
 
 #pragma unroll
-	for (step = BOUNDS / 2; step; step /= 2)
-		n += step * (u32)((bounds[(n + step - 1) & (BOUNDS - 1)] - ns) >> 63);
+	for (step = BOUNDS / 2; step; step /= 2) {
+		at = n + step - 1;
+		barrier_var(at); // the mask stays: before Linux 6.8 the kernel's check does not see the range of a sum
+		n += step * ((bounds[at & (BOUNDS - 1)] - ns) >> 63);
+	}
 	return n;
 }
 

@@ -337,6 +337,12 @@ int on_fork(u64 *ctx)
 	return 0;
 }
 
+// Reports whether a thread is on a CPU. The member has one byte in Linux 7.2, and four before.
+static __always_inline int on_cpu(const struct task_struct *task)
+{
+	return BPF_CORE_READ_BITFIELD(task, on_cpu) != 0;
+}
+
 // Adopts the threads of the groups in joining. A thread that is off its CPU is reported so, if it cannot have been
 // on one meanwhile.
 SEC("iter/task")
@@ -361,7 +367,7 @@ int adopt(struct bpf_iter__task *ctx)
 
 	now = bpf_ktime_get_ns();
 	switches = p->nvcsw + p->nivcsw;
-	running = p->on_cpu;
+	running = on_cpu(p);
 	state = p->__state;
 	new.slot = member->slot;
 	new.generation = member->generation;
@@ -389,7 +395,7 @@ int adopt(struct bpf_iter__task *ctx)
 		th->reported = 0;
 		return 0;
 	}
-	if (running || p->on_cpu || p->nvcsw + p->nivcsw != switches || p->__state != state)
+	if (running || on_cpu(p) || p->nvcsw + p->nivcsw != switches || p->__state != state)
 		return 0;
 	report_out(th, p, now, now);
 	return 0;
