@@ -14,8 +14,8 @@ const (
 	copyCost = 0.2  // to copy it out of the page cache
 	mapCost  = 0.03 // to map its page
 
-	// mostFetch is the most work of the kernel to fetch a byte, in ns: 200 us for a page. Real storage takes a tenth.
-	mostFetch = 50
+	// maxFetch is the largest work of the kernel to fetch a byte, in ns: 200 us for a page. Real storage takes a tenth.
+	maxFetch = 50
 
 	mostlyCached = 8 // times as many bytes as storage delivered: nearly all were in memory
 )
@@ -38,6 +38,6 @@ func (k *kernelShare) fetching(s *sample.Watched, waited bool) float64 {
 	}
 	share := (k.system + kernelGuess/2).Seconds() / (k.all + kernelGuess).Seconds()
 	kept := float64(s.Chars)*copyCost + float64(s.Fetched-min(s.Fetched, s.Chars))*mapCost // ns
-	most := float64(max(s.Fetched, s.Chars)) * mostFetch
+	most := float64(max(s.Fetched, s.Chars)) * maxFetch
 	return max(0, min(share-kept/float64(s.Ran), most/float64(s.Ran)))
 }

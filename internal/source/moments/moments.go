@@ -50,8 +50,8 @@ const (
 	shareSteps = 20
 	priorTicks = 5
 
-	// mostRead is the most time in the kernel to read a byte, in ns. Half of it counts as work to fetch data.
-	mostRead = 100
+	// maxRead is the longest time in the kernel to read a byte, in ns. Half of it counts as work to fetch data.
+	maxRead = 100
 
 	// A thread spins if it was seen to run in all but one of the last spinLooks looks, or in poolRuns of 100 if it does
 	// not read and others of its process do.

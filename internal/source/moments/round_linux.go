@@ -239,8 +239,8 @@ func (o *others) spins(one *other, now time.Duration) bool {
 	return one.looks >= spinLooks && (one.runs >= one.looks-1 || pool && one.runs >= poolRuns*one.looks/100)
 }
 
-// count learns how much of its time on a CPU a thread that reads is in the kernel, to read. Other calls and interrupts are
-// in its system time, too: so there is no more than its bytes can take.
+// count learns how much of its time on a CPU a thread that reads is in the kernel, to read. Other calls and interrupts
+// are in its system time, too: so there is no more than its bytes can take.
 func (o *other) count(now process.ThreadStat, readBytes func(tid int) (uint64, bool)) {
 	if o.read == 0 || o.first == (process.ThreadStat{}) {
 		o.first = now
@@ -253,7 +253,7 @@ func (o *other) count(now process.ThreadStat, readBytes func(tid int) (uint64, b
 	o.ran = user + system
 	share := float64(system) / float64(o.ran+priorTicks)
 	if bytes, known := readBytes(o.tid); known {
-		share = min(share, float64(bytes)*mostRead/float64(o.ran*uint64(process.Tick)))
+		share = min(share, float64(bytes)*maxRead/float64(o.ran*uint64(process.Tick)))
 	}
 	o.share = math.Round(share*shareSteps) / shareSteps
 }

@@ -28,8 +28,8 @@ func (r *refusal) Unwrap() error { return r.err }
 // errTooOld is the error for a kernel without what the programs call.
 var errTooOld = errors.New("the kernel has no bpf_task_pt_regs")
 
-// Fits returns an error if a kernel has not all that the programs call. Before Linux 5.11 it would also say that there
-// are no rights, if the memory that may be locked is too small for the maps.
+// Fits returns an error if a kernel has not all that the programs call. Before Linux 5.11 its error would be that of
+// missing rights, if the memory that may be locked is too small for the maps.
 func Fits(kernel *btf.Spec) error {
 	var functions *btf.Enum
 	if kernel.TypeByName("bpf_func_id", &functions) == nil &&
@@ -54,8 +54,8 @@ func InWords(root, doing string, err error) error {
 		text = doing + " needs a kernel that is not locked down (confidentiality)"
 	case checked: // it has nothing to do with rights, whatever the number is
 	case (number == unix.EPERM || number == unix.EACCES) && inUserNamespace():
-		text = doing + " needs root of the host, or its CAP_BPF and CAP_PERFMON: those of a user namespace, as of a rootless " +
-			"container, do not count"
+		text = doing + " needs root of the host, or its CAP_BPF and CAP_PERFMON: those of a user namespace, as of a " +
+			"rootless container, do not count"
 	case number == unix.EPERM || number == unix.EACCES:
 		text = doing + " is refused although the rights are there: a policy of this machine forbids it" + policies(root) +
 			"; look for the denial with journalctl -k, or ausearch -m avc"

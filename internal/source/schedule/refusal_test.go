@@ -57,7 +57,8 @@ func TestInWordsOfTheCheck(t *testing.T) {
 		"": "although the rights are there",
 	} {
 		refused := &ebpf.VerifierError{Cause: unix.EACCES, Log: []string{log}}
-		if text := InWords(t.TempDir(), "following", fmt.Errorf("program adopt: %w", refused)).Error(); !strings.Contains(text, want) {
+		text := InWords(t.TempDir(), "following", fmt.Errorf("program adopt: %w", refused)).Error()
+		if !strings.Contains(text, want) {
 			t.Errorf("%q: got %q, want %q", log, text, want)
 		}
 	}
@@ -66,7 +67,7 @@ func TestInWordsOfTheCheck(t *testing.T) {
 	}
 }
 
-// TestTypesInWords: types that are missing, empty or hidden are told apart.
+// TestTypesInWords has words of their own for types that are missing, empty or hidden.
 func TestTypesInWords(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "sys/kernel/btf/vmlinux")
