@@ -10,13 +10,21 @@
 //
 //	build/kernels-run -kernel linux-image-6.1.0-56-amd64 build/detect-run -only '^torch$'
 //
-// It needs qemu-system-x86, xz-utils and the kernel's package from Debian's mirror, and 4 GiB of memory. The machine's
-// files are seen below "/", and what is written to them is lost at the end. An emulated processor is about twenty times
-// slower than this one: times mean little. The program is its own first process in the emulator.
+// With -machine, the kernel is one of a table (-list), with what is special about it. In place of its name "all" stands
+// for all of them. Without a package, the short jobs (lab/short) run with the rights that the table names:
+//
+//	build/kernels-run -machine lockdown ./internal/source/schedule -test.v
+//	build/kernels-run -machine all
+//
+// It needs qemu-system-x86, for arm64 qemu-system-arm, xz-utils, e2fsprogs, the kernel's package from Debian's mirror,
+// and 4 GiB of memory. The machine's files are seen below "/", and what is written to them is lost at the end. /slow is a
+// disk that serves twenty requests a second. An emulated processor is about twenty times slower than this one: times
+// mean little. The program is its own first process in the emulator.
 package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,131 +39,217 @@ import (
 
 const passed = "kernels: the tests passed"
 
+// settings are those of the command line that are for all machines.
+type settings struct {
+	dir, more string
+	limit     time.Duration
+	count     bool
+}
+
 func main() {
 	if os.Getpid() == 1 {
 		boot()
 		return
 	}
 	kernel := flag.String("kernel", "", "`package` of a kernel, as linux-image-6.1.0-56-amd64")
-	limit := flag.Duration("limit", 15*time.Minute, "the longest time")
-	count := flag.Bool("count", false, "a nanosecond is an instruction: for costs that do not depend on this machine")
-	dir := flag.String("dir", "build/kernels", "`folder` for what is made")
-	more := flag.String("modules", "", "`names` of more modules to load, with commas: nfs,nfsv3")
+	named := flag.String("machine", "", "`names` of machines of the table, with commas, or all")
+	list := flag.Bool("list", false, "print the table of machines")
+	var s settings
+	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "the longest time of a machine")
+	flag.BoolVar(&s.count, "count", false, "a nanosecond is an instruction: for costs that do not depend on this machine")
+	flag.StringVar(&s.dir, "dir", "build/kernels", "`folder` for what is made")
+	flag.StringVar(&s.more, "modules", "", "`names` of more modules to load, with commas: nfs,nfsv3")
 	flag.Parse()
-	if *kernel == "" || flag.NArg() == 0 {
+	names := strings.Split(*named, ",")
+	switch {
+	case *list || *named == "all":
+		names = nil
+		for i := range machines {
+			names = append(names, machines[i].name)
+			if *list {
+				fmt.Printf("%-16s %s\n", machines[i].name, machines[i].what)
+			}
+		}
+		if *list {
+			return
+		}
+	case *kernel != "" && flag.NArg() > 0:
+		if err := s.run(&machine{arch: "amd64", kernel: *kernel}, *kernel, flag.Args()); err != nil {
+			fmt.Fprintln(os.Stderr, "kernels:", err)
+			os.Exit(1)
+		}
+		return
+	case *named == "":
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(*kernel, *dir, *more, flag.Args(), *limit, *count); err != nil {
-		fmt.Fprintln(os.Stderr, "kernels:", err)
+	failed := false
+	for _, name := range names {
+		m, err := find(name)
+		if err == nil {
+			fmt.Printf("machine %s: %s\n", name, m.what)
+			err = s.run(&m, m.suite+"-"+m.arch, flag.Args())
+		}
+		if err != nil {
+			failed = true
+			fmt.Fprintf(os.Stderr, "kernels: machine %s: %v\n", name, err)
+		}
+	}
+	if failed {
 		os.Exit(1)
 	}
 }
 
-func run(kernel, dir, more string, args []string, limit time.Duration, count bool) error {
-	dir, err := filepath.Abs(filepath.Join(dir, kernel))
+func (s *settings) run(m *machine, place string, args []string) error {
+	dir, err := filepath.Abs(filepath.Join(s.dir, place))
 	if err != nil {
 		return err
 	}
-	image, modules, err := unpack(kernel, dir)
-	if err != nil {
-		return err
-	}
-	what, err := filepath.Abs(args[0])
+	image, modules, err := m.unpack(dir)
 	if err != nil {
 		return err
 	}
 	init := filepath.Join(dir, "init")
-	if err := build("lab", "build", "-o", init, "./kernels"); err != nil {
+	if err := build("lab", m.arch, "build", "-o", init, "./kernels"); err != nil {
 		return err
 	}
-	folder, test := what, filepath.Join(dir, "test")
+	o := order{}
+	if o.Visible, err = os.Getwd(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(machines, func(one machine) bool { return one.name == m.name }) {
+		o.Machine = m.name
+	}
+	if len(args) == 0 {
+		err = o.jobs(m, dir)
+	} else {
+		err = o.tests(m, dir, args)
+	}
+	if err != nil {
+		return err
+	}
+	initrd, disk := filepath.Join(dir, "initrd"), filepath.Join(dir, "slow")
+	if err := writeInitrd(initrd, init, modules, s.more, &o); err != nil {
+		return err
+	}
+	if err := makeDisk(disk); err != nil {
+		return err
+	}
+	return s.emulate(m, image, initrd, disk)
+}
+
+// tests has a package's tests run, or a program.
+func (o *order) tests(m *machine, dir string, args []string) error {
+	what, err := filepath.Abs(args[0])
+	if err != nil {
+		return err
+	}
+	test := filepath.Join(dir, "test")
+	o.Folder = what
 	if info, err := os.Stat(what); err != nil {
 		return err
 	} else if !info.IsDir() {
-		if folder, err = os.Getwd(); err != nil {
-			return err
-		}
-		test = what
-	} else if err := build(folder, "test", "-c", "-o", test, "."); err != nil {
+		o.Folder, test = o.Visible, what
+	} else if err := build(o.Folder, m.arch, "test", "-c", "-o", test, "."); err != nil {
 		return err
 	}
-	text := strings.Join(append([]string{folder, test}, args[1:]...), "\n")
-	initrd := filepath.Join(dir, "initrd")
-	if err := writeInitrd(initrd, init, modules, more, text); err != nil {
+	o.Line = append([]string{test}, args[1:]...)
+	return nil
+}
+
+// jobs has the short jobs run.
+func (o *order) jobs(m *machine, dir string) error {
+	short, program := filepath.Join(dir, "short"), filepath.Join(dir, "stallspan")
+	if err := build("lab", m.arch, "build", "-o", short, "./short"); err != nil {
 		return err
 	}
-	return emulate(image, initrd, limit, count)
+	if err := build(".", m.arch, "build", "-tags", "grpcnotrace", "-o", program, "."); err != nil {
+		return err
+	}
+	o.Folder = dir
+	o.Line = []string{short, "-stallspan", program, "-slow", "/slow", "-as", m.rights, "-length", "5s"}
+	return nil
 }
 
 // build runs the go command in a folder, for a program without cgo.
-func build(folder string, args ...string) error {
+func build(folder, arch string, args ...string) error {
 	cmd := exec.Command("go", args...)
-	cmd.Dir, cmd.Env = folder, append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+arch)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w: %s", err, out)
 	}
 	return nil
 }
 
-// unpack fetches the package of a kernel, and returns its image and its modules.
-func unpack(kernel, dir string) (image, modules string, err error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", "", err
+// makeDisk makes an empty file system.
+func makeDisk(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
 	}
-	find := func(pattern string) string {
-		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is valid
-		if len(found) == 0 {
-			return ""
-		}
-		return found[0]
+	out, err := exec.Command("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", path, "256M").CombinedOutput()
+	if err != nil {
+		_ = os.Remove(path)
+		return fmt.Errorf("mkfs.ext4: %w: %s", err, out)
 	}
-	if find("root/boot/vmlinuz-*") == "" {
-		unpack := []string{"sh", "-c", "dpkg -x " + kernel + "_*.deb root"}
-		for _, line := range [][]string{{"apt-get", "download", kernel}, unpack} {
-			cmd := exec.Command(line[0], line[1:]...)
-			cmd.Dir = dir
-			if out, err := cmd.CombinedOutput(); err != nil {
-				return "", "", fmt.Errorf("fetch %s with %s: %w: %s", kernel, line[0], err, out)
-			}
-		}
-	}
-	image, modules = find("root/boot/vmlinuz-*"), find("root/lib/modules/*")
-	if image == "" || modules == "" {
-		return "", "", fmt.Errorf("%s has no kernel, or no modules", kernel)
-	}
-	return image, modules, nil
+	return nil
 }
 
 // emulate runs the kernel and prints what it prints.
-func emulate(image, initrd string, limit time.Duration, count bool) error {
-	clock := []string{"-accel", "tcg,thread=multi", "-smp", "2"}
-	if count {
+func (s *settings) emulate(m *machine, image, initrd, disk string) error {
+	clock := []string{"-accel", "tcg,thread=single", "-smp", "2"}
+	if s.count {
 		clock = []string{"-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"}
 	}
-	cmd := exec.Command("timeout", append([]string{fmt.Sprint(int(limit.Seconds())), "qemu-system-x86_64",
-		"-cpu", "max", "-m", "4G", "-nographic", "-no-reboot",
-		"-kernel", image, "-initrd", initrd, "-append", "console=ttyS0 quiet panic=-1",
+	program, tty := "qemu-system-x86_64", "ttyS0"
+	board := []string{"-cpu", "max"}
+	if m.arch == "arm64" {
+		program, tty = "qemu-system-aarch64", "ttyAMA0"
+		board = []string{"-M", "virt", "-cpu", "max,pauth-impdef=on"}
+	}
+	cmd := exec.Command("timeout", slices.Concat([]string{fmt.Sprint(int(s.limit.Seconds())), program}, board, []string{
+		"-m", "4G", "-nographic", "-no-reboot",
+		"-kernel", image, "-initrd", initrd, "-append", "console=" + tty + " quiet panic=-1 " + m.options,
 		"-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
 		"-device", "virtio-9p-pci,fsdev=host,mount_tag=host", "-device", "virtio-9p-pci,fsdev=host,mount_tag=again",
-		"-device", "virtio-rng-pci"}, clock...)...)
-	out, err := cmd.CombinedOutput()
-	if _, after, found := bytes.Cut(out, []byte(began)); found {
-		out = after
+		"-drive", "file=" + disk + ",if=none,id=slow,format=raw,snapshot=on,throttling.iops-total=20",
+		"-device", "virtio-blk-pci,drive=slow",
+		"-device", "virtio-rng-pci"}, clock)...)
+	out := &console{}
+	cmd.Stdout, cmd.Stderr = out, out
+	err := cmd.Run()
+	if !out.began {
+		_, _ = os.Stdout.Write(out.text)
 	}
-	_, _ = os.Stdout.Write(out)
 	switch {
 	case err != nil:
-		return fmt.Errorf("qemu-system-x86_64: %w", err)
-	case !bytes.Contains(out, []byte(passed)):
+		return fmt.Errorf("%s: %w", program, err)
+	case !bytes.Contains(out.text, []byte(passed)):
 		return errors.New("the tests failed")
 	}
 	return nil
 }
 
+// console keeps what the emulator prints, and prints what comes after the tests' beginning.
+type console struct {
+	text  []byte
+	began bool
+}
+
+func (c *console) Write(text []byte) (int, error) {
+	c.text = append(c.text, text...)
+	if c.began {
+		return os.Stdout.Write(text)
+	}
+	if _, after, found := bytes.Cut(c.text, []byte(began)); found {
+		c.began = true
+		_, _ = os.Stdout.Write(after)
+	}
+	return len(text), nil
+}
+
 // wanted are the modules for the machine's files and for tests, where the kernel does not have them built in.
 var wanted = []string{"virtio_pci", "9pnet_virtio", "9p", "overlay", "loop", "fuse", "crc32c_generic", "libcrc32c",
-	"ext4", "virtio_rng"}
+	"ext4", "virtio_blk", "virtio_rng", "tcp_diag"}
 
 var needs = regexp.MustCompile(`\x00depends=([^\x00]*)\x00`)
 
@@ -204,12 +298,17 @@ func readModules(dir string, wanted []string) (names []string, contents [][]byte
 }
 
 // writeInitrd writes an archive of cpio with the first process, modules, and what to run.
-func writeInitrd(to, init, modules, more, text string) error {
+func writeInitrd(to, init, modules, more string, o *order) error {
 	program, err := os.ReadFile(init)
 	if err != nil {
 		return err
 	}
 	names, contents, err := readModules(modules, append(slices.Clone(wanted), strings.Split(more, ",")...))
+	if err != nil {
+		return err
+	}
+	o.Modules = names
+	text, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
@@ -229,8 +328,7 @@ func writeInitrd(to, init, modules, more, text string) error {
 	for i, name := range names {
 		add("modules/"+name, 0o100644, contents[i])
 	}
-	add("order", 0o100644, []byte(strings.Join(names, "\n")))
-	add("run", 0o100644, []byte(text))
+	add("order", 0o100644, text)
 	add("TRAILER!!!", 0, nil)
 	return os.WriteFile(to, archive.Bytes(), 0o644)
 }

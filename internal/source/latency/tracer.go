@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -86,6 +88,11 @@ func (t *Tracer) attach(with schedule.Tracing) error {
 	if err := spec.Variables["bounds"].Set(kernelBounds()); err != nil {
 		return fmt.Errorf("set the bounds of the buckets: %w", err)
 	}
+	for name, bit := range requestBits(kernel) {
+		if err := spec.Variables[name].Set(bit); err != nil {
+			return fmt.Errorf("set %s of the programs that count how long disks take: %w", name, err)
+		}
+	}
 	options := ebpf.CollectionOptions{Cache: types}
 	var callback *btf.Typedef
 	starts := kernel.TypeByName(startType, &callback) == nil
@@ -106,6 +113,43 @@ func (t *Tracer) attach(with schedule.Tracing) error {
 			return fmt.Errorf("attach to the tracepoints of block devices: %w", err)
 		}
 		t.links = append(t.links, l)
+	}
+	return nil
+}
+
+// requestBits returns the bits of a request's flags, by the programs' names for them. The kernel has them in an enum:
+// Linux 6.18 in one with a name, 6.12 in one without, and those before 6.11 as macros.
+func requestBits(kernel *btf.Spec) map[string]uint32 {
+	bits := map[string]uint32{"io_stat": 1 << 13, "flush_seq": 1 << 4}
+	names := map[string]string{"__RQF_IO_STAT": "io_stat", "__RQF_FLUSH_SEQ": "flush_seq"}
+	var flags *btf.Enum
+	if kernel.TypeByName("rqf_flags", &flags) != nil {
+		flags = unnamed(kernel, "__RQF_IO_STAT")
+	}
+	if flags != nil {
+		for _, v := range flags.Values {
+			if name := names[v.Name]; name != "" {
+				bits[name] = 1 << v.Value
+			}
+		}
+	}
+	return bits
+}
+
+// unnamed returns the enum without a name that has a value; nil for none. Looking through all types takes long, so the
+// text is looked for before.
+func unnamed(kernel *btf.Spec, value string) *btf.Enum {
+	if text, err := os.ReadFile("/sys/kernel/btf/vmlinux"); err == nil && !bytes.Contains(text, []byte(value)) {
+		return nil
+	}
+	for t, err := range kernel.All() {
+		enum, is := t.(*btf.Enum)
+		if err != nil {
+			return nil
+		}
+		if is && slices.ContainsFunc(enum.Values, func(v btf.EnumValue) bool { return v.Name == value }) {
+			return enum
+		}
 	}
 	return nil
 }

@@ -82,15 +82,6 @@ struct task_struct {
 
 #pragma clang attribute pop
 
-// The bits of request.rq_flags are in this enum since Linux 6.11. Before, they were macros.
-enum rqf_flags {
-	__RQF_FLUSH_SEQ = 1,
-	__RQF_IO_STAT = 8,
-};
-
-#define OLD_FLUSH_SEQ (1 << 4)
-#define OLD_IO_STAT (1 << 13)
-
 // The kernel notes the start of a request shortly before or after it calls on_start, in ns. What is later belongs to
 // another operation: after a merge, a request is used again without an end.
 #define SAME_START 1000000
@@ -193,24 +184,14 @@ struct {
 // In ns: the longest time of each bucket, bounds[0] that of zero. The places after the last are never exceeded.
 const volatile u64 bounds[BOUNDS];
 const volatile u32 with_jobs; // the scheduler's maps are there
-
-static __always_inline u32 flag(int new_exists, u32 new_bit, u32 old)
-{
-	return new_exists ? 1u << new_bit : old;
-}
+const volatile u32 io_stat = 1 << 8, flush_seq = 1 << 1; // of request.rq_flags: it is counted; it is a part of a flush
 
 // Reports whether the kernel counts a request in /proc/diskstats, as blk_do_io_stat does.
 static __always_inline int counted(const struct request *rq)
 {
-	u32 stat = flag(bpf_core_enum_value_exists(enum rqf_flags, __RQF_IO_STAT),
-			bpf_core_enum_value(enum rqf_flags, __RQF_IO_STAT), OLD_IO_STAT);
-	u32 part = flag(bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ),
-			bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ), OLD_FLUSH_SEQ);
-	u32 flags = rq->rq_flags;
-
 	if ((rq->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
 		return 1; // the kernel's own request, which has no such bit
-	return (flags & (stat | part)) == stat;
+	return (rq->rq_flags & (io_stat | flush_seq)) == io_stat;
 }
 
 static __always_inline u32 operation_of(const struct request *rq)
