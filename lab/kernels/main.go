@@ -17,8 +17,8 @@
 //	build/kernels-run -machine all
 //
 // It needs qemu-system-x86, for arm64 qemu-system-arm, xz-utils, e2fsprogs, the kernel's package from Debian's mirror,
-// and 4 GiB of memory. The machine's files are seen below "/", and what is written to them is lost at the end. /slow is a
-// disk that serves twenty requests a second. An emulated processor is about twenty times slower than this one: times
+// and 4 GiB of memory. The machine's files are seen below "/", and what is written to them is lost at the end. /slow is
+// a disk that serves twenty requests a second. An emulated processor is about twenty times slower than this one: times
 // mean little. The program is its own first process in the emulator.
 package main
 
@@ -186,7 +186,8 @@ func makeDisk(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	out, err := exec.Command("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", path, "256M").CombinedOutput()
+	const options = "lazy_itable_init=0,lazy_journal_init=0"
+	out, err := exec.Command("mkfs.ext4", "-q", "-E", options, path, "256M").CombinedOutput()
 	if err != nil {
 		_ = os.Remove(path)
 		return fmt.Errorf("mkfs.ext4: %w: %s", err, out)

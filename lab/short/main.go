@@ -74,11 +74,11 @@ func (b *bench) run(program string, rights []string, only string) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(b.dir, to), text, 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(b.dir, to), text, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := os.Chmod(b.dir, 0o777); err != nil { //nolint:gosec // for logs and reports of another user
+	if err := os.Chmod(b.dir, 0o777); err != nil {
 		return err
 	}
 	if err := makeData(filepath.Join(b.slow, dataName)); err != nil {
@@ -121,7 +121,8 @@ func (b *bench) with(kind, only string, failed int) (int, error) {
 			continue
 		}
 		e := r.truth.off(r.found)
-		fmt.Printf("  %-9s as %-12s %-8s storage %5.1f (true %5.1f), CPU %5.1f (%5.1f), other %5.1f (%5.1f): %4.1f off\n", name,
+		const line = "  %-9s as %-12s %-8s storage %5.1f (true %5.1f), CPU %5.1f (%5.1f), other %5.1f (%5.1f): %4.1f off\n"
+		fmt.Printf(line, name,
 			kind, r.evidence, r.found.storage, r.truth.storage, r.found.cpu, r.truth.cpu, r.found.other, r.truth.other, e)
 		for _, line := range r.lines {
 			fmt.Println("    " + line)
@@ -228,7 +229,7 @@ func readJSON(path string, into any) error {
 
 // command runs a program with some rights.
 func (b *bench) command(kind string, line ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(b.dir, "short"), append([]string{"as", kind}, line...)...) //nolint:gosec // our own
+	cmd := exec.Command(filepath.Join(b.dir, "short"), append([]string{"as", kind}, line...)...)
 	cmd.Dir = b.dir
 	return cmd
 }

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is the number of the plain user and of its group.
-const nobody = 65534
+// plainUser is the number of the plain user and of its group.
+const plainUser = 65534
 
 // A kind of rights is reached in one step, or in a second one in new namespaces.
 var rights = map[string]struct {
@@ -34,19 +34,21 @@ var rights = map[string]struct {
 	// As podman without root: root in namespaces of its own.
 	"rootless": {first: plain, second: func(a *syscall.SysProcAttr) {
 		a.Cloneflags = unix.CLONE_NEWUSER | spaces
-		a.UidMappings = []syscall.SysProcIDMap{{HostID: nobody, Size: 1}}
-		a.GidMappings = []syscall.SysProcIDMap{{HostID: nobody, Size: 1}}
+		a.UidMappings = []syscall.SysProcIDMap{{HostID: plainUser, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{HostID: plainUser, Size: 1}}
 	}, last: func() error { return errors.Join(ownProc(), confine()) }},
 	// As docker run: root with fourteen capabilities, in namespaces, with a list of system calls.
 	"docker": {first: func(*syscall.SysProcAttr) {}, second: func(a *syscall.SysProcAttr) { a.Cloneflags = spaces },
 		last: func() error { return errors.Join(ownProc(), readOnlySys(), confine(), drop()) }},
 	// As a privileged container of Kubernetes without hostPID.
-	"pod": {first: func(*syscall.SysProcAttr) {}, second: func(a *syscall.SysProcAttr) { a.Cloneflags = spaces }, last: ownProc},
+	"pod": {
+		first: func(*syscall.SysProcAttr) {}, second: func(a *syscall.SysProcAttr) { a.Cloneflags = spaces }, last: ownProc,
+	},
 }
 
 const spaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-func plain(a *syscall.SysProcAttr) { a.Credential = &syscall.Credential{Uid: nobody, Gid: nobody} }
+func plain(a *syscall.SysProcAttr) { a.Credential = &syscall.Credential{Uid: plainUser, Gid: plainUser} }
 
 func kinds() (all []string) {
 	for kind := range rights {
@@ -87,12 +89,12 @@ func inside(args []string) error {
 	if err := kind.last(); err != nil {
 		return err
 	}
-	return unix.Exec(args[2], args[2:], os.Environ()) //nolint:gosec // the line is ours
+	return unix.Exec(args[2], args[2:], os.Environ())
 }
 
 // start runs a line with attributes, and exits as it does.
 func start(with func(*syscall.SysProcAttr), line []string) error {
-	cmd := exec.Command(line[0], line[1:]...) //nolint:gosec // the line is ours
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	with(cmd.SysProcAttr)
@@ -127,7 +129,8 @@ func readOnlySys() error {
 
 // drop takes away the capabilities that docker takes away. It holds once another program runs.
 func drop() error {
-	keep := []uintptr{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID,
+	keep := []uintptr{
+		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID,
 		unix.CAP_SETUID, unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_NET_RAW, unix.CAP_SYS_CHROOT, unix.CAP_MKNOD,
 		unix.CAP_AUDIT_WRITE, unix.CAP_SETFCAP}
 	for c := range uintptr(unix.CAP_LAST_CAP + 1) {
