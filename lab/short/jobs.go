@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -73,14 +74,15 @@ func (l *log) use(length time.Duration) {
 	_ = l.do(work, func() error {
 		for until := now() + int64(length); now() < until; {
 			for range 1 << 18 { // without asking the clock: where it is a device, that is work of the kernel
-				spun++
+				spun.Add(1)
 			}
 		}
 		return nil
 	})
 }
 
-var spun int
+// spun keeps the compiler from leaving out the work.
+var spun atomic.Int64
 
 func makeData(path string) error {
 	text := make([]byte, 1<<20)
@@ -150,7 +152,7 @@ func (d *disk) mapped() (err error) {
 // touch reads pages by faults.
 func (d *disk) touch(pages int) error {
 	for range pages {
-		spun += int(d.at[d.next()])
+		spun.Add(int64(d.at[d.next()]))
 	}
 	return nil
 }

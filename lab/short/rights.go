@@ -48,7 +48,9 @@ var rights = map[string]struct {
 
 const spaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-func plain(a *syscall.SysProcAttr) { a.Credential = &syscall.Credential{Uid: plainUser, Gid: plainUser} }
+func plain(a *syscall.SysProcAttr) {
+	a.Credential = &syscall.Credential{Uid: plainUser, Gid: plainUser}
+}
 
 func kinds() (all []string) {
 	for kind := range rights {
