@@ -306,8 +306,8 @@ func TestFirstEpochsAreApart(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Key != "epoch/job" || all[1].Key != "first/job" {
 		t.Fatalf("got %+v, %v, want epoch/job and first/job", all, err)
 	}
-	later, first := all[0], all[1] // on a busy machine some are slow
-	if len(first.Durations)+first.Slow != 2 || len(later.Durations)+later.Slow != 6 ||
+	later, first := all[0], all[1] // on a busy machine some of the later ones are slow, and not learned
+	if len(first.Durations) != 2 || len(later.Durations) < 4 || len(later.Durations) > 6 ||
 		first.Median() < 300*time.Millisecond || !later.Matches("job") || !first.Matches("job") {
 		t.Errorf("got %+v, want 2 first epochs of about half a second, and 6 later ones", all)
 	}
