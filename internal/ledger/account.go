@@ -14,10 +14,8 @@ const sharedIOTime = time.Second
 type account struct {
 	target Target
 	totals history.LedgerTotals
-	at     time.Duration // end of the last cell
-	opened bool          // levels and at are set
-	levels levels        // at the end of the last cell, or of one before it: see addCell
-	since  time.Duration // end of that one
+	end    history.Point // of the last cell
+	opened bool          // end is set
 
 	schedule schedule // by events
 	moments  schedule // where these are missing
@@ -29,20 +27,17 @@ func newAccount(t Target) *account {
 	return &account{target: t, totals: history.LedgerTotals{ID: t.ID(), HasGain: t.Job != ""}}
 }
 
-// closeCell ends a cell at p, where the machine has these levels. The first call opens the account there. See addCell
-// for passes.
-func (a *account) closeCell(h *history.History, p history.Point, host *hostLevels, passes bool) {
+// closeCell ends a cell at p. The first call opens the account there.
+func (a *account) closeCell(h *history.History, p history.Point) {
 	if !a.opened {
-		a.levels, a.since, a.at, a.opened = a.read(h, p, host), p.At, p.At, true
+		a.end, a.opened = p, true
 		if (a.schedule.timeline != nil || a.moments.timeline != nil) && a.target.Job != "" {
 			// The history keeps a column from its first row on, and a window may begin before the first cell ends.
 			a.totals.Scheduled = &history.Scheduled{}
 		}
 		return
 	}
-	if p.At > a.at {
-		a.addCell(h, p, host, passes)
-	}
+	a.addCell(h, p)
 }
 
 // extrapolate returns the totals at p and leaves the account as it is. It uses cells up to complete, where every source
@@ -52,45 +47,29 @@ func (a *account) extrapolate(h *history.History, p history.Point, complete time
 	ahead.schedule.names, ahead.moments.names = nil, nil
 	ahead.schedule.cells(history.Point{})
 	ahead.moments.cells(history.Point{})
-	for p.At-ahead.at > maxCell*3/2 && p.At-ahead.at < maxBacklog && ahead.at+maxCell <= complete {
-		next := history.Point{At: ahead.at + maxCell}
-		host := readHost(h, next)
-		ahead.addCell(h, next, &host, false)
+	for p.At-ahead.end.At > maxCell*3/2 && p.At-ahead.end.At < maxBacklog && ahead.end.At+maxCell <= complete {
+		ahead.addCell(h, history.Point{At: ahead.end.At + maxCell})
 	}
-	if p.At > ahead.at {
-		host := readHost(h, p)
-		ahead.addCell(h, p, &host, false)
-	}
+	ahead.addCell(h, p)
 	return ahead.totals
 }
 
-// addCell divides the time from the end of the last cell to p, and adds the parts to the totals. A cell that passes, or
-// that moments divide, is not estimated if all of it is known.
-func (a *account) addCell(h *history.History, p history.Point, host *hostLevels, passes bool) {
-	if p.At <= a.at {
+// addCell divides the time from the end of the last cell to p, and adds the parts to the totals. What events and moments
+// leave dark is estimated.
+func (a *account) addCell(h *history.History, p history.Point) {
+	if p.At <= a.end.At {
 		return
 	}
 	of, dark := a.scheduled(h, p)
-	if dark > 0 || !passes && !a.moments.begun {
-		a.estimate(h, p, host, &of, dark)
+	if dark > 0 {
+		c := a.cell(h, p)
+		of.add(c.split(), dark/c.dt)
 	}
 	a.totals.Busy += seconds(of.busy)
 	a.totals.Storage += seconds(of.storage)
 	a.totals.CPU += seconds(of.cpu)
 	a.totals.Gain += seconds(of.gain)
-	a.at = p.At
-}
-
-// estimate adds dark seconds of the time up to p to its parts: as the counters divide the time since they were last
-// looked up.
-func (a *account) estimate(h *history.History, p history.Point, host *hostLevels, of *parts, dark float64) {
-	now := a.read(h, p, host)
-	dt := (p.At - a.since).Seconds()
-	c := a.cell(h, now, p, dt)
-	if dark > 0 {
-		of.add(c.split(), dark/dt)
-	}
-	a.levels, a.since = now, p.At
+	a.end = p
 }
 
 // evidence is what divides the account's time now.

@@ -73,7 +73,7 @@ func divided(t *testing.T, events *sample.Schedule, gpu []sample.Sample, length 
 // divideAll adds the time from 100 ms on to an account, in cells.
 func divideAll(t *testing.T, a *account, h *history.History, until time.Duration) {
 	t.Helper()
-	a.at = 100 * ms
+	a.end.At = 100 * ms
 	for at := 200 * ms; at < until; at += 100 * ms {
 		of, dark := a.scheduled(h, history.Point{At: at})
 		if dark > 0 {
@@ -82,7 +82,7 @@ func divideAll(t *testing.T, a *account, h *history.History, until time.Duration
 		a.totals.Busy += seconds(of.busy)
 		a.totals.Storage += seconds(of.storage)
 		a.totals.CPU += seconds(of.cpu)
-		a.at = at
+		a.end.At = at
 	}
 }
 
@@ -106,7 +106,7 @@ func TestScheduledLoop(t *testing.T) {
 			events, gpu := loop(test.read, test.work, test.compute, test.spins, test.period, length)
 			a := divided(t, &events, gpu, length)
 			turn := (test.read + test.work + test.compute).Seconds()
-			all := (a.at - 100*ms).Seconds()
+			all := (a.end.At - 100*ms).Seconds()
 			for what, pair := range map[string][2]float64{
 				"busy":    {a.totals.Busy.Seconds() / all, test.compute.Seconds() / turn},
 				"storage": {a.totals.Storage.Seconds() / all, test.read.Seconds() / turn},
@@ -138,7 +138,7 @@ func TestGPUBeginsWithinBlock(t *testing.T) {
 			a.schedule.timeline, a.schedule.names = chain.NewTimeline(), &names{}
 			a.schedule.timeline.(*chain.Timeline).Learn(&events)
 			a.schedule.lead(1)
-			a.at = 100 * ms
+			a.end.At = 100 * ms
 			var busy [2]float64 // s, before and after the edge
 			for at := 200 * ms; at <= 3*time.Second; at += 100 * ms {
 				p, part := history.Point{At: at}, 0
@@ -150,7 +150,7 @@ func TestGPUBeginsWithinBlock(t *testing.T) {
 				}
 				of, _ := a.scheduled(h, p)
 				busy[part] += of.busy
-				a.at = at
+				a.end.At = at
 			}
 			want := (3*time.Second - start).Seconds() * 50 / 140
 			if busy[0] > 0.05 || math.Abs(busy[1]-want) > 0.1 {
@@ -188,9 +188,9 @@ func TestLeaderEnds(t *testing.T) {
 	a.schedule.lead(2)
 	var cpu, gain, dark float64 // s, after the end of the rank
 	for at := 200 * ms; at <= events.Until; at += 100 * ms {
-		a.at = at - 100*ms
+		a.end.At = at - 100*ms
 		of, unknown := a.scheduled(h, history.Point{At: at})
-		if a.at >= rank.At {
+		if a.end.At >= rank.At {
 			cpu, gain, dark = cpu+of.cpu, gain+of.gain, dark+unknown
 		}
 	}

@@ -17,21 +17,14 @@ type levels struct {
 	hasSome, hasGPU                                   bool
 }
 
-// hostLevels are those of the machine, which all accounts have in common.
-type hostLevels struct{ cpu, busiestCore, queued float64 }
-
-func readHost(h *history.History, p history.Point) (l hostLevels) {
+// read returns the levels at a moment. It looks up each group of columns once: lookups are most of what an estimate
+// costs.
+func (a *account) read(h *history.History, p history.Point) (l levels) {
 	var two [2]float64
 	h.Levels(history.HostCPUTime, "", p, two[:])
-	l.cpu, l.busiestCore = two[0], two[1]
+	l.hostCPU, l.busiestCore = two[0], two[1]
 	h.Levels(history.DisksBytes, "", p, two[:])
 	l.queued = two[1]
-	return l
-}
-
-// read looks up each group of columns once: with 64 jobs, lookups are most of what a round of readings costs.
-func (a *account) read(h *history.History, p history.Point, host *hostLevels) levels {
-	l := levels{hostCPU: host.cpu, busiestCore: host.busiestCore, queued: host.queued}
 	var one [1]float64
 	l.hasSome = h.Levels(history.IOSome, a.target.Pressure, p, one[:])
 	l.some = one[0]
@@ -79,11 +72,11 @@ type cell struct {
 	ownIO       bool // the scope's waiting can be for the target's own I/O
 }
 
-// cell returns the evidence of the dt seconds up to p.
-func (a *account) cell(h *history.History, now levels, p history.Point, dt float64) cell {
-	was, t := &a.levels, &a.target
+// cell returns the evidence from the end of the last cell to p.
+func (a *account) cell(h *history.History, p history.Point) cell {
+	was, now, t := a.read(h, a.end), a.read(h, p), &a.target
 	c := cell{
-		dt:          dt,
+		dt:          (p.At - a.end.At).Seconds(),
 		some:        now.some - was.some,
 		scopeCPU:    now.hostCPU - was.hostCPU,
 		jobCPU:      now.busiestCore - was.busiestCore,
@@ -114,7 +107,7 @@ func (a *account) cell(h *history.History, now levels, p history.Point, dt float
 	if read := max(fetched, now.chars-was.chars); read > 0 { // mapped files are fetched without a read call
 		c.fetching = (now.system - was.system) * fetched / read
 	}
-	c.queue = ownQueue(h, history.Point{At: a.since}, p, fetched)
+	c.queue = ownQueue(h, a.end, p, fetched)
 	return c
 }
 

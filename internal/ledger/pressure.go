@@ -24,8 +24,7 @@ type Pressure struct {
 	moments  *chain.Moments  // nil until threads are looked at
 	accounts []*account
 	totals   []history.LedgerTotals // of all accounts at the end of the last cell
-	ends     []history.Point        // of the cells that are closed now, with
-	hosts    []hostLevels           // the levels, and
+	ends     []history.Point        // of the cells that are closed now, with their
 	rows     [][]history.LedgerTotals
 	opened   bool          // an account began at the last end
 	failed   error         // of SetTargets, for the next Advance
@@ -226,8 +225,8 @@ func (e *Pressure) divide(p history.Point) (opened bool, err error) {
 	}
 	next := p.At
 	for _, a := range e.accounts {
-		if a.opened && p.At-a.at < maxBacklog {
-			next = min(next, a.at+maxCell)
+		if a.opened && p.At-a.end.At < maxBacklog {
+			next = min(next, a.end.At+maxCell)
 		}
 	}
 	e.ends = e.ends[:0]
@@ -259,15 +258,13 @@ func (e *Pressure) close(p history.Point) {
 // needs is in the cache of the processor then, and the memory of its blocks serves the next one. No account changes
 // before horizon what its cells are divided by. opened is whether one began at the last end.
 func (e *Pressure) closeAll(horizon history.Point) (err error) {
-	e.hosts, e.opened = e.hosts[:0], false
+	e.opened = false
 	for len(e.rows) < len(e.ends) {
 		e.rows = append(e.rows, nil)
 	}
-	for i, p := range e.ends {
-		e.hosts = append(e.hosts, readHost(e.history, p))
+	for i := range e.ends {
 		e.rows[i] = e.rows[i][:0]
 	}
-	rarely := e.rarely()
 	for _, a := range e.accounts {
 		a.schedule.cells(horizon)
 		a.moments.cells(horizon)
@@ -276,7 +273,7 @@ func (e *Pressure) closeAll(horizon history.Point) (err error) {
 				continue // a new GPU with readings older than the newest row: none could be added for it
 			}
 			e.opened = e.opened || !a.opened && i == len(e.ends)-1
-			a.closeCell(e.history, p, &e.hosts[i], rarely && i < len(e.ends)-1) // no reading of the job ends it
+			a.closeCell(e.history, p)
 			e.rows[i] = append(e.rows[i], a.totals)
 		}
 		a.schedule.last, a.moments.last = nil, nil // their memory is the next account's

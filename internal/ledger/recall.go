@@ -42,22 +42,17 @@ func (e *Pressure) recall(a *account) error {
 	own := a.target
 	a.target.Pressure, a.target.Own = sample.HostScope, false
 	closeAt := func(at time.Duration) {
-		p := history.Point{At: at}
-		host := readHost(e.history, p)
-		a.closeCell(e.history, p, &host, false)
+		a.closeCell(e.history, history.Point{At: at})
 	}
 	closeAt(zero)
 	var past []history.LedgerRow
 	for i, at := range rows {
-		if last := i == len(rows)-1; i > 0 && !last && e.appended-at > recallFine && at-a.at < recallCell {
+		if last := i == len(rows)-1; i > 0 && !last && e.appended-at > recallFine && at-a.end.At < recallCell {
 			continue
 		}
 		closeAt(at)
 		past = append(past, history.LedgerRow{At: at, Totals: a.totals})
 	}
 	a.target = own
-	end := history.Point{At: a.at}
-	host := readHost(e.history, end)
-	a.levels, a.since = a.read(e.history, end, &host), a.at
 	return e.history.RecallLedger(zero, past)
 }

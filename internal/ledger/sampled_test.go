@@ -58,7 +58,7 @@ func TestSampledLoop(t *testing.T) {
 			a.moments.lead(1)
 			a.moments.checkpoint()
 			divideAll(t, a, historyOf(t, gpu), length-time.Second)
-			all := (a.at - tick).Seconds()
+			all := (a.end.At - tick).Seconds()
 			for what, pair := range map[string][3]float64{
 				"busy":    {a.totals.Busy.Seconds() / all, test.compute.Seconds() / turn.Seconds(), 0.01},
 				"storage": {a.totals.Storage.Seconds() / all, test.read.Seconds() / turn.Seconds(), 0.03},

@@ -213,18 +213,18 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 	other.begun, other.last = false, nil
 	if !a.covers(s, p) {
 		s.begun = false
-		return parts{}, (p.At - a.at).Seconds()
+		return parts{}, (p.At - a.end.At).Seconds()
 	}
 	if !s.begun {
-		s.begun, s.done = true, a.at
-		s.sums = sums{clocks: s.clocksAt(a.at)}
+		s.begun, s.done = true, a.end.At
+		s.sums = sums{clocks: s.clocksAt(a.end.At)}
 		s.given = s.sums
 	}
 	a.totals.Scheduled = a.counted(h, p, s)
 	now := s.until(h, a.target.GPU, p)
 	was := s.given
 	s.given = now.atLeast(&was)
-	length := p.At - a.at
+	length := p.At - a.end.At
 	of := s.given.since(&was)
 	total := *a.totals.Scheduled
 	total.Time += length - min(length, seconds(of.dark))
@@ -234,7 +234,7 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 	// What a clock saves may be less than nothing: it goes faster than the time when a thread that was ahead waits for one
 	// that was not, as one that read waits at the end for one that worked meanwhile.
 	// Before the first clocks of this leading thread, it is assumed to have waited for all of its storage in turn.
-	inTurn := of.storage * max(0, min(p.At, s.clock[0].at)-a.at).Seconds() / length.Seconds()
+	inTurn := of.storage * max(0, min(p.At, s.clock[0].at)-a.end.At).Seconds() / length.Seconds()
 	total.GainLow += length - of.clocks.Pending + seconds(inTurn)
 	total.GainWorkers += length - of.clocks.Workers
 	total.GainGPU += length - of.clocks.GPU
@@ -252,10 +252,10 @@ func (a *account) covers(s *schedule, p history.Point) bool {
 	if s.timeline == nil || a.target.Job == "" {
 		return false
 	}
-	if heir := s.timeline.Heir(s.leader, a.at); heir != s.leader {
+	if heir := s.timeline.Heir(s.leader, a.end.At); heir != s.leader {
 		s.follow(heir)
 	}
-	return len(s.clock) > 0 && s.timeline.Covers(s.leader, a.at, p.At)
+	return len(s.clock) > 0 && s.timeline.Covers(s.leader, a.end.At, p.At)
 }
 
 // counted returns the totals so far, with what only moments have to be counted for.
@@ -268,8 +268,8 @@ func (a *account) counted(h *history.History, p history.Point, s *schedule) *his
 	if !sampled {
 		return &total
 	}
-	total.Sampled += p.At - a.at
-	total.Moments += m.Seen(s.leader, a.at, p.At)
+	total.Sampled += p.At - a.end.At
+	total.Moments += m.Seen(s.leader, a.end.At, p.At)
 	if now, known := h.Level(history.Key{Series: history.JobCPUTime, ID: a.target.Job}, p); known {
 		spun := m.Spun(s.leader)
 		if s.cpu > 0 {

@@ -228,7 +228,7 @@ func (r *trainings) exit(tid int) {
 		r.report(r.at+time.Second, 0)
 		for _, a := range r.accounts {
 			a.scheduled(r.history, history.Point{At: r.at})
-			a.at = r.at
+			a.end.At = r.at
 		}
 	}
 }
