@@ -54,8 +54,8 @@ func (a *account) extrapolate(h *history.History, p history.Point, complete time
 	return ahead.totals
 }
 
-// addCell divides the time from the end of the last cell to p, and adds the parts to the totals. What events and moments
-// leave dark is estimated.
+// addCell divides the time from the end of the last cell to p, and adds the parts to the totals. What events and
+// moments leave dark is estimated.
 func (a *account) addCell(h *history.History, p history.Point) {
 	if p.At <= a.end.At {
 		return

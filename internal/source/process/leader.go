@@ -166,29 +166,25 @@ func (s *Source) heir(j *job, m *member) *member {
 	if m == nil {
 		return nil
 	}
-	var working, now, only *member
+	var now, only *member
 	count := 0
 	for _, child := range j.members {
-		if child.parent != m.pid || child == m || !child.present() || child.feeds {
+		if !child.isChildOf(m) {
 			continue
 		}
 		count++
 		only = child
-		switch {
-		case child.pid == m.did.heir:
+		if child.pid == m.did.heir {
 			now = child
-		case working == nil && child.did.below && s.launched(m, child):
-			working = child
 		}
 	}
 	switch {
 	case now != nil && (m.did.row >= takeBack || m.did.works && !now.did.below):
 		now = nil
-	case now != nil && !now.did.below && working != nil:
-		now = working
-	case now == nil && working != nil && m.did.idle && !m.waitsForChild():
-		now = working
-	case now == nil && count == 1 && m.did.row == 0 && m.isShim() && !s.sameProgram(m, only):
+	case now != nil && !now.did.below, now == nil && m.did.idle && m.did.below && !m.waitsForChild():
+		now = cmp.Or(s.workingChild(j, m), now)
+	}
+	if now == nil && count == 1 && m.did.row == 0 && m.isShim() && !s.sameProgram(m, only) {
 		now = only
 	}
 	m.did.heir = 0
@@ -196,6 +192,21 @@ func (s *Source) heir(j *job, m *member) *member {
 		m.did.heir = now.pid
 	}
 	return now
+}
+
+// isChildOf reports whether a process is a living child of another one, and none that feeds the job.
+func (m *member) isChildOf(parent *member) bool {
+	return m.parent == parent.pid && m != parent && m.present() && !m.feeds
+}
+
+// workingChild returns the oldest program that a process launched and that works, or has one below it that does.
+func (s *Source) workingChild(j *job, m *member) *member {
+	for _, child := range j.members {
+		if child.isChildOf(m) && child.did.below && s.launched(m, child) {
+			return child
+		}
+	}
+	return nil
 }
 
 // bytes is what the process and the children that it has waited for have read, from storage and by calls.
