@@ -3,7 +3,6 @@
 package latency
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -35,7 +34,6 @@ type Source struct {
 
 	mu      sync.Mutex
 	tracing opened // without a Tracing while none is there
-	refused error  // why none is there; nil for an end
 	memory  memory
 	began   sample.Stamp // when tracing began
 	again   schedule.Reopening[opened]
@@ -96,8 +94,7 @@ func NewFrom(open Opener, jobs Jobs, root string) (*Source, error) {
 		err = s.begin(tracing)
 	}
 	if err != nil {
-		s.refused = err
-		s.again.Later(sample.Now().Mono, err)
+		s.again.Refuse(sample.Now().Mono, err)
 	}
 	return s, err
 }
@@ -114,7 +111,7 @@ func (s *Source) followed() schedule.Tracing {
 func (s *Source) Missing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refused
+	return s.again.Refused()
 }
 
 // Retry has the next Read try again what the kernel refused.
@@ -139,7 +136,7 @@ func (s *Source) begin(tracing opened) error {
 		return err
 	}
 	s.tracing, s.memory, s.began, s.known = tracing, memory{counted, directory}, sample.Now(), nil
-	s.again, s.refused = schedule.Reopening[opened]{}, nil
+	s.again = schedule.Reopening[opened]{}
 	return nil
 }
 
@@ -208,11 +205,7 @@ func (s *Source) revive(now time.Duration) error {
 		_ = s.end() // it has nothing to lose
 		err = s.begin(next)
 	}
-	switch {
-	case done && err == nil, !ended:
-		return nil
-	case s.refused != nil:
-		s.refused = cmp.Or(err, s.refused)
+	if done && err == nil || !ended || s.again.Refused() != nil {
 		return nil
 	}
 	return errAway

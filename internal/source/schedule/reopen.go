@@ -26,6 +26,7 @@ type Reopening[T io.Closer] struct {
 	coming   chan reopened[T] // for one that is being opened; nil for none
 	retry    time.Duration    // when the next may be, on CLOCK_MONOTONIC
 	refusals int              // in a row
+	refused  error            // of the newest attempt, while nothing was opened before
 }
 
 // reopened is what was opened, or why it was not.
@@ -33,6 +34,15 @@ type reopened[T io.Closer] struct {
 	tracing T
 	err     error
 }
+
+// Refuse takes note of a first attempt at a moment that gave an error.
+func (r *Reopening[T]) Refuse(now time.Duration, err error) {
+	r.refused = err
+	r.Later(now, err)
+}
+
+// Refused returns why nothing was opened so far; nil if something was.
+func (r *Reopening[T]) Refused() error { return r.refused }
 
 // Later has the next attempts made as after an attempt at a moment that gave an error, or less than all.
 func (r *Reopening[T]) Later(now time.Duration, err error) {
@@ -65,6 +75,9 @@ func (r *Reopening[T]) Next(now time.Duration, open func() (T, error)) (tracing 
 	case n := <-r.coming:
 		r.coming = nil
 		r.Later(now, n.err)
+		if r.refused != nil && n.err != nil {
+			r.refused = n.err
+		}
 		return n.tracing, true, n.err
 	default:
 		return tracing, false, nil

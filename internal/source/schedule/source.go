@@ -3,7 +3,6 @@
 package schedule
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,7 +26,6 @@ type Source struct {
 	lostSeen uint64
 	flushed  time.Duration // CLOCK_MONOTONIC of the newest run of flush
 	ended    bool          // tracing is to be opened again
-	refused  error         // why there was never one; nil for an end
 	again    Reopening[Tracing]
 	closed   bool
 
@@ -95,8 +93,8 @@ func NewFrom(open Opener) (*Source, error) {
 		err = s.begin(tracing)
 	}
 	if err != nil {
-		s.ended, s.refused = true, err
-		s.again.Later(monotonic(), err)
+		s.ended = true
+		s.again.Refuse(monotonic(), err)
 	}
 	return s, err
 }
@@ -105,7 +103,7 @@ func NewFrom(open Opener) (*Source, error) {
 func (s *Source) Refused() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.refused
+	return s.again.Refused()
 }
 
 // Retry has the next Read try again what the kernel refused.
@@ -167,10 +165,7 @@ func (s *Source) revive() (again bool, err error) {
 	case done && failed == nil && (s.ended || len(tracing.Lacks()) < lacks):
 	case done && failed == nil:
 		return false, tracing.Close() // no better than the one that is there
-	case s.refused != nil:
-		s.refused = cmp.Or(failed, s.refused)
-		return false, nil
-	case s.ended:
+	case s.ended && s.again.Refused() == nil:
 		return false, errAway
 	default:
 		return false, nil
@@ -180,7 +175,7 @@ func (s *Source) revive() (again bool, err error) {
 		return false, errAway
 	}
 	_ = old.end() // it has nothing to lose
-	s.ended, s.refused, s.held, s.active.unsure = false, nil, s.held[:0], true
+	s.ended, s.held, s.active.unsure = false, s.held[:0], true
 	s.connections.missing, s.connections.away = true, nil
 	for slot, j := range s.jobs {
 		if j != nil {
@@ -222,8 +217,8 @@ func (s *Source) Follow(name string, pids []int) error {
 	switch {
 	case s.closed:
 		return errClosed
-	case s.refused != nil:
-		return s.refused
+	case s.again.Refused() != nil:
+		return s.again.Refused()
 	}
 	if slot := s.slot(name); slot != 0 {
 		return s.sync(slot, pids)
