@@ -58,7 +58,7 @@ func TestWaitsBelongToTheirPhase(t *testing.T) {
 			Steps:   10,
 			Style:   style,
 			Workers: 2,
-			Decode:  2 * time.Millisecond,
+			Decode:  20 * time.Millisecond, // more than a read waits for a processor on a loaded machine
 			Compute: time.Millisecond,
 		}
 		truth := run(t, p, plan)
