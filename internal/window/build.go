@@ -189,10 +189,10 @@ func (b *builder) ledger() {
 	}
 	b.Other = total - b.Busy - b.Storage - b.CPU
 	b.Gain = max(0, min(b.Gain, total-b.Busy))
-	b.evidence()
+	dark := b.evidence()
 	if total > 0 {
 		b.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus))+
-			(b.Open.Seconds()/2+b.Unread.Seconds())/b.Duration().Seconds()+b.chance())
+			(b.Open.Seconds()/2+b.Unread.Seconds())/b.Duration().Seconds()+dark+b.chance())
 	}
 }
 

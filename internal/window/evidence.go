@@ -24,37 +24,30 @@ const (
 // Followed reports whether the ledger was made from what each thread of the job did, and not from sums of all.
 func (e Evidence) Followed() bool { return e == FromSchedule || e == FromMoments }
 
-// The ledger is made from the scheduler's evidence if that lacks a small share of the window, or a short time. A
-// program is followed some milliseconds after its start, and later where other work takes the CPUs.
 const (
-	lacking    = 0.05
-	lackingFor = 100 * time.Millisecond
-	covered    = 0.8 // share that it covers at least, however short the window is
+	// covered is the share of a window that evidence of threads covers at least, if the ledger is named after it. The rest
+	// is estimated, and adds to the uncertainty.
+	covered = 0.8
+	// lacking is the share of a window that events may leave to moments.
+	lacking = 0.05
 )
 
-// enough reports whether the evidence covers enough of a window with so many GPUs, or of one without any. Both are sums
-// over the GPUs, in seconds.
-func enough(has, total float64, gpus int) bool {
-	return total > 0 && has >= covered*total &&
-		total-has <= max(lacking*total, float64(max(1, gpus))*lackingFor.Seconds())
-}
-
-// evidence notes what the ledger was made from.
-func (b *builder) evidence() {
+// evidence notes what the ledger was made from. It returns the share of the window's time that this leaves out.
+func (b *builder) evidence() (dark float64) {
 	total, has := b.GPUTime().Seconds(), b.scheduled(history.LedgerScheduled)*b.stretch()
-	switch {
-	case enough(has, total, len(b.GPUIDs)):
-		b.Evidence = FromSchedule
-		if sampled := b.scheduled(history.LedgerSampled) * b.stretch(); sampled > lacking*total {
-			b.Evidence, b.NoSchedule = FromMoments, b.machine.NoSchedule
-			b.Moments = int(b.scheduled(history.LedgerMoments))
-		}
-		b.Ready = min(seconds(b.scheduled(history.LedgerReady)), b.CPU)
-		b.otherReasons()
-		b.whatIf()
-	default:
+	if total <= 0 || has < covered*total {
 		b.Evidence, b.NoSchedule = FromPressure, b.noSchedule(has, total)
+		return 0
 	}
+	b.Evidence = FromSchedule
+	if sampled := b.scheduled(history.LedgerSampled) * b.stretch(); sampled > lacking*total {
+		b.Evidence, b.NoSchedule = FromMoments, b.machine.NoSchedule
+		b.Moments = int(b.scheduled(history.LedgerMoments))
+	}
+	b.Ready = min(seconds(b.scheduled(history.LedgerReady)), b.CPU)
+	b.otherReasons()
+	b.whatIf()
+	return max(0, 1-has/total)
 }
 
 // chance is two standard deviations of the widest part of a ledger from moments, as a share of the window's time.
@@ -72,7 +65,7 @@ func (b *builder) chance() (most float64) {
 // noSchedule is why the ledger is not made from the scheduler's evidence, which covers so much of it.
 func (b *builder) noSchedule(has, total float64) string {
 	if b.machine.NoSchedule == "" && total > 0 && has > 0 {
-		return fmt.Sprintf("the scheduler's events cover only %.0f %% of it", 100*has/total)
+		return fmt.Sprintf("its threads were followed for only %.0f %% of it", 100*has/total)
 	}
 	return b.machine.NoSchedule
 }

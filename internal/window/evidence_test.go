@@ -1,10 +1,12 @@
 package window
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -54,18 +56,37 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestEnough: a short window may lack what its program did before it was followed.
-func TestEnough(t *testing.T) {
+// TestPartlyFollowed: what the evidence of threads leaves out is uncertain. Of a window that it covers too little of, it
+// is not what the ledger was made from.
+func TestPartlyFollowed(t *testing.T) {
 	for _, test := range []struct {
-		has, total float64
-		gpus       int
-		want       bool
+		followed, sampled time.Duration // of 10 s
+		want              Evidence
+		uncertainty       float64
 	}{
-		{95, 100, 1, true}, {94, 100, 1, false}, {0.66, 0.75, 0, true}, {0.6, 0.75, 0, false}, {0.3, 0.39, 0, false},
-		{1.32, 1.5, 2, true}, {1.28, 1.5, 2, false}, {0, 0, 0, false},
+		{10 * time.Second, 0, FromSchedule, 0},
+		{9 * time.Second, 0, FromSchedule, 0.1},
+		{9 * time.Second, 400 * time.Millisecond, FromSchedule, 0.1},
+		{10 * time.Second, 600 * time.Millisecond, FromMoments, 0.0408},
+		{8100 * time.Millisecond, 0, FromSchedule, 0.19},
+		{7900 * time.Millisecond, 0, FromPressure, 0},
 	} {
-		if got := enough(test.has, test.total, test.gpus); got != test.want {
-			t.Errorf("%v of %v s with %d GPUs: got %v, want %v", test.has, test.total, test.gpus, got, test.want)
+		h := newHistory(t)
+		for at := time.Duration(0); at <= 10*time.Second; at += 100 * time.Millisecond {
+			missing := 10*time.Second - test.followed // it begins late
+			scheduled := &history.Scheduled{Time: max(0, at-missing), Sampled: min(max(0, at-missing), test.sampled)}
+			scheduled.Moments = 100 * int(scheduled.Sampled/(100*time.Millisecond))
+			of := []history.LedgerTotals{{ID: ledger.ID("job", ""), Storage: at / 2, CPU: at / 2, HasGain: true, Scheduled: scheduled}}
+			if err := h.AppendLedgers(at, of); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := Window{Kind: Epoch, End: sample.Stamp{Mono: 10 * time.Second}}
+		b := &builder{&Report{Window: w}, h, &Machine{Target: ledger.Target{Job: "job", Own: true}}}
+		b.ledger()
+		if b.Evidence != test.want || math.Abs(b.Uncertainty-test.uncertainty) > 0.002 {
+			t.Errorf("followed for %v, by moments for %v: got %s, uncertainty %.3f, want %s, %.3f",
+				test.followed, test.sampled, b.Evidence, b.Uncertainty, test.want, test.uncertainty)
 		}
 	}
 }

