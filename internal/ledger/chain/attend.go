@@ -3,6 +3,8 @@ package chain
 import (
 	"slices"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // A program that has started others, as a launcher of ranks does, looks again and again whether they have ended, and
@@ -41,8 +43,8 @@ func (th *thread) look(t *Timeline, s *segment) {
 			*l = looks{began: s.from, clocks: th.clocks}
 		}
 		l.n, l.slept = l.n+1, length
-		enough := l.n >= minLooks || l.n >= minPolls && th.pause.call != sleepCall
-		if th.pause.call == sleepCall {
+		enough := l.n >= minLooks || l.n >= minPolls && th.pause.call != sample.SleepCall
+		if th.pause.call == sample.SleepCall {
 			enough = enough || length >= longSleep || t.standsFor(th, s.from) != nil
 		}
 		l.first = enough && !l.enough
@@ -69,7 +71,7 @@ func (t *Timeline) attends(th *thread) bool {
 	if th.state != stateOff || th.pause.kind != asleep || !th.pause.mayTimeOut() || th.drives() {
 		return false
 	}
-	if th.looks.enough || th.pause.call != sleepCall {
+	if th.looks.enough || th.pause.call != sample.SleepCall {
 		return th.looks.enough
 	}
 	return t.until-th.since >= longSleep || t.standsFor(th, th.since) != nil

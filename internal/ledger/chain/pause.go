@@ -8,7 +8,7 @@ import (
 
 // pauseOf says why a thread leaves its CPU, if that is known before it comes back.
 func (t *Timeline) pauseOf(e *sample.ThreadEvent) pause {
-	p := pause{kind: asleep, call: callOf(t.arch, e.Syscall)}
+	p := pause{kind: asleep, call: sample.CallOf(t.arch, e.Syscall)}
 	switch {
 	case e.State == sample.StateReady:
 		p.kind = ready
@@ -23,16 +23,16 @@ func (t *Timeline) pauseOf(e *sample.ThreadEvent) pause {
 
 // mayTimeOut reports whether a call waits for a limited time, or may.
 func (p *pause) mayTimeOut() bool {
-	return p.call == pollCall || p.call == sleepCall || p.call == lockCall
+	return p.call.Polls() || p.call == sample.SleepCall || p.call == sample.LockCall
 }
 
 // onFile reports whether a call waits for the data of a file: on a network or FUSE file system a thread sleeps in a
 // state in which signals wake it.
 func (p *pause) onFile(file sample.FileKind) bool {
 	switch p.call {
-	case aioCall:
+	case sample.AIOCall:
 		return true
-	case fileCall, writeCall:
+	case sample.FileCall, sample.WriteCall:
 		return file == sample.RegularFile || file == sample.Directory || file == sample.BlockDevice
 	}
 	return false
@@ -48,22 +48,16 @@ func (t *Timeline) causeOf(p *pause, e *sample.ThreadEvent) int {
 	switch e.WakerKind {
 	case sample.UserThread:
 	case sample.SoftIRQ: // a packet on the way to this machine
-		if p.kind == storage || p.call == noCall { // or data that came by network, and a page fault waits for
+		if p.kind == storage || p.call == sample.NoCall { // or data that came by network, and a page fault waits for
 			return 0
 		}
 	default:
 		return 0
 	}
-	if p.kind == storage && p.call == aioCall {
+	if p.kind == storage && p.call == sample.AIOCall {
 		return 0
 	}
 	return e.Waker
-}
-
-// habit returns what usually ends the thread's pauses in that kind of call.
-func (th *thread) habit(c call) (waker int, known bool) {
-	h := th.usual[int(c)%len(th.usual)]
-	return int(h.waker), h.known && h.call == c
 }
 
 // recentTime is the running time over which the share of fetching fades.

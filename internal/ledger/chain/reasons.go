@@ -39,46 +39,46 @@ const nvidiaMajor = 195
 // reasonOf names what a thread sleeps for, if no followed thread wakes it.
 func reasonOf(p *pause, e *sample.ThreadEvent) Reason {
 	switch p.call {
-	case lockCall:
+	case sample.LockCall:
 		return Reason{Kind: ForLock, Name: "futex"}
-	case flockCall:
+	case sample.FlockCall:
 		return Reason{Kind: ForLock, Name: "lock of a file"}
-	case sleepCall:
+	case sample.SleepCall:
 		return Reason{Kind: ForTimer, Name: "sleep in the program"}
-	case childCall:
+	case sample.ChildCall:
 		return Reason{Kind: ForChild, Name: "child process"}
-	case connectCall:
+	case sample.ConnectCall:
 		return Reason{Kind: ForNetwork, Name: "connecting" + to(e.Peer)}
-	case acceptCall:
+	case sample.AcceptCall:
 		return Reason{Kind: ForNetwork, Name: "waiting for a connection"}
-	case sendCall:
+	case sample.SendCall:
 		return Reason{Kind: ForNetwork, Name: "sending" + to(e.Peer)}
-	case receiveCall:
+	case sample.ReceiveCall:
 		return receiving(e.Peer)
-	case pollCall:
+	case sample.PollCall, sample.SelectCall, sample.EpollCall:
 		if e.File == sample.NoFile || e.File == sample.OtherFile {
 			return Reason{Kind: ForEvent, Name: "poll of several files"}
 		}
 	}
 	switch e.File {
 	case sample.Socket:
-		if p.call == writeCall {
+		if p.call == sample.WriteCall {
 			return Reason{Kind: ForNetwork, Name: "sending" + to(e.Peer)}
 		}
 		return receiving(e.Peer)
 	case sample.Pipe:
-		if p.call == writeCall {
+		if p.call == sample.WriteCall {
 			return Reason{Kind: ForPipe, Name: "writing to a pipe"}
 		}
 		return Reason{Kind: ForPipe, Name: readingPipe}
 	case sample.CharDevice:
-		if e.Detail>>8 == nvidiaMajor || p.call == ioctlCall {
+		if e.Detail>>8 == nvidiaMajor || p.call == sample.IoctlCall {
 			return Reason{Kind: ForGPU, Name: "GPU driver"}
 		}
 		return Reason{Kind: ForEvent, Name: "character device"}
 	}
 	switch {
-	case p.call == noCall:
+	case p.call == sample.NoCall:
 		return Reason{Kind: ForEvent, Name: "page fault"}
 	case e.State == sample.StateStopped:
 		return Reason{Kind: ForEvent, Name: "stopped by a signal"}

@@ -27,7 +27,7 @@ func (t *Timeline) displaced(th *thread, e *sample.ThreadEvent) {
 		j.requested = e.At
 	}
 	wanted := j.waiting > 0 || j.requested > 0 && e.At-j.requested < inFlight
-	p.serves = p.kind == ready && p.call != yieldCall && wanted && t.lastIn != e.At
+	p.serves = p.kind == ready && p.call != sample.YieldCall && wanted && t.lastIn != e.At
 	t.lastOut = th
 }
 

@@ -39,7 +39,7 @@ func (th *thread) ran(t *Timeline, at time.Duration, e *sample.ThreadEvent) segm
 	stolen := max(0, min(e.Stolen, length))
 	usual, forData := t.steal.split(stolen, length, e.Fetching > 0 || e.Fetched > 0)
 	on := segment{kind: running, fetch: th.learnFetching(length-stolen, e.Fetching-forData)}
-	on.spins = e.State == sample.StateReady && callOf(t.arch, e.Syscall) == yieldCall
+	on.spins = e.State == sample.StateReady && sample.CallOf(t.arch, e.Syscall) == sample.YieldCall
 	th.close(t, at-stolen, on)
 	th.close(t, at-stolen+usual, segment{kind: taken})
 	th.close(t, at, segment{kind: storage})

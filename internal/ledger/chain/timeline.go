@@ -58,11 +58,11 @@ type thread struct {
 
 	since    time.Duration // of the open state
 	state    openState
-	pause    pause         // of the open state, if it pauses
-	usual    [4]habit      // what ended its last pauses, by kind of call
-	reads    bool          // it has read data
-	unproved time.Duration // its work since it last woke another thread or slept, which may be spinning
-	fetching float64       // share of its last running time that was work of the kernel to fetch data, a moving mean
+	pause    pause               // of the open state, if it pauses
+	usual    [sample.Calls]int32 // what ended the last pause in such a call: the waking thread and 1; 0 if unknown
+	reads    bool                // it has read data
+	unproved time.Duration       // its work since it last woke another thread or slept, which may be spinning
+	fetching float64             // share of its last running time that was work of the kernel to fetch data, a moving mean
 	naps     naps
 	looks    looks
 	cut      cut
@@ -83,7 +83,7 @@ const (
 // pause is why a thread is off its CPU.
 type pause struct {
 	kind   kind
-	call   call
+	call   sample.Call
 	reason reasonID
 	serves bool // of ready: another program may have taken the CPU to serve storage
 }
@@ -116,13 +116,6 @@ type segment struct {
 	slow        float32 // share of running that a pause before it took, which would not be there without storage
 	slowNetwork float32 // the same, without waiting for peers, too
 	fetch       float32 // share of running, or of ready after running, for work of the kernel to fetch data from storage
-}
-
-// habit is what ended the last pause in a kind of call.
-type habit struct {
-	call  call
-	waker int32
-	known bool
 }
 
 // Learn adds events. They are copied.
@@ -274,7 +267,7 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 		s.kind, s.waker = asleep, int32(by)
 		t.threads[by].proved()
 		t.wakes(t.threads[by], th, th.since, e)
-	} else if p.kind == asleep && p.call == noCall && e.WakerKind != sample.UserThread {
+	} else if p.kind == asleep && p.call == sample.NoCall && e.WakerKind != sample.UserThread {
 		s.kind = storage // a page fault that something in the kernel ended, such as the answer of a server or of an NVMe
 	} else if p.kind == asleep && (e.WakerKind == sample.UserThread || e.WakerKind == sample.SoftIRQ) &&
 		t.threads[e.Waker] == nil {
@@ -282,12 +275,12 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	}
 	s.timed = s.kind == asleep && s.waker == 0 && p.mayTimeOut() && e.WakerKind == sample.Interrupt &&
 		t.reasons.get(p.reason).Kind != ForGPU
-	s.nap = s.timed && p.call == pollCall
+	s.nap = s.timed && p.call.Polls()
 	if s.kind == asleep && s.waker == 0 && !s.timed {
 		th.mayCut(t, woken)
 	}
 	if s.waker != 0 || p.kind == asleep && !s.nap {
-		th.usual[int(p.call)%len(th.usual)] = habit{p.call, s.waker, true}
+		th.usual[p.call] = s.waker + 1
 	}
 	th.close(t, woken, s)
 	after := segment{kind: ready}

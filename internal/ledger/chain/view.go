@@ -107,21 +107,21 @@ func fromAfar(why Reason) bool { return why.Kind == ForNetwork && why.From != ""
 
 // pieceOf returns what a thread that does not run waits for.
 func (m *Moments) pieceOf(in *sample.In) Piece {
-	p := pause{kind: asleep, call: callOf(m.arch, in.Syscall)}
+	p := pause{kind: asleep, call: sample.CallOf(m.arch, in.Syscall)}
 	other := func(why Reason) Piece { return Piece{Kind: Other, reason: m.reasons.id(why)} }
 	switch {
 	case in.Syscall == sample.UnknownSyscall:
-		p.call = otherCall
-	case in.State == sample.StateAsleep && p.call == noCall, p.onFile(in.File):
+		p.call = sample.OtherCall
+	case in.State == sample.StateAsleep && p.call == sample.NoCall, p.onFile(in.File):
 		return Piece{Kind: Storage} // a page of a mapped file
 	}
 	if in.State == sample.StateBlocked {
 		switch {
-		case p.call == forkCall:
+		case p.call == sample.ForkCall:
 			return other(Reason{Kind: ForChild, Name: "child process"})
-		case p.call == unmapCall:
+		case p.call == sample.UnmapCall:
 			return other(Reason{Kind: ForLock, Name: "memory map of the process"})
-		case p.call != ioctlCall:
+		case p.call != sample.IoctlCall:
 			return Piece{Kind: Storage}
 		}
 	}

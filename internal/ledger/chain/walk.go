@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sort"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // Piece is a stretch of the time of a thread, and what it came down to.
@@ -186,10 +188,11 @@ func (w *walker) open(th *thread, from, to time.Duration) {
 
 // expected returns the thread that is likely to end a pause.
 func (w *walker) expected(th *thread) *thread {
-	if th.pause.call == childCall {
+	if th.pause.call == sample.ChildCall {
 		return w.child(th)
 	}
-	waker, known := th.habit(th.pause.call)
+	usual := th.usual[th.pause.call]
+	known, waker := usual > 0, int(usual-1)
 	if known && waker == 0 {
 		return nil
 	}
@@ -212,7 +215,7 @@ func (w *walker) expected(th *thread) *thread {
 		return th.job.busiest(max(th.since, w.until-recently), w.until, func(c *thread) bool { // of a shell's pipeline
 			return c.pid != th.pid && w.mayFollow(c)
 		})
-	case sleepsFor(ForEvent) && th.pause.call == pollCall:
+	case sleepsFor(ForEvent) && th.pause.call.Polls():
 		return w.attended(th, max(th.since, w.until-recently), w.until)
 	}
 	return nil

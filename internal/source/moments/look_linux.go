@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -117,12 +118,12 @@ func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
 		return in, nil
 	}
 	in.Syscall = number
-	switch kind := calls[number]; {
+	switch call := sample.CallOf(runtime.GOARCH, number); {
 	case number < 0:
 		in.Syscall = sample.NoSyscall
-	case kind == onPoll:
+	case call == sample.PollCall:
 		l.polls(tid, &in, arguments)
-	case kind == onFile && arguments[0] < maxDescriptor:
+	case call.OnDescriptor() && arguments[0] < maxDescriptor:
 		l.file(tid, &in, arguments[0])
 		if in.File == sample.OtherFile {
 			l.epoll(tid, &in, arguments[0])

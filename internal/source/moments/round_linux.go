@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -216,7 +217,7 @@ func (o *other) learn(in *sample.In, now time.Duration) (reads bool) {
 		o.looks, o.runs = o.looks/2, o.runs/2
 	}
 	onFile := in.State == sample.StateBlocked || in.File == sample.RegularFile || in.Syscall == sample.NoSyscall ||
-		in.Syscall > 0 && calls[in.Syscall] == onIO
+		sample.CallOf(runtime.GOARCH, in.Syscall) == sample.AIOCall
 	switch {
 	case in.State == sample.StateReady:
 		o.runs++

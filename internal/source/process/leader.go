@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
@@ -215,9 +217,6 @@ func (m *member) bytes() uint64 { return m.now[readBytes] + m.now[readChars] }
 // isShim reports whether a process may be one that only starts another program.
 func (m *member) isShim() bool { return m.own < shimTicks && m.bytes() < shimBytes }
 
-// waitCalls are the numbers of the system calls in which a process sleeps until a child ends.
-var waitCalls []uint64
-
 // waitsForChild reports whether a process sleeps until one of its children ends. Then its own time shows what it waits
 // for, whichever of them that is. It is false where that may not be read.
 func (m *member) waitsForChild() bool {
@@ -227,7 +226,7 @@ func (m *member) waitsForChild() bool {
 	}
 	number, _, _ := bytes.Cut(text, []byte{' '})
 	call, ok := kernfile.ParseUint(number)
-	return ok && slices.Contains(waitCalls, call)
+	return ok && sample.CallOf(runtime.GOARCH, int(call)) == sample.ChildCall
 }
 
 // launched reports whether a child is a program of its own: another one, or the same with other arguments, as of
