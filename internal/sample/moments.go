@@ -30,6 +30,7 @@ type Moment struct {
 	At time.Duration `json:"at"`
 	In
 	Others []Other `json:"others,omitempty"`
+	Unseen float64 `json:"unseen,omitempty"` // for how many threads Others stand that were not looked at
 }
 
 // In is what a thread is in at a moment.

@@ -201,6 +201,13 @@ func entries() []entry {
 		{"direct", false, func(c chance) job { return blocks(c, c.between(2, 6), true) }},
 		{"uring", false, func(c chance) job { return blocks(c, 0, false) }},
 		{"digest", false, digest},
+		{"java", false, func(c chance) job { return java(c, c.between(2, 6)) }},
+		{"java-1000", false, func(c chance) job { return java(c, 1000) }},
+		{"pool-64", false, func(c chance) job { return widePool(c, 64) }},
+		{"short-0", false, func(c chance) job { return shortly(c, images(c, 0, "sleep")) }},
+		{"short-2", false, func(c chance) job { return shortly(c, images(c, 2, "sleep")) }},
+		{"short-cpu", false, func(c chance) job { return shortly(c, images(c, 0, "cpu")) }},
+		{"short-memmap", false, func(c chance) job { return shortly(c, arrays(c, "npy")) }},
 		{"launcher-sleep", true, func(c chance) job { return launcher(c, "sleep", 50, 5000) }},
 		{"launcher-poll", false, func(c chance) job { return launcher(c, "poll", 50, 1500) }},
 		{"launcher-thread", false, func(c chance) job { return launcher(c, "thread", 0, 0) }},
@@ -623,6 +630,27 @@ func digest(c chance) job {
 		Data: []dataSpec{{"images", "{disk}/images", c.between(480, 640), c.between(192, 288)}},
 		Args: []string{"{disk}/images", c.number(2, 6), c.number(300, 600)},
 	}
+}
+
+// java is the same with so many threads of Java.
+func java(c chance, threads int) job {
+	j := digest(c)
+	j.Program, j.Args[1] = "Pool.java", strconv.Itoa(threads)
+	return j
+}
+
+// widePool is pool with so many processes.
+func widePool(c chance, processes int) job {
+	j := pool(c)
+	j.Args[2] = strconv.Itoa(processes)
+	return j
+}
+
+// shortly makes the windows of a job about a tenth as long: 0.3 to 2 s.
+func shortly(c chance, j job) job {
+	j.Data[0].Count /= c.between(6, 14)
+	j.Args = append(j.Args, "--epochs", c.number(6, 10))
+	return j
 }
 
 // gpuText is what the driver's stand-in plays.

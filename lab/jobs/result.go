@@ -22,7 +22,7 @@ const (
 
 // Limits that make a result void. They were chosen before any result.
 const (
-	shortest = 1.0  // seconds of a window
+	shortest = 0.3  // seconds of a window
 	stolen   = 0.05 // share of the machine's time that the hypervisor took
 	foreign  = 0.15 // share of the machine's time that other programs worked: no speed-up
 	repeats  = 0.10 // by how much two reruns may differ, relative
@@ -176,7 +176,7 @@ func (r *running) compare(l *joblog.Log, report reported) ([]*result, error) {
 		one.Truth, one.Error = d.Apart(one.Found)
 		switch {
 		case one.Seconds < shortest:
-			one.Void = fmt.Sprintf("shorter than %.0f s", shortest)
+			one.Void = fmt.Sprintf("shorter than %.1f s", shortest)
 		case one.Steal > stolen:
 			one.Void = fmt.Sprintf("%.0f %% of the machine's time was stolen", 100*one.Steal)
 		case math.Abs(one.Seconds-f.Duration) > 0.02*one.Seconds+0.02:

@@ -131,6 +131,13 @@ func (t tools) compile(program, into string) (err error) {
 	case ".py":
 	case ".c":
 		_, err = tool("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", into, from, "-lpthread", "-lm")
+	case ".java":
+		classes := into + ".classes"
+		if _, err = tool("javac", "-Xlint:all", "-Werror", "-d", classes, from); err != nil {
+			return fmt.Errorf("javac, of Debian's default-jdk-headless: %w", err)
+		}
+		class := strings.TrimSuffix(program, ".java")
+		err = os.WriteFile(into, []byte("#!/bin/sh\nexec java -cp "+classes+" "+class+" \"$@\"\n"), 0o755)
 	default:
 		_, err = tool("go", "build", "-C", from, "-o", into)
 	}

@@ -42,7 +42,8 @@ type watched struct {
 	kernel kernelShare
 	lead   lead
 	frame  frame
-	clocks Times   // at the begin of the frame
+	clocks Times // at the begin of the frame
+	crowd  crowd
 	spins  float64 // threads of the job that spin, at the newest moment at which it slept
 	spun   float64 // s, for how long they did
 }
@@ -91,7 +92,7 @@ func (m *Moments) learn(s *sample.Watched, until time.Duration) {
 	var all []around
 	from := w.end
 	for i := range s.Moments {
-		w.newest = m.viewOf(&s.Moments[i], s.Drives)
+		w.newest = m.viewOf(w, &s.Moments[i], s.Drives)
 		if w.newest != nil {
 			w.asleep, w.spins = w.newest, spinning(s.Moments[i].Others)
 		}

@@ -70,7 +70,7 @@ func TestView(t *testing.T) {
 		m := NewMoments()
 		m.arch = "amd64"
 		storage, work, rest := 0.0, 0.0, 1.0
-		for _, p := range m.viewOf(&test.moment, test.drives) {
+		for _, p := range m.viewOf(newWatched(0), &test.moment, test.drives) {
 			switch p.Kind {
 			case Storage:
 				storage += p.weight
@@ -88,7 +88,7 @@ func TestView(t *testing.T) {
 		}
 	}
 	m := NewMoments()
-	if got := m.viewOf(&sample.Moment{}, false); got != nil {
+	if got := m.viewOf(newWatched(0), &sample.Moment{}, false); got != nil {
 		t.Errorf("a thread that busy: got %v, want nothing", got)
 	}
 }
@@ -260,4 +260,66 @@ func TestFrame(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCrowd: where only a few of many threads are looked at, a thread that waits for them waits for those that work,
+// although hardly ever one of them is seen.
+func TestCrowd(t *testing.T) {
+	const threads, looks = 500, 8
+	random := rand.New(rand.NewPCG(1, 6))
+	for _, test := range []struct {
+		name             string
+		running, blocked int
+		duty             float64 // share of the time for which they do so
+		work, storage    float64
+	}{
+		{"none works", 0, 0, 1, 0, 0},
+		{"three run, another one at each moment", 3, 0, 1, 1, 0},
+		{"they run and read", 3, 9, 1, 0.25, 0.75},
+		{"one runs for a tenth of the time", 1, 0, 0.1, 0.1, 0},
+	} {
+		s := &sample.Moments{Arch: "amd64", Until: 20 * time.Second}
+		var all []sample.Moment
+		for at := time.Duration(0); at < s.Until; at += 10 * time.Millisecond {
+			m := asleepIn(202, sample.NoFile)
+			m.At = at
+			active := random.Float64() < test.duty
+			rest := asleepOther(202)
+			m.Unseen = threads - looks
+			for range looks {
+				o := rest
+				if n := random.IntN(threads); active && n < test.running+test.blocked {
+					o = sample.Other{In: sample.In{State: sample.StateBlocked}, Same: true}
+					if n < test.running {
+						o.State = sample.StateReady
+					}
+				}
+				o.Weight = float64(threads) / looks
+				m.Others = append(m.Others, o)
+			}
+			all = append(all, m)
+		}
+		s.Threads = []sample.Watched{{TID: 1, Job: "job", Moments: all}}
+		m := NewMoments()
+		m.Learn(s)
+		var work, storage float64
+		for _, p := range m.Walk(1, 0, s.Until, nil) {
+			switch p.Kind {
+			case Work:
+				work += (p.To - p.From).Seconds()
+			case Storage:
+				storage += (p.To - p.From).Seconds()
+			}
+		}
+		work, storage = work/s.Until.Seconds(), storage/s.Until.Seconds()
+		if math.Abs(work-test.work) > 0.07 || math.Abs(storage-test.storage) > 0.07 {
+			t.Errorf("%s: got %.2f of the time work, %.2f storage, want %.2f, %.2f", test.name, work, storage, test.work,
+				test.storage)
+		}
+	}
+}
+
+// asleepOther is another thread of the same process that sleeps in a call.
+func asleepOther(call int) sample.Other {
+	return sample.Other{In: sample.In{State: sample.StateAsleep, Syscall: call}, Same: true}
 }

@@ -1,10 +1,16 @@
 package chain
 
-import "github.com/stallspan/stallspan/internal/sample"
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
 
 // viewOf returns what a leading thread was in at a moment. What it slept for is what those do that it waits for, in
 // parts: each active one counts the same.
-func (m *Moments) viewOf(one *sample.Moment, drives bool) view {
+func (m *Moments) viewOf(w *watched, one *sample.Moment, drives bool) view {
 	if one.State == sample.StateReady {
 		return nil
 	}
@@ -25,14 +31,78 @@ func (m *Moments) viewOf(one *sample.Moment, drives bool) view {
 	if why.Kind == ForTimer {
 		kinds = kinds[:1] // it ends by itself, not when another one that waits goes on
 	}
-	for _, what := range kinds {
-		for _, among := range []func(*sample.Other) bool{near, func(*sample.Other) bool { return true }} {
-			if all := m.others(one.Others, what, among); len(all) > 0 {
-				return all
+	most := func(list []sample.Other) (all view, many float64) {
+		for _, what := range kinds {
+			for _, among := range []func(*sample.Other) bool{near, func(*sample.Other) bool { return true }} {
+				if all, many = m.others(list, what, among); many > 0 {
+					return all, many
+				}
 			}
 		}
+		return nil, 0
+	}
+	all, many := most(one.Others)
+	if one.Unseen > 0 {
+		w.crowd.learn(one)
+		if many == 0 { // of those that were looked at
+			all, many = most(w.crowd.others)
+			many *= one.Unseen / w.crowd.size()
+		}
+	}
+	if many > 0 && many < 1 { // at some moments there is none
+		for i := range all {
+			all[i].weight *= many
+		}
+		all = append(all, part{own, 1 - many, false})
+	}
+	if many > 0 {
+		return all
 	}
 	return view{{own, 1, false}}
+}
+
+// crowd is what the threads of a job were in over the last seconds, and how many in each, if at a moment too many of
+// them are not looked at.
+type crowd struct {
+	others []sample.Other
+	at     time.Duration // of the newest moment
+	n      float64       // moments
+}
+
+const (
+	crowdTime = 2 * time.Second // over which what was seen fades
+	maxCrowd  = 64              // kinds of what they are in
+	fewest    = 0.001           // threads: fewer are none
+)
+
+// learn adds a moment.
+func (c *crowd) learn(one *sample.Moment) {
+	c.n++
+	fresh := max(1/c.n, 1-math.Exp(-float64(one.At-c.at)/float64(crowdTime)))
+	c.at = one.At
+	for i := range c.others {
+		c.others[i].Weight *= 1 - fresh
+	}
+	for _, o := range one.Others {
+		more := o.Weight * fresh
+		i := slices.IndexFunc(c.others, func(x sample.Other) bool { x.Weight = o.Weight; return x == o })
+		switch {
+		case i >= 0:
+			c.others[i].Weight += more
+		case len(c.others) < maxCrowd:
+			o.Weight = more
+			c.others = append(c.others, o)
+		}
+	}
+	c.others = slices.DeleteFunc(c.others, func(o sample.Other) bool { return o.Weight < fewest })
+}
+
+// size is of how many threads it is.
+func (c *crowd) size() (n float64) {
+	for i := range c.others {
+		n += c.others[i].Weight
+	}
+	return n
 }
 
 // doing is what another thread does that may be waited for. The first kind that there is counts.
@@ -59,9 +129,8 @@ func waitsForOthers(why *Reason, drives bool) bool {
 	return false
 }
 
-// others returns what those do that do something of a kind, in equal parts.
-func (m *Moments) others(list []sample.Other, what doing, among func(*sample.Other) bool) (all view) {
-	sum := 0.0
+// others returns what those do that do something of a kind, in equal parts, and how many they are.
+func (m *Moments) others(list []sample.Other, what doing, among func(*sample.Other) bool) (all view, sum float64) {
 	for i := range list {
 		if o := &list[i]; among(o) {
 			if p, does := m.doingOf(o); does == what {
@@ -73,7 +142,7 @@ func (m *Moments) others(list []sample.Other, what doing, among func(*sample.Oth
 	for i := range all {
 		all[i].weight /= sum
 	}
-	return all
+	return all, sum
 }
 
 func (m *Moments) doingOf(o *sample.Other) (p Piece, does doing) {

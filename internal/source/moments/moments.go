@@ -7,20 +7,18 @@ import "time"
 const (
 	// The mean time between two moments of a job is firstGap when a window begins, and grows with the time since then to
 	// 1/perAge of it, up to lastGap. So a window of any length has some hundred moments soon. It is idleGap for a job
-	// without a window, and more with many jobs. A gap is random: looks at a fixed rate would beat with what programs do.
+	// without a window, and more with many jobs. Looks at a fixed rate would beat with what programs do.
 	firstGap = 4 * time.Millisecond
 	lastGap  = 30 * time.Millisecond
 	perAge   = 250
 	idleGap  = 100 * time.Millisecond
 	fewJobs  = 8 // that are looked at so often without a window
 
-	// A gap is at most maxGaps means: a thread that is not seen for seconds counts as unknown.
-	maxGaps = 4
-
 	// Of the other threads of a job, those that were active within activeFor are looked at in turn, at most maxActive at
-	// a moment, and maxIdle of the rest. A look takes about 10 us.
+	// a moment, and maxIdle of the rest: as many as of the active ones if these are a crowd. A look takes about 10 us.
 	maxActive = 8
 	maxIdle   = 2
+	crowd     = 100
 	activeFor = time.Second
 	readsFor  = 5 * time.Second
 

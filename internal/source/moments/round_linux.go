@@ -24,6 +24,7 @@ type round struct {
 	swept  time.Duration // Stamp.Mono, when unused files were closed
 	due    []due
 	in     []sighting
+	unseen float64 // for how many threads in stands that were not looked at
 }
 
 // due is a job to look at now.
@@ -134,7 +135,7 @@ func (r *round) take(d *due) bool {
 		}
 		m := seen[i].m
 		if m.State != sample.StateReady {
-			m.Others = r.othersOf(&d.others, l.tid)
+			m.Others, m.Unseen = r.othersOf(&d.others, l.tid), r.unseen
 		}
 		l.moments = append(l.moments, m)
 		s.held++
@@ -180,12 +181,17 @@ func (r *round) lookAtOthers(d *due, now time.Duration) bool {
 		}
 	}
 	o.busy = false
-	takes := min(len(active), maxActive)
-	weight := float64(len(active)) / max(1, float64(takes))
-	for n := range takes + min(len(idle), maxIdle) {
+	takes, rest := min(len(active), maxActive), min(len(idle), maxIdle)
+	weight, idleWeight := float64(len(active))/max(1, float64(takes)), 1.0
+	if len(idle) >= crowd { // work may pass from each to the next
+		rest = min(len(idle), maxActive)
+		idleWeight = float64(len(idle)) / max(1, float64(rest))
+	}
+	r.unseen = (weight-1)*float64(takes) + (idleWeight-1)*float64(rest)
+	for n := range takes + rest {
 		from, each := &active, weight
 		if n >= takes {
-			from, each = &idle, 1
+			from, each = &idle, idleWeight
 		}
 		i := r.random.IntN(len(*from))
 		one := (*from)[i]
@@ -331,14 +337,18 @@ func (o *others) update(d *due, now time.Duration) {
 			pids = o.children(pids, one.tid)
 		}
 	}
-	for n := range min(len(d.pids), listAtOnce) {
-		pid := d.pids[(o.next+n)%len(d.pids)]
-		o.list(pid, now)
-		pids = o.children(pids, pid)
+	listed := map[int]bool{}
+	for _, one := range o.all {
+		listed[one.pid] = true
 	}
-	for i := len(d.pids); i < len(pids); i++ {
-		o.list(pids[i], now)
-		pids = o.children(pids, pids[i])
+	for n := range min(len(d.pids), listAtOnce) {
+		listed[d.pids[(o.next+n)%len(d.pids)]] = false
+	}
+	for i := 0; i < len(pids); i++ {
+		if i >= len(d.pids) || !listed[pids[i]] {
+			o.list(pids[i], now)
+			pids = o.children(pids, pids[i])
+		}
 	}
 	if len(d.pids) > 0 {
 		o.next = (o.next + listAtOnce) % len(d.pids)

@@ -201,15 +201,27 @@ func (s *Source) run(ctx context.Context, turn int) {
 	defer r.looker.close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var c cells
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
-		gap := r.takeAll()
-		timer.Reset(time.Duration(min(r.random.ExpFloat64(), maxGaps) * float64(gap)))
+		gap, now := r.takeAll(), sample.Now().Mono
+		timer.Reset(c.next(now, gap, r.random) - now)
 	}
+}
+
+// cells divides time, so that each cell has one moment. Moments that are independent of each other would be less even,
+// and twice as far off.
+type cells struct{ end time.Duration }
+
+// next returns a moment in the next cell, which lasts for gap. A cell that is past is left out.
+func (c *cells) next(now, gap time.Duration, random *rand.Rand) time.Duration {
+	begin := max(c.end, now-gap)
+	c.end = begin + gap
+	return max(now, begin+time.Duration(random.Float64()*float64(gap)))
 }
 
 // gap is the mean time between two moments of a job.

@@ -1,6 +1,8 @@
 package moments
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -164,4 +166,33 @@ func TestStuckLook(t *testing.T) {
 	s.mu.Lock()
 	delete(s.stuck, 1<<22) // the kernel answers
 	s.mu.Unlock()
+}
+
+// TestCells: a signal with the period of the moments, or any other, is seen as often as it is there. Moments are more
+// even than independent ones, and none is forgone while looks are late.
+func TestCells(t *testing.T) {
+	const gap = 10 * time.Millisecond
+	random := rand.New(rand.NewPCG(1, 4))
+	for _, period := range []time.Duration{gap, gap / 3, 2 * gap, 7 * gap} {
+		var c cells
+		var now, last, longest time.Duration
+		on, all := 0, 0
+		for now < 200*time.Second {
+			at := c.next(now, gap, random)
+			longest = max(longest, at-last)
+			last, now = at, at
+			if now += time.Millisecond; random.IntN(100) == 0 {
+				now += 3 * gap
+			}
+			if all++; at%period < period/4 {
+				on++
+			}
+		}
+		if share := float64(on) / float64(all); math.Abs(share-0.25) > 0.01 {
+			t.Errorf("on for a quarter of %v: seen at %.3f of the moments, want 0.25", period, share)
+		}
+		if longest > 5*gap+time.Millisecond || all < 19000 {
+			t.Errorf("%d moments, at most %v apart, want 20,000 at most %v apart", all, longest, 5*gap)
+		}
+	}
 }
