@@ -24,7 +24,7 @@ func TestStorm(t *testing.T) {
 		}
 		t.Log(wrong)
 	}
-	t.Error(wrong)
+	t.Errorf("the last of five storms: %s", wrong)
 }
 
 // storm makes a storm and returns what is wrong with what was sent of it; "" if nothing is.

@@ -56,8 +56,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestPartlyFollowed: what the evidence of threads leaves out is uncertain. Of a window that it covers too little of, it
-// is not what the ledger was made from.
+// TestPartlyFollowed: what the evidence of threads leaves out is uncertain. A ledger is not made from evidence that
+// covers too little of a window.
 func TestPartlyFollowed(t *testing.T) {
 	for _, test := range []struct {
 		followed, sampled time.Duration // of 10 s
@@ -76,8 +76,9 @@ func TestPartlyFollowed(t *testing.T) {
 			missing := 10*time.Second - test.followed // it begins late
 			scheduled := &history.Scheduled{Time: max(0, at-missing), Sampled: min(max(0, at-missing), test.sampled)}
 			scheduled.Moments = 100 * int(scheduled.Sampled/(100*time.Millisecond))
-			of := []history.LedgerTotals{{ID: ledger.ID("job", ""), Storage: at / 2, CPU: at / 2, HasGain: true, Scheduled: scheduled}}
-			if err := h.AppendLedgers(at, of); err != nil {
+			of := history.LedgerTotals{ID: ledger.ID("job", ""), Storage: at / 2, CPU: at / 2, HasGain: true}
+			of.Scheduled = scheduled
+			if err := h.AppendLedgers(at, []history.LedgerTotals{of}); err != nil {
 				t.Fatal(err)
 			}
 		}

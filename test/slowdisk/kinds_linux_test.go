@@ -87,7 +87,8 @@ func TestThrottledIsNotSeenAtTheDevice(t *testing.T) {
 		if took < 400*time.Millisecond || took > 20*time.Second { // the kernel allows a burst at first
 			t.Errorf("240 reads took %v, want 0.6 s", took)
 		}
-		reads := after.reads - before.reads + after.readMerges - before.readMerges // requests that pass together may be merged
+		// Requests that pass together may be merged.
+		reads := after.reads - before.reads + after.readMerges - before.readMerges
 		if reads != 240 || after.readSectors-before.readSectors != 240*8 {
 			t.Errorf("240 reads of 4 KiB counted as from %+v to %+v", before, after)
 		}

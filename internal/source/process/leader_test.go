@@ -217,7 +217,8 @@ func TestWhoLeads(t *testing.T) {
 				tr.children(f.pid, children...)
 				tr.program(f.pid, f.program)
 				if f.waits {
-					tr.write(f.pid, "syscall", fmt.Sprintf("%d 0xffffffff 0x0\n", map[string]int{"amd64": 61, "arm64": 260}[runtime.GOARCH]))
+					wait4 := map[string]int{"amd64": 61, "arm64": 260}[runtime.GOARCH]
+					tr.write(f.pid, "syscall", fmt.Sprintf("%d 0xffffffff 0x0\n", wait4))
 				}
 				tr.write(f.pid, "cmdline", f.arguments)
 			}
