@@ -5,7 +5,7 @@ type Call uint8
 
 // The kinds of calls. "On a descriptor" means that the first argument is one.
 const (
-	OtherCall   Call = iota // on a descriptor, as far as it looks like one
+	OtherCall   Call = iota // on a descriptor, if it looks like one
 	NoCall                  // in a page fault, or in user mode
 	FileCall                // on a descriptor: reads it, or does anything else with it that no other kind is for
 	WriteCall               // on a descriptor: writes to it

@@ -49,7 +49,7 @@ func (m *Moments) viewOf(w *watched, one *sample.Moment, drives bool) view {
 			many *= one.Unseen / w.crowd.size()
 		}
 	}
-	if many > 0 && many < 1 { // at some moments there is none
+	if many > 0 && many < 1 { // at some moments, none of them works
 		for i := range all {
 			all[i].weight *= many
 		}
@@ -72,7 +72,7 @@ type crowd struct {
 const (
 	crowdTime = 2 * time.Second // over which what was seen fades
 	maxCrowd  = 64              // kinds of what they are in
-	fewest    = 0.001           // threads: fewer are none
+	fewest    = 0.001           // threads; fewer are forgotten
 )
 
 // learn adds a moment.
