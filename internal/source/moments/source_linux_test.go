@@ -168,8 +168,8 @@ func TestStuckLook(t *testing.T) {
 	s.mu.Unlock()
 }
 
-// TestCells: a signal with the period of the moments, or any other, is seen for the share for which it is on. Moments are
-// at most two cells apart, unless a look was late.
+// TestCells: a signal with the period of the moments, or any other, is seen for its share of the time. Moments are at
+// most two cells apart, unless a look was late.
 func TestCells(t *testing.T) {
 	const gap = 10 * time.Millisecond
 	random := rand.New(rand.NewPCG(1, 4))
