@@ -40,6 +40,7 @@ type In struct {
 	File    FileKind    `json:"file,omitempty"`    // of the descriptor that is the first argument of Syscall
 	Detail  uint64      `json:"detail,omitempty"`  // the device number, if that is a device
 	Peer    string      `json:"peer,omitempty"`    // of a socket, as ThreadEvent has it
+	Lock    bool        `json:"lock,omitempty"`    // blocked, by a lock in the kernel that another thread holds (wchan)
 }
 
 // Other is what some other threads of a job were in at a moment of a leading thread.

@@ -41,10 +41,14 @@ func TestView(t *testing.T) {
 		work    float64
 		other   ReasonKind // of the rest
 	}{
-		"a read":                                 {moment: blocked(0, sample.RegularFile), storage: 1},
-		"a page of a mapped file":                {moment: blocked(sample.NoSyscall, sample.NoFile), storage: 1},
-		"a read of FUSE":                         {moment: asleepIn(0, sample.RegularFile), storage: 1},
-		"io_uring":                               {moment: asleepIn(426, sample.OtherFile), storage: 1},
+		"a read":                  {moment: blocked(0, sample.RegularFile), storage: 1},
+		"a page of a mapped file": {moment: blocked(sample.NoSyscall, sample.NoFile), storage: 1},
+		"a read of FUSE":          {moment: asleepIn(0, sample.RegularFile), storage: 1},
+		"io_uring":                {moment: asleepIn(426, sample.OtherFile), storage: 1},
+		"blocked by a lock of the file it writes to": {
+			moment: sample.Moment{In: sample.In{State: sample.StateBlocked, Syscall: 1, File: sample.RegularFile, Lock: true}},
+			other:  ForLock,
+		},
 		"blocked, and its call is hidden":        {moment: blocked(sample.UnknownSyscall, sample.NoFile), storage: 1},
 		"asleep, and its call is hidden":         {moment: asleepIn(sample.UnknownSyscall, sample.NoFile), other: ForEvent},
 		"the same while a worker reads":          {moment: asleepIn(sample.UnknownSyscall, sample.NoFile, reading), storage: 1},

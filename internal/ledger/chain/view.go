@@ -181,11 +181,13 @@ func (m *Moments) pieceOf(in *sample.In) Piece {
 	switch {
 	case in.Syscall == sample.UnknownSyscall:
 		p.call = sample.OtherCall
-	case in.State == sample.StateAsleep && p.call == sample.NoCall, p.onFile(in.File):
+	case in.State == sample.StateAsleep && p.call == sample.NoCall, p.onFile(in.File) && !in.Lock:
 		return Piece{Kind: Storage} // a page of a mapped file
 	}
 	if in.State == sample.StateBlocked {
 		switch {
+		case in.Lock:
+			return other(Reason{Kind: ForLock, Name: "lock in the kernel"})
 		case p.call == sample.ForkCall:
 			return other(Reason{Kind: ForChild, Name: "child process"})
 		case p.call == sample.UnmapCall:

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -106,8 +107,13 @@ func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
 		return in, err
 	}
 	in.Syscall = sample.UnknownSyscall
-	if in.State == sample.StateBlocked && !leads {
-		return in, nil
+	if in.State == sample.StateBlocked {
+		if text, err := l.read(tid, "wchan"); err == nil {
+			in.Lock = isLock(string(text))
+		}
+		if !leads {
+			return in, nil
+		}
 	}
 	text, err = l.read(tid, "syscall")
 	if err != nil {
@@ -130,6 +136,16 @@ func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
 		}
 	}
 	return in, nil
+}
+
+// isLock reports whether a blocked thread waits for a lock of a file, as to append to it, or of its memory map. wchan
+// leaves out the functions of locks: it is the function that took one, which waits for nothing else itself.
+func isLock(wchan string) bool {
+	if strings.HasSuffix(wchan, "_write_iter") || strings.HasSuffix(wchan, "_buffered_write") {
+		return true
+	}
+	return slices.ContainsFunc([]string{"rwsem", "mmap", "munmap", "mprotect", "madvise", "user_addr_fault", "lock_mm"},
+		func(part string) bool { return strings.Contains(wchan, part) })
 }
 
 // stateOf returns what the state in a thread's stat means.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -93,6 +94,58 @@ func TestLook(t *testing.T) {
 	_ = write.Close()
 	if err := reads.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLookAtLock: a thread is blocked also while another one writes to the same file, where no disk is.
+func TestLookAtLock(t *testing.T) {
+	file, err := os.CreateTemp("/dev/shm", "stallspan")
+	if err != nil {
+		t.Skipf("no file system in memory: %v", err)
+	}
+	t.Cleanup(func() { _, _ = file.Close(), os.Remove(file.Name()) })
+	done, data := make(chan struct{}), make([]byte, 4<<20)
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer close(done)
+	tids := make(chan int, 4)
+	for range cap(tids) {
+		writers.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			tids <- unix.Gettid()
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_, _ = file.WriteAt(data, 0)
+				}
+			}
+		})
+	}
+	var all []int
+	for range cap(tids) {
+		all = append(all, <-tids)
+	}
+	var l looker
+	defer l.close()
+	for start, blocked := time.Now(), 0; ; {
+		if time.Since(start) > 20*time.Second {
+			t.Fatalf("4 writers of one file were seen blocked %d times, and never by a lock", blocked)
+		}
+		for _, tid := range all {
+			in, err := l.look(tid, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in.Lock {
+				return
+			}
+			if in.State == sample.StateBlocked {
+				blocked++
+			}
+		}
 	}
 }
 

@@ -222,7 +222,7 @@ func (o *other) learn(in *sample.In, now time.Duration) (reads bool) {
 	if o.looks++; o.looks > 2*spinLooks {
 		o.looks, o.runs = o.looks/2, o.runs/2
 	}
-	onFile := in.State == sample.StateBlocked || in.File == sample.RegularFile || in.Syscall == sample.NoSyscall ||
+	onFile := !in.Lock && in.State == sample.StateBlocked || in.File == sample.RegularFile || in.Syscall == sample.NoSyscall ||
 		sample.CallOf(runtime.GOARCH, in.Syscall) == sample.AIOCall
 	switch {
 	case in.State == sample.StateReady:
