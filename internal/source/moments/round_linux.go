@@ -222,8 +222,8 @@ func (o *other) learn(in *sample.In, now time.Duration) (reads bool) {
 	if o.looks++; o.looks > 2*spinLooks {
 		o.looks, o.runs = o.looks/2, o.runs/2
 	}
-	onFile := !in.Lock && in.State == sample.StateBlocked || in.File == sample.RegularFile || in.Syscall == sample.NoSyscall ||
-		sample.CallOf(runtime.GOARCH, in.Syscall) == sample.AIOCall
+	onFile := !in.Lock && in.State == sample.StateBlocked || in.File == sample.RegularFile ||
+		in.Syscall == sample.NoSyscall || sample.CallOf(runtime.GOARCH, in.Syscall) == sample.AIOCall
 	switch {
 	case in.State == sample.StateReady:
 		o.runs++
