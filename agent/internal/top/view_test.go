@@ -15,6 +15,7 @@ import (
 
 	"github.com/gdamore/tcell/v3"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/stat"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -139,8 +140,8 @@ func TestScreens(t *testing.T) {
 func check(t *testing.T, c *canvas, ascii bool) {
 	t.Helper()
 	for y, line := range strings.Split(strings.TrimSuffix(c.text(), "\n"), "\n") {
-		if columnsOf(line) > c.width {
-			t.Errorf("line %d has %d columns, want at most %d: %q", y, columnsOf(line), c.width, line)
+		if output.Columns(line) > c.width {
+			t.Errorf("line %d has %d columns, want at most %d: %q", y, output.Columns(line), c.width, line)
 		}
 		for _, r := range line {
 			if !unicode.IsGraphic(r) || ascii && r > unicode.MaxASCII {
@@ -279,6 +280,6 @@ func BenchmarkDraw(b *testing.B) {
 	v := shown(b, "epochs")
 	b.ReportAllocs()
 	for b.Loop() {
-		v.spare = v.draw(120, 40)
+		v.draw(120, 40)
 	}
 }
