@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/contrib/exporters/autoexport"
@@ -24,7 +25,7 @@ func (e *Exporter) newReader(ctx context.Context, name string) (sdkmetric.Reader
 		})
 		return autoexport.NewMetricReader(ctx)
 	}
-	exporter, err := openOTLP(ctx, e, metrics, newGRPCMetricExporter, newHTTPMetricExporter)
+	exporter, err := e.newMetricExporter(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (p producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 // metricExporter keeps the outcome of each export for Stats. It hides errors from the reader, which would report each.
 type metricExporter struct {
 	sdkmetric.Exporter
-	last *outcome
+	last *atomic.Pointer[error]
 	jobs *jobs
 }
 
@@ -74,7 +75,7 @@ func (m metricExporter) Export(ctx context.Context, data *metricdata.ResourceMet
 			err = m.Exporter.Export(ctx, &job)
 		}
 	}
-	m.last.set(err)
+	m.last.Store(&err)
 	return nil
 }
 
@@ -108,24 +109,4 @@ func (j *jobs) resources(machine *resource.Resource) (all []metricdata.ResourceM
 		}
 	}
 	return all
-}
-
-// outcome is the error of the newest export of metrics. Only this one counts: counters are cumulative, so an export
-// holds everything that earlier exports held.
-type outcome struct {
-	mu  sync.Mutex
-	err error
-}
-
-func (o *outcome) set(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.err = err
-}
-
-// get returns nil after a success.
-func (o *outcome) get() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.err
 }
