@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -47,7 +48,7 @@ func (m *machine) agent(ctx context.Context) []Finding {
 	f.Details["version"], f.Details["uptime_s"] = status.Version, status.Uptime
 	f.Details["windows_open"] = status.WindowsOpen
 	f.Message = fmt.Sprintf("Stallspan %s answers on %s, with %s open.", status.Version, m.Socket,
-		number(status.WindowsOpen, "window", "windows"))
+		output.Count(status.WindowsOpen, "window"))
 	if len(status.Problems) > 0 {
 		f.State = Limited
 		f.Details["problems"] = status.Problems

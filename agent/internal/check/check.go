@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/export"
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
@@ -65,7 +67,7 @@ type Options struct {
 	// Latency is the same for how long each operation of a disk takes.
 	Latency func(root string) (lacks []string, err error)
 
-	Export []Target // where telemetry goes; empty for nowhere
+	Export []export.Target // where telemetry goes; empty for nowhere
 	// ExportError is why the OTEL_* variables cannot be used.
 	ExportError error
 }
@@ -119,7 +121,7 @@ func (m *machine) procFix() string {
 func list(names []string) string {
 	const limit = 6
 	if len(names) > limit {
-		return strings.Join(names[:limit], ", ") + " and " + number(len(names)-limit, "other", "others")
+		return strings.Join(names[:limit], ", ") + " and " + output.Count(len(names)-limit, "other")
 	}
 	if len(names) > 1 {
 		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]

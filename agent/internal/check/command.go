@@ -65,11 +65,7 @@ func Run(ctx context.Context, c *agentconfig.Config) []Finding {
 	if os.Getenv(api.SocketVariable) == "" {
 		o.Socket = cmp.Or(c.Socket, o.Socket)
 	}
-	var targets []export.Target
-	targets, o.ExportError = export.Targets()
-	for _, t := range targets {
-		o.Export = append(o.Export, Target(t))
-	}
+	o.Export, o.ExportError = export.Targets()
 	return Machine(ctx, o)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cpu"
 )
@@ -24,10 +25,10 @@ func (m *machine) cores(context.Context) []Finding {
 			reason(err))
 		f.Fix = m.procFix()
 	case m.isHost() && runtime.NumCPU() < len(s.Cores):
-		f.Message = fmt.Sprintf("%s can be read; this process may use %d of them.", number(len(s.Cores), "core", "cores"),
+		f.Message = fmt.Sprintf("%s can be read; this process may use %d of them.", output.Count(len(s.Cores), "core"),
 			runtime.NumCPU())
 	default:
-		f.Message = number(len(s.Cores), "core", "cores") + " can be read."
+		f.Message = output.Count(len(s.Cores), "core") + " can be read."
 	}
 	return []Finding{f}
 }

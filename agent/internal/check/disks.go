@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
 )
@@ -50,13 +51,13 @@ func counters(devices []sample.Disk) Finding {
 		Details: map[string]any{"disks": nonNil(disks), "other_devices": nonNil(others)}}
 	switch {
 	case len(disks) > 0:
-		f.Message = fmt.Sprintf("%s can be read: %s.", number(len(disks), "disk", "disks"), list(disks))
+		f.Message = fmt.Sprintf("%s can be read: %s.", output.Count(len(disks), "disk"), list(disks))
 	case len(devices) == 0:
 		f.State = Limited
 		f.Message = "The kernel lists no block device: network storage shows in pressure only."
 	default:
 		f.State = Limited
-		f.Message = fmt.Sprintf("No physical disk is visible among %s: %s.", number(len(others), "device", "devices"),
+		f.Message = fmt.Sprintf("No physical disk is visible among %s: %s.", output.Count(len(others), "device"),
 			list(others))
 	}
 	return f

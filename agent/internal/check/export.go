@@ -9,16 +9,9 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-)
 
-// Target is the destination of one signal.
-type Target struct {
-	Signal   string // "traces", "metrics"
-	Variable string // the environment variable that sets it
-	Network  string // "tcp" or "unix"; "" if the backend has no plain address to connect to
-	Address  string // as net.Dial takes it; "" without a network
-	Proxy    string // the address of the proxy; "" for none
-}
+	"github.com/stallspan/stallspan/agent/internal/export"
+)
 
 // export tries to connect to each backend. Nothing is sent over the connections.
 func (m *machine) export(ctx context.Context) []Finding {
@@ -48,14 +41,14 @@ func (m *machine) export(ctx context.Context) []Finding {
 }
 
 // routesOf groups the targets with the same address and proxy.
-func routesOf(targets []Target) [][]Target {
-	var routes [][]Target
+func routesOf(targets []export.Target) [][]export.Target {
+	var routes [][]export.Target
 	for _, t := range targets {
-		i := slices.IndexFunc(routes, func(r []Target) bool {
+		i := slices.IndexFunc(routes, func(r []export.Target) bool {
 			return r[0].Network == t.Network && r[0].Address == t.Address && r[0].Proxy == t.Proxy
 		})
 		if i < 0 {
-			routes = append(routes, []Target{t})
+			routes = append(routes, []export.Target{t})
 		} else {
 			routes[i] = append(routes[i], t)
 		}
@@ -64,7 +57,7 @@ func routesOf(targets []Target) [][]Target {
 }
 
 // try connects once for all signals of a route.
-func try(ctx context.Context, targets []Target) Finding {
+func try(ctx context.Context, targets []export.Target) Finding {
 	t := targets[0]
 	var signals []string
 	for _, target := range targets {

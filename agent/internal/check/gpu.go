@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/gpu"
@@ -44,11 +45,11 @@ func device(d gpu.Device, found gpu.ProbeResult) Finding {
 	f.Details["id"], f.Details["name"], f.Details["index"] = d.ID, d.Name, d.Index
 	f.Details["tells"], f.Details["lacks"] = nonNil(d.Supported), nonNil(d.Unsupported)
 	f.Details["busy"] = reportsBusy(d)
-	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read.", d.Index, d.Name, found.Driver)
+	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read", d.Index, d.Name, found.Driver)
 	if len(d.Unsupported) > 0 {
-		f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read, but does not report: %s.", d.Index, d.Name,
-			found.Driver, strings.Join(d.Unsupported, ", "))
+		f.Message += ", but does not report: " + strings.Join(d.Unsupported, ", ")
 	}
+	f.Message += "."
 	switch {
 	case d.Err != nil:
 		f.State = Limited
@@ -66,12 +67,7 @@ func device(d gpu.Device, found gpu.ProbeResult) Finding {
 
 // reportsBusy reports whether a GPU's utilization can be read.
 func reportsBusy(d gpu.Device) bool {
-	for _, answer := range d.Supported {
-		if strings.HasPrefix(answer, "utilization") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Supported, func(answer string) bool { return strings.HasPrefix(answer, "utilization") })
 }
 
 // ownTimeInstead is the consequence on a machine without a GPU.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
@@ -97,7 +98,7 @@ func (f *Finding) drives(all []sample.Drive) {
 	}
 	f.Details = map[string]any{"read": nonNil(read), "asleep": nonNil(asleep), "unread": nonNil(unread)}
 	f.State = Seen
-	f.Message = fmt.Sprintf("The health of %d of %s can be read", len(read), number(len(all), "disk", "disks"))
+	f.Message = fmt.Sprintf("The health of %d of %s can be read", len(read), output.Count(len(all), "disk"))
 	if len(read) > 0 {
 		f.Message += ": " + list(read)
 	}

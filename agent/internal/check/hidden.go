@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
 // hidden reports what the mount of /proc hides from this user.
@@ -24,20 +26,15 @@ func (m *machine) hidden() (Finding, bool) {
 }
 
 // hidepid is that option of the mount at /proc, "" if nothing is hidden.
-func hidepid(mountinfo string) string {
-	value := ""
-	for line := range strings.Lines(mountinfo) {
-		before, after, found := strings.Cut(strings.TrimSuffix(line, "\n"), " - ")
-		fields, rest := strings.Fields(before), strings.Fields(after)
-		if !found || len(fields) < 6 || fields[4] != "/proc" || len(rest) < 3 || rest[0] != "proc" {
-			continue
+func hidepid(mountinfo string) (value string) {
+	entries, _ := mount.Entries(strings.NewReader(mountinfo)) // lines that cannot be parsed are left out
+	for i := range entries {
+		if e := &entries[i]; e.Point == "/proc" && e.Type == "proc" {
+			value = e.Option("hidepid") // a later mount covers an earlier one
 		}
-		value = "" // a later mount covers an earlier one
-		for option := range strings.SplitSeq(rest[2], ",") {
-			if v, ok := strings.CutPrefix(option, "hidepid="); ok && v != "0" && v != "off" {
-				value = v
-			}
-		}
+	}
+	if value == "0" || value == "off" {
+		return ""
 	}
 	return value
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -24,7 +25,9 @@ func (m *machine) pressure(context.Context) []Finding {
 	err := source.Read(&s)
 	var counted, missing []string
 	for _, resource := range []sample.Resource{sample.IO, sample.Memory, sample.CPU} {
-		if has(s.Pressures, resource) {
+		if slices.ContainsFunc(s.Pressures, func(p sample.Pressure) bool {
+			return p.Scope == sample.HostScope && p.Resource == resource
+		}) {
 			counted = append(counted, string(resource))
 		} else {
 			missing = append(missing, string(resource))
@@ -45,15 +48,6 @@ func (m *machine) pressure(context.Context) []Finding {
 		f.Fix = m.pressureFix()
 	}
 	return []Finding{f}
-}
-
-func has(pressures []sample.Pressure, resource sample.Resource) bool {
-	for i := range pressures {
-		if pressures[i].Scope == sample.HostScope && pressures[i].Resource == resource {
-			return true
-		}
-	}
-	return false
 }
 
 // pressureFix finds out why there is no pressure.

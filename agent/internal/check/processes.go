@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/process"
 )
@@ -52,7 +53,7 @@ func (m *machine) processes(context.Context) []Finding {
 		f.Fix = asService
 	case len(protected) > 0:
 		f.Message = fmt.Sprintf("CPU time of each process can be read, and bytes of all but %s: the kernel protects %s.",
-			number(len(protected), "process", "processes"), list(protected))
+			output.Count(len(protected), "process"), list(protected))
 	case isHidden:
 		f.Message = "CPU time and bytes of each process that this user sees can be read."
 	case readable == 0:

@@ -25,7 +25,7 @@ type GPU struct {
 	LinkWidth      *int     `json:"pcie_link_width,omitempty"`
 	LinkGeneration *int     `json:"pcie_link_generation,omitempty"`
 
-	Use GPUUse `json:"-"`
+	GPUUse
 }
 
 func gpus(before, after *sample.Sample) []GPU {
@@ -40,7 +40,7 @@ func gpus(before, after *sample.Sample) []GPU {
 		g := GPU{Index: b.Index, ID: b.ID, Name: b.Name, Status: b.Status}
 		if b.Status == sample.GPUWorks {
 			g.state(b)
-			g.Use = useOf(detailOf(before, b.ID), detailOf(after, b.ID))
+			g.GPUUse = useOf(detailOf(before, b.ID), detailOf(after, b.ID))
 			if a := was[b.ID]; a != nil && a.Status == sample.GPUWorks && interval > 0 {
 				g.grow(a, b, interval.Seconds())
 			}

@@ -47,8 +47,8 @@ func drawGPUs(to *bytes.Buffer, gpus []GPU, width int) {
 		drawGPU(to, g, output.Fit(names[i], longest))
 		switch {
 		case more && room:
-			to.WriteString(whole(percentOf(g.Use.SMActive), 6) + whole(percentOf(g.Use.TensorActive), 9) +
-				whole(percentOf(g.Use.DRAMActive), 7) +
+			to.WriteString(whole(percentOf(g.SMActive), 6) + whole(percentOf(g.TensorActive), 9) +
+				whole(percentOf(g.DRAMActive), 7) +
 				fmt.Sprintf("%18s", throttled(g)))
 		case hasDetails(g):
 			to.WriteString("\n" + detailLine(g))
@@ -70,7 +70,7 @@ func sliceOf(g *GPU) string {
 
 // hasDetails reports whether a GPU has values for the columns that only some GPUs have.
 func hasDetails(g *GPU) bool {
-	return g.Use.SMActive != nil || g.Use.TensorActive != nil || g.Use.DRAMActive != nil || g.Use.ThrottledBy != ""
+	return g.SMActive != nil || g.TensorActive != nil || g.DRAMActive != nil || g.ThrottledBy != ""
 }
 
 // detailLine is the content of those columns in words.
@@ -79,12 +79,12 @@ func detailLine(g *GPU) string {
 	for _, part := range []struct {
 		name  string
 		share *float64
-	}{{"SM", g.Use.SMActive}, {"tensor", g.Use.TensorActive}, {"DRAM", g.Use.DRAMActive}} {
+	}{{"SM", g.SMActive}, {"tensor", g.TensorActive}, {"DRAM", g.DRAMActive}} {
 		if part.share != nil {
 			words = append(words, fmt.Sprintf("%s %.0f %%", part.name, 100**part.share))
 		}
 	}
-	if g.Use.ThrottledBy != "" {
+	if g.ThrottledBy != "" {
 		words = append(words, "throttled: "+throttled(g))
 	}
 	return "  " + strings.Join(words, ", ")
@@ -92,10 +92,10 @@ func detailLine(g *GPU) string {
 
 // throttled is the longest cause of throttling, with its share of the interval.
 func throttled(g *GPU) string {
-	if g.Use.Throttled == nil || g.Use.ThrottledBy == "" {
+	if g.Throttled == nil || g.ThrottledBy == "" {
 		return "-"
 	}
-	return fmt.Sprintf("%s %.0f %%", g.Use.ThrottledBy, 100**g.Use.Throttled)
+	return fmt.Sprintf("%s %.0f %%", g.ThrottledBy, 100**g.Throttled)
 }
 
 func percentOf(share *float64) *float64 {

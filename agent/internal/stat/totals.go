@@ -3,6 +3,7 @@ package stat
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -30,11 +31,6 @@ const maxIdle = 8
 
 // print adds an interval, and prints nothing.
 func (t *summary) print(_ *bytes.Buffer, r *Rates) error {
-	t.add(r)
-	return nil
-}
-
-func (t *summary) add(r *Rates) {
 	t.intervals++
 	if p := r.Pressure; p != nil {
 		t.device("machine", "machine").add("io some %", new(100*p.Some), 1)
@@ -63,6 +59,7 @@ func (t *summary) add(r *Rates) {
 		d.add("aqu-sz", &s.QueueDepth, 1)
 		d.add("%util", new(100*s.Utilization), 1)
 	}
+	return nil
 }
 
 // device is the device of this kind and name; nil if there are too many.
@@ -177,16 +174,10 @@ func (d *distribution) add(v, weight float64) {
 func (d *distribution) quantile(share float64) float64 {
 	rank := uint64(math.Ceil(share * float64(d.n)))
 	if d.n > 0 && d.n <= maxFew {
-		sorted := slices.Sorted(slices.Values(d.few))
-		return sorted[rank-1]
+		return slices.Sorted(slices.Values(d.few))[rank-1]
 	}
-	buckets := make([]int, 0, len(d.counts))
-	for b := range d.counts {
-		buckets = append(buckets, b)
-	}
-	slices.Sort(buckets)
 	var seen uint64
-	for _, b := range buckets {
+	for _, b := range slices.Sorted(maps.Keys(d.counts)) {
 		if seen += d.counts[b]; seen >= rank {
 			if b == zeroBucket {
 				return max(0, d.lowest)

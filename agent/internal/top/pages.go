@@ -103,10 +103,7 @@ func (v *View) drawDetails(c *canvas, f *Frame) {
 	}
 	lines := pageLines{{text: title, style: heading}}
 	add := lines.add
-	state := fmt.Sprintf("watched for %s, %d processes", duration(j.Watched), j.Processes)
-	if j.Processes == 1 {
-		state = fmt.Sprintf("watched for %s, 1 process", duration(j.Watched))
-	}
+	state := fmt.Sprintf("watched for %s, %s", duration(j.Watched), output.Count(j.Processes, "process"))
 	if j.CPU >= 0 {
 		state += fmt.Sprintf(", %s cores in use", decimal(j.CPU))
 	}

@@ -112,10 +112,10 @@ func (v *View) gpuTable(f *Frame) *table {
 			switch {
 			case g.Power == nil:
 				return "-"
-			case g.Use.PowerLimit == nil:
+			case g.PowerLimit == nil:
 				return fmt.Sprintf("%.0f", *g.Power)
 			}
-			return fmt.Sprintf("%.0f/%.0f", *g.Power, *g.Use.PowerLimit)
+			return fmt.Sprintf("%.0f/%.0f", *g.Power, *g.PowerLimit)
 		})},
 		{title: "temp C", width: 6, level: 4, cell: cells(func(g *GPU) string {
 			if g.Temperature == nil {
@@ -124,16 +124,16 @@ func (v *View) gpuTable(f *Frame) *table {
 			return fmt.Sprintf("%.0f", *g.Temperature)
 		})},
 	}
-	if has(func(g *GPU) bool { return g.Use.SMActive != nil }) {
+	if has(func(g *GPU) bool { return g.SMActive != nil }) {
 		columns = append(columns,
-			column{title: "SM %", width: 5, level: 5, cell: cells(func(g *GPU) string { return percentOf(g.Use.SMActive) })},
+			column{title: "SM %", width: 5, level: 5, cell: cells(func(g *GPU) string { return percentOf(g.SMActive) })},
 			column{title: "tensor %", width: 8, level: 5,
-				cell: cells(func(g *GPU) string { return percentOf(g.Use.TensorActive) })})
+				cell: cells(func(g *GPU) string { return percentOf(g.TensorActive) })})
 	}
-	if has(func(g *GPU) bool { return g.Use.ThrottledBy != "" && valueOf(g.Use.Throttled) > 0 }) {
+	if has(func(g *GPU) bool { return g.ThrottledBy != "" && valueOf(g.Throttled) > 0 }) {
 		columns = append(columns, column{title: "throttled", width: 16, level: 3, left: true,
 			cell: func(row int) (string, tcell.Style) {
-				u := &list[row].Use
+				u := &list[row].GPUUse
 				if u.ThrottledBy == "" || valueOf(u.Throttled) == 0 {
 					return text("-")
 				}

@@ -160,7 +160,7 @@ func crowded() *Frame {
 		name := names[i%len(names)]
 		f.GPUs = append(f.GPUs, GPU{stat.GPU{ID: fmt.Sprint(i), Index: i, Name: name, Utilization: new(1.0),
 			MemoryUsed: new(uint64(1 << 50)), MemoryTotal: new(uint64(1 << 50)), Power: new(1e9), Temperature: new(1e9),
-			Use: stat.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), Throttled: new(1.0), ThrottledBy: "power_brake"}},
+			GPUUse: stat.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), Throttled: new(1.0), ThrottledBy: "power_brake"}},
 			[]Holder{{PID: 1 << 22, Name: name, Memory: 1 << 50, Has: true}, {PID: 1}}})
 		f.Disks = append(f.Disks, Disk{stat.Disk{Name: name, ReadBytesPerSecond: 1e15, WriteBytesPerSecond: 1e15,
 			Await: new(1e9), QueueDepth: 1e9, Utilization: 1, ReadsPerSecond: 1e12}, 1e12, 1e12})
