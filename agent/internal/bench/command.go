@@ -41,14 +41,6 @@ no longer with the highest throughput seen so far. It refuses to run while a win
   stallspan bench --path . --make-file --json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case o.Device == "" && o.Path == "":
-				return cli.Usagef("bench needs --device DEVICE, as lsblk lists them, or --path with a file or folder on it")
-			case o.Device != "" && o.Path != "":
-				return cli.Usagef("--device and --path: give one of them")
-			case o.MakeFile && o.Path == "":
-				return cli.Usagef("--make-file needs --path with the folder for the file")
-			}
 			if err := o.Check(); err != nil {
 				return cli.Usage(err)
 			}

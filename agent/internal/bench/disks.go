@@ -29,18 +29,24 @@ func (m *measurement) disk() {
 	} else {
 		under, err = source.Under(m.target.path)
 	}
-	switch {
-	case len(under.Disks) == 1:
-		m.disks.names, m.result.Device = under.Disks, under.Disks[0]
-	case len(under.Disks) > 1:
-		m.disks.names = under.Disks
-		m.result.note("It is on %d disks (%s): the numbers are those of all of them.", len(under.Disks),
-			strings.Join(under.Disks, ", "))
-	case err != nil:
-		m.result.note("The disk of the file is unknown: %v.", err)
-	case !m.target.memory:
+	m.result.Device = m.disks.name(under, err, "file", m.result.note)
+	if err == nil && len(under.Disks) == 0 && !m.target.memory {
 		m.result.note("It is not on a disk of this machine.")
 	}
+}
+
+// name sets the disks, and returns the name of a single one. It notes why there is none.
+func (d *disks) name(under disk.Placement, err error, what string, note func(string, ...any)) string {
+	d.names = under.Disks
+	switch {
+	case len(d.names) == 1:
+		return d.names[0]
+	case len(d.names) > 1:
+		note("It is on %d disks (%s): the numbers are those of all of them.", len(d.names), strings.Join(d.names, ", "))
+	case err != nil:
+		note("The disk of the %s is unknown: %v.", what, err)
+	}
+	return ""
 }
 
 // counters are the bytes that all disks together have read since boot.
