@@ -123,40 +123,34 @@ func (o *options) compare() (c *Comparison, runs *Runs, err error) {
 // print writes the comparison to standard output, and the Markdown to its file.
 func (o *options) print(out io.Writer, c *Comparison, runs *Runs) error {
 	all := newComparison(output.FirstOf(o.before, maxListedRuns), output.FirstOf(o.after, maxListedRuns), c, runs)
-	if o.markdown != "" {
-		text := markdown(all)
-		if o.markdown == "-" {
-			_, err := io.WriteString(out, text)
-			return output.Printed(err)
-		}
-		file, err := reports.OpenOutput("--markdown", o.markdown)
-		if err != nil {
-			return err
-		}
-		if err := file.SaveText([]byte(text), ".md"); err != nil {
-			return err
-		}
+	if o.markdown == "-" {
+		_, err := io.WriteString(out, markdown(all))
+		return output.Printed(err)
 	}
-	if o.html != "" {
-		text, err := comparisonHTML(all)
-		if err != nil {
-			return err
-		}
-		file, err := reports.OpenOutput("--html", o.html)
-		if err != nil {
-			return err
-		}
-		if err := file.SaveText(text, ".html"); err != nil {
-			return err
-		}
+	if err := save("--markdown", o.markdown, ".md", func() ([]byte, error) { return []byte(markdown(all)), nil }); err != nil {
+		return err
 	}
-	if o.asJSON {
-		return output.Printed(output.WriteJSON(out, struct {
-			Runs *Runs `json:"runs,omitempty"`
-			*Comparison
-		}{runs, c}))
+	if err := save("--html", o.html, ".html", func() ([]byte, error) { return comparisonHTML(all) }); err != nil {
+		return err
 	}
-	return output.Printed(output.WriteTable(out, func(t *output.Table) { comparisonTable{t}.comparison(all) }))
+	return output.Print(out, o.asJSON, struct {
+		Runs *Runs `json:"runs,omitempty"`
+		*Comparison
+	}{runs, c}, func(t *output.Table) { comparisonTable{t}.comparison(all) })
+}
+
+// save writes the file that a flag names, if it does.
+func save(flag, path, extension string, make func() ([]byte, error)) error {
+	file, err := reports.OpenOutput(flag, path)
+	if err != nil || path == "" {
+		return err
+	}
+	text, err := make()
+	if err != nil {
+		file.Discard()
+		return err
+	}
+	return file.SaveText(text, extension)
 }
 
 // maxCompared bounds the reports of a side that are in memory.

@@ -62,15 +62,8 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 			if err != nil {
 				return err
 			}
-			if o.json {
-				err = output.WriteJSON(cmd.OutOrStdout(), reportOf(all))
-			} else {
-				err = printHealth(cmd.OutOrStdout(), all, o.brief)
-			}
-			if err != nil {
-				return output.Printed(err)
-			}
-			return exitCode(all)
+			draw := func(t *output.Table) { drawHealth(t, all, o.brief) }
+			return cmp.Or(output.Print(cmd.OutOrStdout(), o.json, reportOf(all), draw), exitCode(all))
 		},
 	}
 	f := cmd.Flags()

@@ -61,13 +61,10 @@ The agent keeps these times in its history. A Collector with the receiver counts
 			if running {
 				all.Jobs = slices.DeleteFunc(all.Jobs, func(j api.Job) bool { return !j.Running })
 			}
-			switch {
-			case asJSON:
-				return output.WriteJSON(cmd.OutOrStdout(), all)
-			case asCSV:
-				return jobsCSV(cmd.OutOrStdout(), all)
+			if asCSV {
+				return output.Printed(jobsCSV(cmd.OutOrStdout(), all))
 			}
-			return output.WriteTable(cmd.OutOrStdout(), func(t *output.Table) { printJobs(t, all, from) })
+			return output.Print(cmd.OutOrStdout(), asJSON, all, func(t *output.Table) { printJobs(t, all, from) })
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", since,

@@ -73,12 +73,7 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	report := Report{ModelResult: result}
 	report.Past, report.NoPast = pastLoads(ctx, o.Path)
 	report.judge()
-	var err error
-	if o.asJSON {
-		err = output.WriteJSON(out, report)
-	} else {
-		err = output.WriteTable(out, report.print)
-	}
+	err := output.Print(out, o.asJSON, report, report.print)
 	return bench.Measured(err, failed, result.Interrupted, "ways")
 }
 

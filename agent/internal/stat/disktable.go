@@ -3,6 +3,7 @@ package stat
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,6 @@ var diskColumn = [...]column{
 }
 
 const (
-	maxRank    = 4  // of diskColumn
 	narrowDisk = 9  // columns for the name of a disk, at least
 	widestDisk = 24 // and at most: what is longer loses its middle
 )
@@ -98,7 +98,12 @@ func drawDisks(to *bytes.Buffer, disks []Disk, width int, units byteUnits) {
 		longest = max(longest, output.Columns(diskName(&disks[i])))
 	}
 	longest = min(longest, widestDisk)
-	shown, used := fitColumns(longest, width)
+	room := math.MaxInt
+	if width > 0 {
+		room = width - longest
+	}
+	// They depend only on the widths and not on the values, so that columns do not jump between intervals.
+	shown, used := output.FitColumns(diskColumn[:], room, func(c *column) (int, int) { return c.rank, c.width })
 	if width > 0 {
 		longest = max(narrowDisk, min(longest, width-used))
 	}
@@ -121,23 +126,6 @@ func diskName(d *Disk) string {
 		return output.Printable(d.Name)
 	}
 	return output.Printable(d.Name) + "*"
-}
-
-// fitColumns drops whole ranks of columns until the table fits, and returns the width of the rest. It depends only on
-// the widths and not on the values, so that columns do not jump between intervals.
-func fitColumns(name, width int) (shown []column, used int) {
-	for rank := maxRank; rank >= 0; rank-- {
-		shown, used = nil, 0
-		for _, c := range diskColumn {
-			if c.rank <= rank {
-				used, shown = used+c.width, append(shown, c)
-			}
-		}
-		if width == 0 || name+used <= width {
-			break
-		}
-	}
-	return shown, used
 }
 
 // number writes a value right-aligned, with up to two decimals as space permits. A missing value is a dash.

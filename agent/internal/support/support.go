@@ -198,9 +198,7 @@ func (s *support) environment() string {
 
 func (s *support) check(ctx context.Context, config *agentconfig.Config) string {
 	var out bytes.Buffer
-	if err := check.PrintReport(&out, check.Run(ctx, config)); err != nil {
-		fmt.Fprintln(&out, err)
-	}
+	check.Draw(output.NewTable(&out), check.Run(ctx, config))
 	return out.String()
 }
 

@@ -31,19 +31,9 @@ func (f *column) write(c *canvas, y int, text string, style tcell.Style) {
 }
 
 // arrange returns the columns that fit, with their widths and places.
-func arrange(all []column, width int) (fitting []column) {
-	room := 0
-	for level := range highestLevel + 1 {
-		next := slices.DeleteFunc(slices.Clone(all), func(c column) bool { return c.level > level })
-		left := width + 1
-		for i := range next {
-			left -= next[i].width + 1
-		}
-		if level > 0 && left < 0 {
-			break
-		}
-		fitting, room = next, left
-	}
+func arrange(all []column, width int) []column {
+	fitting, used := output.FitColumns(all, width+1, func(c *column) (int, int) { return c.level, c.width + 1 })
+	room := width + 1 - used
 	for grown := true; room > 0 && grown; {
 		grown = false
 		for i := range fitting {
@@ -59,8 +49,6 @@ func arrange(all []column, width int) (fitting []column) {
 	}
 	return fitting
 }
-
-const highestLevel = 9
 
 // table is a list with a heading.
 type table struct {

@@ -85,21 +85,18 @@ func (c *Child) start(argv, environment []string, attr *syscall.SysProcAttr) err
 func CannotStart(name string, err error) error {
 	info, statErr := os.Stat(name)
 	_, missing := exec.LookPath(name)
+	code, why := cli.ExitCannotRun, "cannot be started: "+err.Error()
 	switch {
 	case errors.Is(err, os.ErrNotExist) && missing == nil:
-		return cli.ExitError{Code: cli.ExitCannotRun,
-			Err: fmt.Errorf("%s: the interpreter in its first line was not found: correct that line",
-				name)}
+		why = "the interpreter in its first line was not found: correct that line"
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
-		return cli.ExitError{Code: cli.ExitNotFound, Err: fmt.Errorf("%s: not found: check its name and PATH", name)}
+		code, why = cli.ExitNotFound, "not found: check its name and PATH"
 	case errors.Is(err, os.ErrPermission) && statErr == nil && info.IsDir():
-		return cli.ExitError{Code: cli.ExitCannotRun, Err: fmt.Errorf("%s: is a directory: give a program", name)}
+		why = "is a directory: give a program"
 	case errors.Is(err, os.ErrPermission):
-		return cli.ExitError{Code: cli.ExitCannotRun,
-			Err: fmt.Errorf("%s: permission denied: check that it is executable", name)}
-	default:
-		return cli.ExitError{Code: cli.ExitCannotRun, Err: fmt.Errorf("%s: cannot be started: %w", name, err)}
+		why = "permission denied: check that it is executable"
 	}
+	return cli.ExitError{Code: code, Err: errors.New(name + ": " + why)}
 }
 
 // resize passes the size of our terminal on. The program may have got the signal before its own terminal had the new

@@ -28,16 +28,14 @@ func openStreams(stdout, stderr *os.File) (*streams, error) {
 		return nil, err
 	}
 	s.all = append(s.all, s.stdout)
-	if s.stdout.isTerminal && sameFile(stdout, stderr) {
-		s.stderr = s.stdout
-		s.startHeir()
-		return s, nil
+	s.stderr = s.stdout
+	if !s.stdout.isTerminal || !sameFile(stdout, stderr) {
+		if s.stderr, err = openPipe(stderr); err != nil {
+			s.closeAll()
+			return nil, err
+		}
+		s.all = append(s.all, s.stderr)
 	}
-	if s.stderr, err = openPipe(stderr); err != nil {
-		s.closeAll()
-		return nil, err
-	}
-	s.all = append(s.all, s.stderr)
 	s.startHeir()
 	return s, nil
 }
