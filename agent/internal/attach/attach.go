@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -72,10 +71,7 @@ The process is not stopped, traced or changed. ^C ends the watch early, with a t
 
 // parseLength reads SECONDS, as a number or as a duration with a unit.
 func parseLength(text string) (time.Duration, error) {
-	length, err := time.ParseDuration(text)
-	if seconds, failed := strconv.ParseFloat(text, 64); failed == nil {
-		length, err = time.Duration(seconds*float64(time.Second)), nil
-	}
+	length, err := cli.ParseDuration(text)
 	if err != nil || length < time.Second || length > attachMost {
 		return 0, fmt.Errorf("SECONDS is %q: give a time from 1 s to 7 days, such as 30 or 5m", text)
 	}

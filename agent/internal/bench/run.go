@@ -182,37 +182,39 @@ func (m *measurement) cached(ctx context.Context) error {
 
 // sequential reports whether the disk itself served the reads.
 func (m *measurement) sequential(ctx context.Context) (own bool, err error) {
-	s := step{late: m.target.close, file: m.target.direct, readers: ahead, length: large, lasts: m.options.Step}
-	s.offsets = inOrder(m.target.size, !m.target.bypasses())
-	if !m.target.bypasses() {
-		m.forget(unix.FADV_SEQUENTIAL)
+	s := step{readers: ahead, length: large, offsets: inOrder(m.target.size, !m.target.bypasses())}
+	t, own, err := m.storage(ctx, &s, unix.FADV_SEQUENTIAL)
+	if err == nil {
+		m.result.Sequential = t.rate(s.lasts) * large
 	}
-	before := m.disks.counters()
-	t, err := s.run(ctx)
-	if err != nil || ctx.Err() != nil {
-		return false, errors.Join(err, ctx.Err())
-	}
-	m.result.Sequential = t.rate(s.lasts) * large
-	return m.owns(before, t.bytes), nil
+	return own, err
 }
 
 func (m *measurement) random(ctx context.Context, depth int) (own bool, err error) {
-	s := step{late: m.target.close, file: m.target.direct, readers: depth, length: small, lasts: m.options.Step}
-	s.offsets = anywhere(m.target.size, m.options.Seed+uint64(depth)<<32)
+	s := step{readers: depth, length: small, offsets: anywhere(m.target.size, m.options.Seed+uint64(depth)<<32)}
+	t, own, err := m.storage(ctx, &s, unix.FADV_RANDOM)
+	if err == nil {
+		iops := t.rate(s.lasts)
+		m.result.Random = append(m.result.Random, Random{
+			Depth: depth, IOPS: iops, Rate: iops * small, AwaitP50: t.times.quantile(0.5),
+			AwaitP99: t.times.quantile(0.99), Reads: t.times.n,
+		})
+	}
+	return own, err
+}
+
+// storage runs a step that reads storage, and reports whether the disk itself served it.
+func (m *measurement) storage(ctx context.Context, s *step, advice int) (t *tally, own bool, err error) {
+	s.late, s.file, s.lasts = m.target.close, m.target.direct, m.options.Step
 	if !m.target.bypasses() {
-		m.forget(unix.FADV_RANDOM)
+		m.forget(advice)
 	}
 	before := m.disks.counters()
-	t, err := s.run(ctx)
-	if err != nil || ctx.Err() != nil {
-		return false, errors.Join(err, ctx.Err())
+	t, err = s.run(ctx)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, false, err
 	}
-	iops := t.rate(s.lasts)
-	m.result.Random = append(m.result.Random, Random{
-		Depth: depth, IOPS: iops, Rate: iops * small, AwaitP50: t.times.quantile(0.5),
-		AwaitP99: t.times.quantile(0.99), Reads: t.times.n,
-	})
-	return m.owns(before, t.bytes), nil
+	return t, m.owns(before, t.bytes), nil
 }
 
 // forget drops a file from the page cache. Errors are ignored: a note has announced that this may not work.

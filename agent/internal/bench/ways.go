@@ -90,25 +90,27 @@ func Model(ctx context.Context, o ModelOptions) (*ModelResult, error) {
 }
 
 // openModel opens the files of a model.
-func openModel(path string) (*files, error) {
+func openModel(path string) (f *files, err error) {
 	found, err := modelfile.Find(path)
 	if err != nil {
 		return nil, absent(path, err)
 	}
-	f := &files{memory: true, direct: true}
+	f = &files{memory: true, direct: true}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
 	for _, one := range found {
 		t := &target{path: one.Path, name: one.Path}
 		if err := t.open(one.Path); err != nil {
-			f.close()
-			return nil, err
-		}
-		if err := t.inspect(); err != nil {
-			t.close()
-			f.close()
-			return nil, err
+			return f, err
 		}
 		file := &modelFile{target: t}
 		f.all = append(f.all, file)
+		if err := t.inspect(); err != nil {
+			return f, err
+		}
 		f.size += t.size
 		f.memory = f.memory && t.memory
 		f.direct = f.direct && t.bypasses()
@@ -117,8 +119,7 @@ func openModel(path string) (*files, error) {
 		}
 	}
 	if f.size < minSize {
-		f.close()
-		return nil, fmt.Errorf("%s has %d bytes, but the minimum is %d MiB: give a larger model", path, f.size, minSize>>20)
+		return f, fmt.Errorf("%s has %d bytes, but the minimum is %d MiB: give a larger model", path, f.size, minSize>>20)
 	}
 	return f, nil
 }
@@ -287,7 +288,7 @@ func (m *modelRun) storage(ctx context.Context, way Way) (parts int, err error) 
 	m.next = (m.next + number) % len(m.parts)
 	m.seen += number
 	read := uint64(number) * large
-	if fromDisk := m.disks.counters() - before; err == nil && len(m.disks.names) > 0 && !m.above &&
+	if fromDisk := m.disks.counters() - before; err == nil && len(m.disks) > 0 && !m.above &&
 		float64(fromDisk) < 0.9*float64(read) {
 		m.above = true
 		m.result.note("The disks have read %.0f %% of the bytes: the rest came from a cache above them, or was compressed.",

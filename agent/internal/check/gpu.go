@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,8 @@ func (m *machine) noGPU(err error) Finding {
 	case errors.Is(err, gpu.ErrNoDriver) && loaded:
 		f.Message, f.Fix = "The NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is missing.", m.giveLibrary()
 	case errors.Is(err, gpu.ErrNoDriver) && card == nvidia:
-		f.Message, f.Fix = "There is an NVIDIA GPU, but its driver is not installed.", m.installDriver()
+		f.Message, f.Fix = "There is an NVIDIA GPU, but its driver is not installed.",
+			cmp.Or(m.giveGPU(), "install the NVIDIA driver: https://www.nvidia.com/drivers")
 	case errors.Is(err, gpu.ErrNoDriver) && card != "":
 		f.Message = fmt.Sprintf("The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card,
 			ownTimeInstead)
@@ -119,9 +121,7 @@ func (m *machine) refused(f *Finding, err error) {
 	case strings.Contains(what, "cannot be loaded"):
 		f.Message, f.Fix = "No GPU can be read: "+err.Error()+".", "install the NVIDIA driver again"
 	case strings.Contains(what, "permission"), strings.Contains(what, "not loaded"):
-		if fix := m.giveGPU(); fix != "" {
-			f.Fix = fix
-		}
+		f.Fix = cmp.Or(m.giveGPU(), f.Fix)
 	}
 }
 
@@ -139,20 +139,10 @@ func (m *machine) giveGPU() string {
 }
 
 func (m *machine) giveLibrary() string {
-	if fix := m.giveGPU(); fix != "" {
-		if os.Getenv("NVIDIA_DRIVER_CAPABILITIES") != "" {
-			return "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-		}
-		return fix
+	if m.giveGPU() != "" && os.Getenv("NVIDIA_DRIVER_CAPABILITIES") != "" {
+		return "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 	}
-	return "install the rest of the NVIDIA driver (on Debian: libnvidia-ml1)"
-}
-
-func (m *machine) installDriver() string {
-	if fix := m.giveGPU(); fix != "" {
-		return fix
-	}
-	return "install the NVIDIA driver: https://www.nvidia.com/drivers"
+	return cmp.Or(m.giveGPU(), "install the rest of the NVIDIA driver (on Debian: libnvidia-ml1)")
 }
 
 const nvidia = "NVIDIA's"

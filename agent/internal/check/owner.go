@@ -35,15 +35,17 @@ func mayConnect(info fs.FileInfo) string {
 }
 
 func userName(id uint32) string {
-	if u, err := user.LookupId(strconv.FormatUint(uint64(id), 10)); err == nil {
+	text := strconv.FormatUint(uint64(id), 10)
+	if u, err := user.LookupId(text); err == nil {
 		return u.Username
 	}
-	return strconv.FormatUint(uint64(id), 10)
+	return text
 }
 
 func groupName(id uint32) string {
-	if g, err := user.LookupGroupId(strconv.FormatUint(uint64(id), 10)); err == nil {
+	text := strconv.FormatUint(uint64(id), 10)
+	if g, err := user.LookupGroupId(text); err == nil {
 		return g.Name
 	}
-	return strconv.FormatUint(uint64(id), 10)
+	return text
 }
