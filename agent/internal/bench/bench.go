@@ -135,7 +135,7 @@ type Random struct {
 	Depth    int     `json:"depth"` // reads in flight
 	IOPS     float64 `json:"iops"`
 	Rate     float64 `json:"bytes_per_second"`
-	AwaitP50 float64 `json:"await_p50_seconds"` // as measured by the reading thread; to 1.6 %
+	AwaitP50 float64 `json:"await_p50_seconds"` // as measured by the reading thread; to 1 %
 	AwaitP99 float64 `json:"await_p99_seconds"`
 	Reads    uint64  `json:"reads"` // number of reads
 }

@@ -109,8 +109,8 @@ func TestLateReaders(t *testing.T) {
 	defer func() { _ = file.Close() }()
 	s := step{file: file, readers: 4, length: small, lasts: 1, offsets: anywhere(large, 1)}
 	all, err := s.run(t.Context())
-	if err != nil || all.times.n != 4 || all.rate(s.lasts) <= 0 {
-		t.Errorf("got %d reads, %v a second, %v; want 4", all.times.n, all.rate(s.lasts), err)
+	if err != nil || all.times.N != 4 || all.rate(s.lasts) <= 0 {
+		t.Errorf("got %d reads, %v a second, %v; want 4", all.times.N, all.rate(s.lasts), err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -159,7 +158,7 @@ func openWindows(ctx context.Context, path string) (int, error) {
 	switch {
 	case err == nil:
 		return status.WindowsOpen, nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+	case cli.Unserved(err):
 		return 0, nil
 	case errors.Is(err, fs.ErrPermission):
 		return 0, errors.New("permission denied")

@@ -196,8 +196,8 @@ func (m *measurement) random(ctx context.Context, depth int) (own bool, err erro
 	if err == nil {
 		iops := t.rate(s.lasts)
 		m.result.Random = append(m.result.Random, Random{
-			Depth: depth, IOPS: iops, Rate: iops * small, AwaitP50: t.times.quantile(0.5),
-			AwaitP99: t.times.quantile(0.99), Reads: t.times.n,
+			Depth: depth, IOPS: iops, Rate: iops * small, AwaitP50: t.times.Quantile(0.5),
+			AwaitP99: t.times.Quantile(0.99), Reads: t.times.N,
 		})
 	}
 	return own, err

@@ -336,7 +336,7 @@ func (m *modelRun) way(ctx context.Context, way Way, offsets func(int) func() in
 		m.result.note("mmap was not measured: %v.", err)
 		return 0, nil
 	}
-	if err != nil || ctx.Err() != nil || t.times.n == 0 {
+	if err != nil || ctx.Err() != nil || t.times.N == 0 {
 		return 0, errors.Join(err, ctx.Err())
 	}
 	way.Bytes, way.Rate = t.bytes, t.rate(lasts)*large
