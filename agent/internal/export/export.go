@@ -102,7 +102,6 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 				return nil, err
 			}
 			s.reportIgnored(report)
-			s.reportPort(report)
 		}
 	}
 	if err := e.open(ctx, o, selected); err != nil {

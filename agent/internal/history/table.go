@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/events"
@@ -42,16 +43,16 @@ type table struct {
 
 // newestEntries are the last few of many.
 type newestEntries struct {
-	list []store.Entry
-	left int // earlier ones
+	newest []store.Entry
+	left   int // earlier ones
 }
 
 func (n *newestEntries) add(e store.Entry) {
-	if len(n.list) == maxHistoryRows {
-		n.list = append(n.list[:0], n.list[1:]...)
+	if len(n.newest) == maxHistoryRows {
+		n.newest = slices.Delete(n.newest, 0, 1)
 		n.left++
 	}
-	n.list = append(n.list, e)
+	n.newest = append(n.newest, e)
 }
 
 // row is one interval, with a cell for each of the columns.
@@ -154,7 +155,7 @@ const timeFormat = "Mon 2 Jan 15:04"
 func (t *table) draw(to *output.Table, h *Run) {
 	to.Line(fmt.Sprintf("%s to %s, %s a row", h.From.Local().Format(timeFormat), h.Until.Local().Format(timeFormat),
 		stepText(h.step)))
-	if len(t.rows)+len(t.windows.list)+len(t.events.list) == 0 {
+	if len(t.rows)+len(t.windows.newest)+len(t.events.newest) == 0 {
 		if h.agent {
 			to.Text("", "Nothing is kept of this time, but an agent runs now: it writes the first rows within a minute of "+
 				"its start, and removes those older than history.max_age.")
@@ -219,42 +220,41 @@ func (t *table) curves(to *output.Table) {
 	}
 }
 
-func (t *table) listWindows(to *output.Table) {
-	if len(t.windows.list) == 0 {
+// list writes a heading and the entries, if there are any.
+func (n *newestEntries) list(to *output.Table, heading, series string, write func(text []byte)) {
+	if len(n.newest) == 0 {
 		return
 	}
 	to.Line("")
-	to.Line("Windows")
-	if t.windows.left > 0 {
-		to.Line(fmt.Sprintf("... %d earlier, see --series window --json ...", t.windows.left))
+	to.Line(heading)
+	if n.left > 0 {
+		to.Line(fmt.Sprintf("... %d earlier, see --series %s --json ...", n.left, series))
 	}
+	for _, e := range n.newest {
+		write(e.Text)
+	}
+}
+
+func (t *table) listWindows(to *output.Table) {
 	previous := ""
-	for _, e := range t.windows.list {
+	t.windows.list(to, "Windows", "window", func(text []byte) {
 		var r explain.Report
-		if json.Unmarshal(e.Text, &r) != nil {
-			continue // of a later version
+		if json.Unmarshal(text, &r) != nil {
+			return // of a later version
 		}
 		reports.ListRow(to, &r, "")
 		if r.Finding != previous {
 			to.Text("  ", r.Finding)
 		}
 		previous = r.Finding
-	}
+	})
 }
 
 func (t *table) listEvents(to *output.Table) {
-	if len(t.events.list) == 0 {
-		return
-	}
-	to.Line("")
-	to.Line("Events")
-	if t.events.left > 0 {
-		to.Line(fmt.Sprintf("... %d earlier, see --series event --json ...", t.events.left))
-	}
-	for _, e := range t.events.list {
+	t.events.list(to, "Events", "event", func(text []byte) {
 		var event events.Shown
-		if json.Unmarshal(e.Text, &event) == nil {
+		if json.Unmarshal(text, &event) == nil {
 			to.Text("", event.Words())
 		}
-	}
+	})
 }

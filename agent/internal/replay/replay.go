@@ -210,20 +210,21 @@ func (p *replay) problems() []error {
 }
 
 func (p *replay) show(d *reports.Document) error {
-	if windows, _ := p.windows.Sorted(); !p.asJSON && len(windows) == 0 && p.whole != nil && p.whole.Name == record.Name {
+	if p.asJSON {
+		return output.WriteJSON(p.out, d)
+	}
+	ofMachine := p.whole != nil && p.whole.Name == record.Name // with epochs of several programs
+	if windows, _ := p.windows.Sorted(); len(windows) == 0 && ofMachine {
 		return output.Printed(p.devices.Print(p.out, p.problems()))
 	}
-	if !p.asJSON {
-		reports.PrintTable(p.out, p.reports(), p.problems())
-		if p.whole != nil && p.whole.Name != record.Name { // a recording of a whole machine has epochs of several programs
-			if err := output.WriteTable(p.out, reports.NewSummary(p.whole, p.reports()).Write); err != nil {
-				return err
-			}
+	reports.PrintTable(p.out, p.reports(), p.problems())
+	if p.whole != nil && !ofMachine {
+		if err := output.WriteTable(p.out, reports.NewSummary(p.whole, p.reports()).Write); err != nil {
+			return err
 		}
-		if p.whatIf {
-			reports.PrintWhatIf(p.out, p.reports())
-		}
-		return nil
 	}
-	return output.WriteJSON(p.out, d)
+	if p.whatIf {
+		reports.PrintWhatIf(p.out, p.reports())
+	}
+	return nil
 }

@@ -5,16 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
 
+	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/procs"
 	"github.com/stallspan/stallspan/agent/internal/runs"
 	"github.com/stallspan/stallspan/internal/api"
@@ -313,7 +312,7 @@ func (m *Machine) askAll(ctx context.Context, f *Frame) {
 		s.ask(ctx)
 		answered = answered || s.err == nil
 		f.Windows = append(f.Windows, s.all...)
-		if s.err != nil && i == 0 && !vacant(s.err) {
+		if s.err != nil && i == 0 && !cli.Unserved(s.err) {
 			f.Notes = append(f.Notes, s.err.Error())
 		}
 	}
@@ -333,11 +332,6 @@ func runLabel(socket string) string {
 		return "run"
 	}
 	return "run " + parts[2]
-}
-
-// vacant reports whether no process serves a socket.
-func vacant(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // newestWindows sorts windows, the open ones first and then the newest ones, and leaves out what is more than a frame
