@@ -3,10 +3,10 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -147,15 +147,12 @@ func (t *target) inspect() error {
 	return fmt.Errorf("%s is neither a block device nor a file", t.name)
 }
 
-func (t *target) deviceSize() error {
-	var size uint64
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, t.cached.Fd(), unix.BLKGETSIZE64, uintptr(unsafe.Pointer(&size)))
-	if errno != 0 {
-		return fmt.Errorf("the size of %s cannot be read: %w", t.name, errno)
+func (t *target) deviceSize() (err error) {
+	if t.size, err = t.cached.Seek(0, io.SeekEnd); err != nil {
+		return fmt.Errorf("the size of %s cannot be read: %w", t.name, err)
 	}
-	if size == 0 {
+	if t.size == 0 {
 		return fmt.Errorf("%s is empty", t.name)
 	}
-	t.size = int64(size)
 	return nil
 }

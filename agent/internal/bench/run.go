@@ -57,8 +57,8 @@ func ended(ctx context.Context, measured closer, name string, err error) (interr
 	case ctx.Err() != nil:
 		return true, nil
 	case errors.Is(err, errHangs):
-		return false, fmt.Errorf("%s has not answered for %v, so the rest was not measured: see the kernel's log (dmesg)", name,
-			readTimeout)
+		return false, fmt.Errorf("%s has not answered for %v, so the rest was not measured: see the kernel's log (dmesg)",
+			name, readTimeout)
 	case err != nil:
 		return false, fmt.Errorf("%s: %w; the rest was not measured", name, err)
 	}

@@ -127,10 +127,12 @@ func (o *options) print(out io.Writer, c *Comparison, runs *Runs) error {
 		_, err := io.WriteString(out, markdown(all))
 		return output.Printed(err)
 	}
-	if err := save("--markdown", o.markdown, ".md", func() ([]byte, error) { return []byte(markdown(all)), nil }); err != nil {
+	asMarkdown := func() ([]byte, error) { return []byte(markdown(all)), nil }
+	if err := save("--markdown", o.markdown, ".md", asMarkdown); err != nil {
 		return err
 	}
-	if err := save("--html", o.html, ".html", func() ([]byte, error) { return comparisonHTML(all) }); err != nil {
+	asHTML := func() ([]byte, error) { return comparisonHTML(all) }
+	if err := save("--html", o.html, ".html", asHTML); err != nil {
 		return err
 	}
 	return output.Print(out, o.asJSON, struct {
@@ -140,12 +142,12 @@ func (o *options) print(out io.Writer, c *Comparison, runs *Runs) error {
 }
 
 // save writes the file that a flag names, if it does.
-func save(flag, path, extension string, make func() ([]byte, error)) error {
+func save(flag, path, extension string, write func() ([]byte, error)) error {
 	file, err := reports.OpenOutput(flag, path)
 	if err != nil || path == "" {
 		return err
 	}
-	text, err := make()
+	text, err := write()
 	if err != nil {
 		file.Discard()
 		return err

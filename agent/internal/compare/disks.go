@@ -65,7 +65,7 @@ func (d *DiskPair) written() float64 {
 	return float64(d.A.or().WriteBytes) + float64(d.B.or().WriteBytes)
 }
 
-// or is the work of a disk that did nothing, where there is none.
+// or is the work of a disk that did nothing, in place of nil.
 func (u *DiskUse) or() *DiskUse { return cmp.Or(u, &DiskUse{}) }
 
 // sentence describes reads or writes, whichever moved more bytes.

@@ -109,7 +109,8 @@ func (p *Pair) note(a, b *explain.Report) {
 	p.noteBound(add)
 	p.noteLedgers(ledgerOf(a), ledgerOf(b), add)
 	if p.Parts != nil && p.Ledger == GPULedger && p.A.GPUs != p.B.GPUs {
-		add("A ran on %s, B on %s: the parts are the mean of one.", output.Count(p.A.GPUs, "GPU"), output.Count(p.B.GPUs, "GPU"))
+		add("A ran on %s, B on %s: the parts are the mean of one.", output.Count(p.A.GPUs, "GPU"),
+			output.Count(p.B.GPUs, "GPU"))
 	}
 	if broken := sides(a.Interrupted, b.Interrupted); broken != "" && p.Parts != nil {
 		add("In %s a counter was reset or a device was removed, so the parts are incomplete.", broken)

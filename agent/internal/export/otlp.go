@@ -32,7 +32,7 @@ var reconnect = grpc.WithConnectParams(grpc.ConnectParams{
 // for metrics, whose last export is not repeated.
 var waitForReady = grpc.WithDefaultCallOptions(grpc.WaitForReady(true))
 
-// sender calls an export of the SDK, and says whether a retry of what failed can help.
+// sender calls an export of the SDK. Its error shows whether a retry can help.
 type sender func(ctx context.Context, export func(context.Context) error) error
 
 func sendGRPC(ctx context.Context, export func(context.Context) error) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/internal/emit/queue"
 )
 
-// Stats is what became of everything that an Exporter was given. What still waits was queued when Close's ctx ended; that
-// of an interrupted export may have arrived.
+// Stats is what became of everything that an Exporter was given. What still waits was queued when Close's ctx ended;
+// that of an interrupted export may have arrived.
 type Stats struct {
 	Spans, Logs queue.Counts
 	MetricError error // of the last export of metrics; nil if it arrived

@@ -18,21 +18,24 @@ type column struct {
 	value func(d *Disk) *float64
 }
 
-const kibi = 1024 // bytes: iostat's kB
+const (
+	kibi = 1024             // bytes: iostat's kB
+	mebi = 1. / kibi / kibi // of a byte: nvidia-smi's unit of memory
+)
 
 var diskColumn = [...]column{
 	{"r/s", 9, 0, func(d *Disk) *float64 { return &d.ReadsPerSecond }},
 	{"rkB/s", 10, 0, func(d *Disk) *float64 { return new(d.ReadBytesPerSecond / kibi) }},
 	{"rrqm/s", 9, 3, func(d *Disk) *float64 { return &d.ReadsMergedPerSecond }},
 	{"r_await", 8, 0, func(d *Disk) *float64 { return d.ReadAwait }},
-	{"rareq-sz", 9, 1, func(d *Disk) *float64 { return inKiB(d.ReadSize) }},
+	{"rareq-sz", 9, 1, func(d *Disk) *float64 { return scaled(d.ReadSize, 1./kibi) }},
 	{"w/s", 9, 0, func(d *Disk) *float64 { return &d.WritesPerSecond }},
 	{"wkB/s", 10, 0, func(d *Disk) *float64 { return new(d.WriteBytesPerSecond / kibi) }},
 	{"wrqm/s", 9, 3, func(d *Disk) *float64 { return &d.WritesMergedPerSecond }},
 	{"w_await", 8, 0, func(d *Disk) *float64 { return d.WriteAwait }},
-	{"wareq-sz", 9, 1, func(d *Disk) *float64 { return inKiB(d.WriteSize) }},
+	{"wareq-sz", 9, 1, func(d *Disk) *float64 { return scaled(d.WriteSize, 1./kibi) }},
 	{"d/s", 9, 4, func(d *Disk) *float64 { return d.DiscardsPerSecond }},
-	{"dkB/s", 10, 4, func(d *Disk) *float64 { return inKiB(d.DiscardBytesPerSecond) }},
+	{"dkB/s", 10, 4, func(d *Disk) *float64 { return scaled(d.DiscardBytesPerSecond, 1./kibi) }},
 	{"d_await", 8, 4, func(d *Disk) *float64 { return d.DiscardAwait }},
 	{"f/s", 9, 4, func(d *Disk) *float64 { return d.FlushesPerSecond }},
 	{"f_await", 8, 4, func(d *Disk) *float64 { return d.FlushAwait }},
@@ -45,14 +48,6 @@ const (
 	narrowDisk = 9  // columns for the name of a disk, at least
 	widestDisk = 24 // and at most: what is longer loses its middle
 )
-
-// inKiB keeps a missing value.
-func inKiB(v *float64) *float64 {
-	if v == nil {
-		return nil
-	}
-	return new(*v / kibi)
-}
 
 // units is the unit of a disk's throughput: iostat's kB (1024 bytes), -m or -h.
 type byteUnits struct{ mega, human bool }

@@ -12,12 +12,34 @@ import (
 // widestGPU is the maximum width of a GPU's index and name, for a table of 80 columns.
 const widestGPU = 26
 
-// detailColumns is the width of the columns that only some GPUs have, and plainColumns that of the others except the
-// name.
-const (
-	plainColumns  = 54
-	detailColumns = 40
-)
+// gpuColumn is a column of the GPU table.
+type gpuColumn struct {
+	name  string
+	width int
+	text  func(g *GPU, width int) string
+}
+
+var gpuColumns = []gpuColumn{
+	{"%util", 8, func(g *GPU, width int) string { return number(scaled(g.Utilization, 100), width) }},
+	{"used MiB", 10, func(g *GPU, width int) string { return whole(scaled(g.MemoryUsed, mebi), width) }},
+	{"total MiB", 11, func(g *GPU, width int) string { return whole(scaled(g.MemoryTotal, mebi), width) }},
+	{"temp C", 7, func(g *GPU, width int) string { return whole(g.Temperature, width) }},
+	{"power W", 9, func(g *GPU, width int) string { return number(g.Power, width) }},
+	{"PCIe", 9, func(g *GPU, width int) string {
+		if g.LinkWidth == nil || g.LinkGeneration == nil {
+			return number(nil, width)
+		}
+		return fmt.Sprintf("%*s", width, fmt.Sprintf("gen%d x%d", *g.LinkGeneration, *g.LinkWidth))
+	}},
+}
+
+// detailColumns are those that only some GPUs have.
+var detailColumns = []gpuColumn{
+	{"%SM", 6, func(g *GPU, width int) string { return whole(scaled(g.SMActive, 100), width) }},
+	{"%tensor", 9, func(g *GPU, width int) string { return whole(scaled(g.TensorActive, 100), width) }},
+	{"%DRAM", 7, func(g *GPU, width int) string { return whole(scaled(g.DRAMActive, 100), width) }},
+	{"throttled", 18, func(g *GPU, width int) string { return fmt.Sprintf("%*s", width, throttled(g)) }},
+}
 
 // drawGPUs writes one row for each GPU. Values that only some GPUs have get columns if there is room, and otherwise
 // lines of their own. width is as in draw.
@@ -29,32 +51,34 @@ func drawGPUs(to *bytes.Buffer, gpus []GPU, width int) {
 		longest = max(longest, output.Columns(names[i]))
 	}
 	longest = min(longest, widestGPU)
-	fmt.Fprintf(to, "%s%8s%10s%11s%7s%9s%9s\n", output.Fit("GPU", longest), "%util", "used MiB", "total MiB",
-		"temp C", "power W",
-		"PCIe")
+	columns, used := slices.Concat(gpuColumns, detailColumns), longest
+	for _, c := range columns {
+		used += c.width
+	}
 	more := slices.ContainsFunc(gpus, func(g GPU) bool { return hasDetails(&g) })
-	room := width == 0 || longest+plainColumns+detailColumns <= width
-	if more && room {
-		to.Truncate(to.Len() - 1)
-		fmt.Fprintf(to, "%6s%9s%7s%18s\n", "%SM", "%tensor", "%DRAM", "throttled")
+	room := width == 0 || used <= width
+	if !more || !room {
+		columns = gpuColumns
+	}
+	to.WriteString(output.Fit("GPU", longest))
+	for _, c := range columns {
+		fmt.Fprintf(to, "%*s", c.width, c.name)
 	}
 	for i := range gpus {
 		g := &gpus[i]
+		to.WriteString("\n" + output.Fit(names[i], longest))
 		if g.Status != "" {
-			fmt.Fprintf(to, "%s  %s\n", output.Fit(names[i], longest), output.Printable(string(g.Status)))
+			to.WriteString("  " + output.Printable(string(g.Status)))
 			continue
 		}
-		drawGPU(to, g, output.Fit(names[i], longest))
-		switch {
-		case more && room:
-			to.WriteString(whole(percentOf(g.SMActive), 6) + whole(percentOf(g.TensorActive), 9) +
-				whole(percentOf(g.DRAMActive), 7) +
-				fmt.Sprintf("%18s", throttled(g)))
-		case hasDetails(g):
+		for _, c := range columns {
+			to.WriteString(c.text(g, c.width))
+		}
+		if !room && hasDetails(g) {
 			to.WriteString("\n" + detailLine(g))
 		}
-		to.WriteByte('\n')
 	}
+	to.WriteByte('\n')
 }
 
 // sliceOf distinguishes the MIG devices of one GPU, which share its index and often a name. It is the end of the UUID
@@ -98,13 +122,6 @@ func throttled(g *GPU) string {
 	return fmt.Sprintf("%s %.0f %%", g.ThrottledBy, 100**g.Throttled)
 }
 
-func percentOf(share *float64) *float64 {
-	if share == nil {
-		return nil
-	}
-	return new(100 * *share)
-}
-
 // whole formats a number without decimals.
 func whole(v *float64, width int) string {
 	if v == nil {
@@ -113,20 +130,10 @@ func whole(v *float64, width int) string {
 	return fmt.Sprintf("%*.0f", width, *v)
 }
 
-func drawGPU(to *bytes.Buffer, g *GPU, name string) {
-	link := "-"
-	if g.LinkWidth != nil && g.LinkGeneration != nil {
-		link = fmt.Sprintf("gen%d x%d", *g.LinkGeneration, *g.LinkWidth)
-	}
-	to.WriteString(name + number(percentOf(g.Utilization), 8) + whole(inMiB(g.MemoryUsed), 10) +
-		whole(inMiB(g.MemoryTotal), 11) +
-		whole(g.Temperature, 7) + number(g.Power, 9) + fmt.Sprintf("%9s", link))
-}
-
-// inMiB converts bytes to nvidia-smi's unit of memory.
-func inMiB(v *uint64) *float64 {
+// scaled converts a value to another unit. A missing one stays missing.
+func scaled[T float64 | uint64](v *T, by float64) *float64 {
 	if v == nil {
 		return nil
 	}
-	return new(float64(*v) / (1 << 20))
+	return new(float64(*v) * by)
 }

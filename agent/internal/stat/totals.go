@@ -41,8 +41,8 @@ func (t *summary) print(_ *bytes.Buffer, r *Rates) error {
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
 		d := t.device(g.ID, fmt.Sprintf("GPU %d%s", g.Index, sliceOf(g)))
-		d.add("%util", percentOf(g.Utilization), 1)
-		d.add("MiB used", inMiB(g.MemoryUsed), 1)
+		d.add("%util", scaled(g.Utilization, 100), 1)
+		d.add("MiB used", scaled(g.MemoryUsed, mebi), 1)
 		d.add("power W", g.Power, 1)
 		d.add("temp C", g.Temperature, 1)
 	}

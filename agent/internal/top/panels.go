@@ -69,12 +69,7 @@ func text(s string) (string, tcell.Style) { return s, normal }
 func (v *View) gpuTable(f *Frame) *table {
 	list := f.GPUs
 	has := func(known func(*GPU) bool) bool {
-		for i := range list {
-			if known(&list[i]) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(list, func(g GPU) bool { return known(&g) })
 	}
 	cells := func(get func(*GPU) string) func(int) (string, tcell.Style) {
 		return func(row int) (string, tcell.Style) {
