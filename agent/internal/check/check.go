@@ -5,6 +5,7 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,6 +53,12 @@ type Finding struct {
 	Message string         `json:"says"`              // one sentence: the result and its consequence
 	Fix     string         `json:"fix,omitempty"`     // one line that would change it; "" if it is not needed or not possible
 	Details map[string]any `json:"details,omitempty"` // the same in numbers and names
+}
+
+// as returns the finding with its result, alone.
+func (f Finding) as(state State, fix, message string, args ...any) []Finding {
+	f.State, f.Fix, f.Message = state, fix, fmt.Sprintf(message, args...)
+	return []Finding{f}
 }
 
 // Options select what is checked.

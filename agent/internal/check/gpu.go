@@ -19,11 +19,11 @@ func (m *machine) gpus(ctx context.Context) []Finding {
 	defer cancel()
 	found, err := gpu.Probe(ctx, gpu.Options{Library: m.NVML})
 	if err != nil {
-		return []Finding{m.noGPU(err)}
+		return m.noGPU(err)
 	}
 	if len(found.Devices) == 0 && found.Err == nil {
-		return []Finding{{Area: GPU, What: "driver", State: Missing, Details: driver(found), Fix: m.giveGPU(),
-			Message: fmt.Sprintf("The NVIDIA driver %s lists no GPU that this process may use.", found.Driver)}}
+		return Finding{Area: GPU, What: "driver", Details: driver(found)}.as(Missing, m.giveGPU(),
+			"The NVIDIA driver %s lists no GPU that this process may use.", found.Driver)
 	}
 	var list []Finding
 	for _, d := range found.Devices {
@@ -77,52 +77,41 @@ const ownTimeInstead = "A program's own time is divided instead of a GPU's."
 const normal = "That is normal on a machine without a GPU. "
 
 // noGPU is why no GPU can be read, with the fix.
-func (m *machine) noGPU(err error) Finding {
-	f := Finding{Area: GPU, What: "driver", State: Missing}
+func (m *machine) noGPU(err error) []Finding {
 	card, loaded := m.card(), exists(m.path("proc/driver/nvidia/version"))
-	f.Details = map[string]any{"card": card, "kernel_module": loaded}
+	f := Finding{Area: GPU, What: "driver", Details: map[string]any{"card": card, "kernel_module": loaded}}
+	notBuilt, noDriver := errors.Is(err, gpu.ErrNotBuilt), errors.Is(err, gpu.ErrNoDriver)
 	switch {
-	case errors.Is(err, gpu.ErrNotBuilt) && (loaded || card == nvidia):
-		f.Message = "There is an NVIDIA GPU, but this program was built without NVML (without cgo)."
-		f.Fix = "CGO_ENABLED=1 go install ."
-	case errors.Is(err, gpu.ErrNotBuilt):
-		f.State = Off
-		f.Message = "No NVIDIA GPU is visible (and this program was built without NVML). " + normal + ownTimeInstead
-	case errors.Is(err, gpu.ErrNoDriver) && loaded:
-		f.Message, f.Fix = "The NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is missing.", m.giveLibrary()
-	case errors.Is(err, gpu.ErrNoDriver) && card == nvidia:
-		f.Message, f.Fix = "There is an NVIDIA GPU, but its driver is not installed.",
-			cmp.Or(m.giveGPU(), "install the NVIDIA driver: https://www.nvidia.com/drivers")
-	case errors.Is(err, gpu.ErrNoDriver) && card != "":
-		f.Message = fmt.Sprintf("The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card,
-			ownTimeInstead)
-	case errors.Is(err, gpu.ErrNoDriver):
-		f.State = Off
-		f.Message = "There is no NVIDIA driver, and no such GPU is visible. " + normal + ownTimeInstead
+	case notBuilt && (loaded || card == nvidia):
+		return f.as(Missing, "CGO_ENABLED=1 go install .",
+			"There is an NVIDIA GPU, but this program was built without NVML (without cgo).")
+	case notBuilt:
+		return f.as(Off, "", "No NVIDIA GPU is visible (and this program was built without NVML). "+normal+ownTimeInstead)
+	case noDriver && loaded:
+		return f.as(Missing, m.giveLibrary(), "The NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is missing.")
+	case noDriver && card == nvidia:
+		return f.as(Missing, cmp.Or(m.giveGPU(), "install the NVIDIA driver: https://www.nvidia.com/drivers"),
+			"There is an NVIDIA GPU, but its driver is not installed.")
+	case noDriver && card != "":
+		return f.as(Missing, "", "The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card, ownTimeInstead)
+	case noDriver:
+		return f.as(Off, "", "There is no NVIDIA driver, and no such GPU is visible. "+normal+ownTimeInstead)
 	case errors.Is(err, context.DeadlineExceeded):
-		f.Message = fmt.Sprintf("The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.",
-			maxGPU)
-		f.Fix = "sudo nvidia-smi -pm 1"
-	default:
-		m.refused(&f, err)
+		return f.as(Missing, "sudo nvidia-smi -pm 1",
+			"The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.", maxGPU)
 	}
-	return f
-}
-
-// refused is the finding for a driver that returns an error.
-func (m *machine) refused(f *Finding, err error) {
 	what, todo, _ := strings.Cut(err.Error(), ": ") // "what happened: what to do"
-	f.Message, f.Fix = "No GPU can be read: "+what+".", todo
 	switch {
 	case strings.Contains(what, "NVML error"):
-		f.Fix = "run nvidia-smi, which may explain more"
+		todo = "run nvidia-smi, which may explain more"
 	case strings.Contains(what, "versions"):
-		f.Fix = "sudo reboot"
+		todo = "sudo reboot"
 	case strings.Contains(what, "cannot be loaded"):
-		f.Message, f.Fix = "No GPU can be read: "+err.Error()+".", "install the NVIDIA driver again"
+		what, todo = err.Error(), "install the NVIDIA driver again"
 	case strings.Contains(what, "permission"), strings.Contains(what, "not loaded"):
-		f.Fix = cmp.Or(m.giveGPU(), f.Fix)
+		todo = cmp.Or(m.giveGPU(), todo)
 	}
+	return f.as(Missing, todo, "No GPU can be read: %s.", what)
 }
 
 // giveGPU gives a container its GPUs; "" outside of one.

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -9,20 +8,16 @@ import (
 )
 
 // hidden reports what the mount of /proc hides from this user.
-func (m *machine) hidden() (Finding, bool) {
-	text, err := os.ReadFile(m.path("proc/self/mountinfo"))
-	if err != nil {
-		return Finding{}, false
-	}
+func (m *machine) hidden() []Finding {
+	text, _ := os.ReadFile(m.path("proc/self/mountinfo"))
 	value := hidepid(string(text))
 	// A process that may be traced is visible anyway. The first process nearly always belongs to another user.
 	if value == "" || exists(m.path("proc/1/stat")) && value != "1" && value != "noaccess" || os.Geteuid() == 0 {
-		return Finding{}, false
+		return nil
 	}
-	return Finding{Area: Processes, What: "hidepid", State: Limited, Details: map[string]any{"hidepid": value},
-		Message: fmt.Sprintf("/proc is mounted with hidepid=%s: processes of other users cannot be followed, and their "+
-			"windows lack CPU time and bytes.", value),
-		Fix: asService}, true
+	f := Finding{Area: Processes, What: "hidepid", Details: map[string]any{"hidepid": value}}
+	return f.as(Limited, asService, "/proc is mounted with hidepid=%s: processes of other users cannot be followed, and "+
+		"their windows lack CPU time and bytes.", value)
 }
 
 // hidepid is that option of the mount at /proc, "" if nothing is hidden.

@@ -33,21 +33,16 @@ func (m *machine) pressure(context.Context) []Finding {
 			missing = append(missing, string(resource))
 		}
 	}
-	f := Finding{Area: Pressure, What: "pressure", State: Seen, Details: map[string]any{"resources": nonNil(counted)},
-		Message: "The kernel counts how long programs wait for storage, memory and the CPU (PSI)."}
+	f := Finding{Area: Pressure, What: "pressure", Details: map[string]any{"resources": nonNil(counted)}}
 	switch {
 	case len(missing) == 0:
+		return f.as(Seen, "", "The kernel counts how long programs wait for storage, memory and the CPU (PSI).")
 	case len(counted) > 0:
-		f.State = Limited
-		f.Message = fmt.Sprintf("The kernel counts waiting (PSI) for %s, but not for %s: %v.", list(counted), list(missing),
+		return f.as(Limited, "", "The kernel counts waiting (PSI) for %s, but not for %s: %v.", list(counted), list(missing),
 			err)
-	default:
-		f.State = Missing
-		f.Message = "The kernel does not count how long programs wait (PSI): storage stall is estimated from the busiest " +
-			"disk's queue, which is less certain."
-		f.Fix = m.pressureFix()
 	}
-	return []Finding{f}
+	return f.as(Missing, m.pressureFix(), "The kernel does not count how long programs wait (PSI): storage stall is "+
+		"estimated from the busiest disk's queue, which is less certain.")
 }
 
 // pressureFix finds out why there is no pressure.
