@@ -65,7 +65,7 @@ func (m *machine) noAgent(f Finding) []Finding {
 	case info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0:
 		return f.as(Limited, "chmod o-w "+quoted(folder),
 			"No agent can create its socket %s: anyone may replace files in %s.", m.Socket, folder)
-	case !mayWrite(folder):
+	case syscall.Access(folder, 2|1) != nil: // no file can be made in it
 		return f.as(Limited, elsewhere,
 			"No agent runs, and this user cannot start one at %s: no permission to write to %s.", m.Socket, folder)
 	}

@@ -146,14 +146,10 @@ func (m *machine) card() string {
 	for _, folder := range folders {
 		class, _ := readStart(filepath.Join(folder, "class"))
 		vendor, _ := readStart(filepath.Join(folder, "vendor"))
-		if maker := makers[strings.TrimSpace(vendor)]; maker != "" && isDisplay(class) && best != nvidia {
+		computes := strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12") // a display controller, or an accelerator
+		if maker := makers[strings.TrimSpace(vendor)]; maker != "" && computes && best != nvidia {
 			best = maker
 		}
 	}
 	return best
-}
-
-// isDisplay reports whether a PCI class is a display controller (0x03) or an accelerator (0x12).
-func isDisplay(class string) bool {
-	return strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
 }

@@ -18,9 +18,6 @@ func othersOwn(path string) bool {
 	return ok && int(st.Uid) != os.Geteuid()
 }
 
-// mayWrite reports whether files can be created in a folder.
-func mayWrite(folder string) bool { return syscall.Access(folder, 2|1) == nil }
-
 // mayConnect names who may connect, from the owner and the mode of a socket.
 func mayConnect(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -96,10 +96,14 @@ func (o *options) run(out io.Writer) error {
 	if err := o.print(out, c, runs); err != nil || o.failOn == "" {
 		return err
 	}
-	if runs != nil {
-		return runsOutcome(runs, threshold)
+	switch {
+	case runs == nil:
+		return outcome(c, threshold)
+	case runs.SlowerBy(threshold):
+		return cli.ExitError{Code: cli.ExitSlow, Err: fmt.Errorf("slower by more than %.4g %%: %s", threshold*100,
+			runs.Finding)}
 	}
-	return outcome(c, threshold)
+	return nil
 }
 
 // compare reads and compares the reports. runs is nil for one of each side.
@@ -177,15 +181,7 @@ func differ(flag string, paths []string) error {
 // maxListedRuns is how many reports of a side are named.
 const maxListedRuns = 3
 
-// runsOutcome is the result of --fail-on slower for several runs.
-func runsOutcome(r *Runs, threshold float64) error {
-	if !r.SlowerBy(threshold) {
-		return nil
-	}
-	return cli.ExitError{Code: cli.ExitSlow, Err: fmt.Errorf("slower by more than %.4g %%: %s", threshold*100, r.Finding)}
-}
-
-// outcome is the result of --fail-on slower. Reports without a common window must not pass in silence.
+// outcome is the result of --fail-on slower for one run of each side. Reports without a common window must not pass in silence.
 func outcome(c *Comparison, threshold float64) error {
 	if !c.Judged() {
 		return errors.New("--fail-on slower: no window is complete in both reports, so there is nothing to compare")

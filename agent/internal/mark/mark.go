@@ -69,8 +69,8 @@ func beginCommand() *cobra.Command {
 			if len(a.GPUIDs) > 0 {
 				warnOfGPUs(cmd.Context(), client, a.GPUIDs)
 			}
-			if client.Local() {
-				warnOfPath(a.Path)
+			if _, err := os.Lstat(a.Path); client.Local() && a.Path != "" && errors.Is(err, fs.ErrNotExist) {
+				cli.Say("warning: --path %s does not exist yet", a.Path) // a checkpoint may create it
 			}
 			return begin(cmd, client, a)
 		},
@@ -102,13 +102,6 @@ func warnOfGPUs(ctx context.Context, client *api.Client, ids []string) {
 	if status, err := client.Status(ctx); err == nil && len(status.GPUs) == 0 {
 		cli.Say("warning: no GPU can be read, so the time of %s will not be divided: see stallspan check, or leave --gpu out",
 			strings.Join(ids, ", "))
-	}
-}
-
-// warnOfPath warns of a path that does not exist. A checkpoint may create it.
-func warnOfPath(path string) {
-	if _, err := os.Lstat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
-		cli.Say("warning: --path %s does not exist yet", path)
 	}
 }
 

@@ -2,6 +2,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,17 +97,13 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 	}
 	p.endAll()
 	doc := reports.NewDocument(p.whole, p.reports(), p.problems())
-	shown := reports.Pictured{Title: p.title(paths), Monitor: p.monitor, Whole: p.whole, Windows: p.reports()}
+	title := filepath.Base(paths[0])
+	if p.whole != nil {
+		title = cmp.Or(p.whole.Run, title)
+	}
+	shown := reports.Pictured{Title: title, Monitor: p.monitor, Whole: p.whole, Windows: p.reports()}
 	failed = append(failed, p.show(&doc))
 	return cli.SayAll(append(failed, files.Save(doc, shown)...)...)
-}
-
-// title is the name of the run that was recorded, or of the file.
-func (p *replay) title(paths []string) string {
-	if p.whole != nil && p.whole.Run != "" {
-		return p.whole.Run
-	}
-	return filepath.Base(paths[0])
 }
 
 // feedAll feeds all parts. An error in one part does not stop the next one.

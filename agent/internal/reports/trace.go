@@ -30,11 +30,6 @@ type traceFile struct {
 	disk  *background // below out, where readings must not wait; nil for none
 }
 
-func openTrace(path string) (*traceFile, error) {
-	file, err := OpenOutput("--perfetto", path)
-	return &traceFile{ReportFile: file, path: path}, err
-}
-
 // Write is of io.Writer. It also writes to pipes.
 func (f *traceFile) Write(p []byte) (int, error) {
 	if err := heir.WriteAll(f.file, p); err != nil {

@@ -224,7 +224,9 @@ func (s *printer) run(ctx context.Context) error {
 		return cli.Usagef("there is no disk %q: lsblk lists them; INTERVAL is in seconds, or a duration such as 500ms",
 			missing)
 	}
-	s.greet()
+	if s.interval > time.Second && output.ScreenFor(s.out, output.Never).Terminal() {
+		cli.Say("the first numbers follow in %v; stop with ^C", s.interval)
+	}
 	for more := true; more; {
 		select {
 		case <-ctx.Done():
@@ -240,13 +242,6 @@ func (s *printer) run(ctx context.Context) error {
 		before = after
 	}
 	return s.finish()
-}
-
-// greet gives a person the reason why there is nothing to see yet.
-func (s *printer) greet() {
-	if s.interval > time.Second && output.ScreenFor(s.out, output.Never).Terminal() {
-		cli.Say("the first numbers follow in %v; stop with ^C", s.interval)
-	}
 }
 
 // show prints one interval. more is false after the last one.

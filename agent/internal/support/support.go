@@ -129,7 +129,8 @@ func (s *support) write(ctx context.Context) (string, error) {
 		}
 	}
 	if err = cmp.Or(err, b.close()); err != nil {
-		b.remove()
+		_ = b.file.Close()
+		_ = os.Remove(path)
 		return "", err
 	}
 	return path, nil

@@ -343,7 +343,8 @@ func (v *View) jobTable(f *Frame, list []Job) *table {
 			draw: func(c *canvas, x, y, width, row int) {
 				c.spark(x, y, width, v.history(width, func(f *Frame) float64 {
 					if i := slices.IndexFunc(f.Jobs, func(j Job) bool { return j.ID == list[row].ID }); i >= 0 {
-						return f.Jobs[i].Recent.Storage + f.Jobs[i].Recent.stalledByCPU()
+						parts := f.Jobs[i].Recent.parts()
+						return parts[1] + parts[2]
 					}
 					return 0
 				}), red)
@@ -353,27 +354,13 @@ func (v *View) jobTable(f *Frame, list []Job) *table {
 				if list[row].Ended {
 					return "ended", faint
 				}
-				return text(verdictOf(&list[row].Recent))
+				return text(cmp.Or(string(list[row].Recent.Verdict), "-"))
 			}})
 	t := &table{columns: columns, rows: len(list), empty: f.NoJobs, selected: -1, more: "jobs"}
 	if v.filter != "" && len(f.Jobs) > 0 {
 		t.empty = fmt.Sprintf("No job's name holds %q: / changes the filter.", v.filter)
 	}
 	return t
-}
-
-func (l *Ledger) stalledByCPU() float64 {
-	if l.GPUs == 0 {
-		return 0
-	}
-	return l.CPU
-}
-
-func verdictOf(l *Ledger) string {
-	if l.Verdict == "" {
-		return "-"
-	}
-	return string(l.Verdict)
 }
 
 func (j *Job) label() string {

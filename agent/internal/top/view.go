@@ -364,7 +364,7 @@ func (v *View) why(f *Frame, jobs []Job, chosen, width int, brief bool) []string
 		if brief {
 			return lines[:min(len(lines), 4)]
 		}
-		if v.busyIsCPU(jobs) {
+		if slices.ContainsFunc(jobs, func(j Job) bool { return j.Recent.Split && j.Recent.GPUs == 0 }) {
 			lines = append(lines, indented("", "c: without a GPU, busy is the program's time on a CPU.", width)...)
 		}
 	} else {
@@ -377,10 +377,6 @@ func (v *View) why(f *Frame, jobs []Job, chosen, width int, brief bool) []string
 		lines = append(lines, "No job to explain.")
 	}
 	return lines
-}
-
-func (v *View) busyIsCPU(jobs []Job) bool {
-	return slices.ContainsFunc(jobs, func(j Job) bool { return j.Recent.Split && j.Recent.GPUs == 0 })
 }
 
 // indented wraps a sentence below its first word.

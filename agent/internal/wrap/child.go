@@ -46,7 +46,7 @@ func Start(argv, environment []string, group *follow.Cgroup, signals *Relay, hoo
 		return nil, err
 	}
 	if group != nil {
-		err = c.start(argv, environment, inCgroup(group))
+		err = c.start(argv, environment, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Dir.Fd())})
 		c.OwnCgroup = err == nil
 	}
 	if !c.OwnCgroup {
@@ -112,7 +112,9 @@ func (c *Child) resize() {
 // Wait returns when the program has exited, with the code that a shell would give. exited runs at that moment, while
 // the kernel still has all counters of the program, and before the rest of the output is passed on.
 func (c *Child) Wait(exited func()) (code int, status *os.ProcessState) {
-	awaitExit(c.Cmd.Process.Pid)
+	pid := c.Cmd.Process.Pid // its files in /proc keep the final counters until its parent waits for it
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
 	exited()
 	_ = c.Cmd.Wait() // its error only repeats the state
 	if held := c.streams.finish(); held {
@@ -120,15 +122,4 @@ func (c *Child) Wait(exited func()) (code int, status *os.ProcessState) {
 	}
 	c.signals.Stop()
 	return ShellCode(c.Cmd.ProcessState), c.Cmd.ProcessState
-}
-
-// inCgroup has a program start in a cgroup.
-func inCgroup(group *follow.Cgroup) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Dir.Fd())}
-}
-
-// awaitExit returns when a child has exited. Its files in /proc keep the final counters until its parent waits for it.
-func awaitExit(pid int) {
-	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
-	}
 }
