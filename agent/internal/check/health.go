@@ -27,6 +27,10 @@ func (m *machine) health(ctx context.Context) []Finding {
 		return f.as(Off, "smart: {enabled: true} # in the config", "The config turns disk health off.")
 	}
 	all, late, err := m.readDrives(ctx)
+	var names []string
+	for i := range all {
+		names = append(names, all[i].Device)
+	}
 	switch {
 	case late:
 		return f.as(Limited, "stallspan health # waits for half a minute",
@@ -35,7 +39,7 @@ func (m *machine) health(ctx context.Context) []Finding {
 		return f.as(Missing, "set smart.smartctl to the right path", "The disks' health cannot be read: %v.", err)
 	case errors.Is(err, smart.ErrMissing):
 		return f.as(Missing, install(), "smartctl is not installed, so the health of %s is unknown; everything else works.",
-			disksOf(all))
+			list(slices.Compact(names)))
 	case len(all) == 0 && err != nil:
 		return f.as(Missing, "", "The disks' health cannot be read: %v.", err)
 	case len(all) == 0:
@@ -107,14 +111,6 @@ func (f *Finding) drives(all []sample.Drive) {
 		f.Fix = "stallspan health # shows a remedy for each disk"
 	}
 	f.Message += "."
-}
-
-func disksOf(all []sample.Drive) string {
-	var names []string
-	for i := range all {
-		names = append(names, all[i].Device)
-	}
-	return list(slices.Compact(names))
 }
 
 // install is the command that installs smartctl.

@@ -150,15 +150,6 @@ func (e *Exporter) openSpans(ctx context.Context, name string, o Options, res *r
 	return nil
 }
 
-func (e *Exporter) openMetrics(ctx context.Context, name string, _ Options, res *resource.Resource) error {
-	reader, err := e.newReader(ctx, name)
-	if err != nil {
-		return err
-	}
-	e.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res))
-	return nil
-}
-
 func (e *Exporter) openLogs(ctx context.Context, name string, o Options, res *resource.Resource) error {
 	exporter, err := e.newLogExporter(ctx, name)
 	if err != nil {

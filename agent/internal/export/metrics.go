@@ -17,23 +17,29 @@ import (
 // metricInterval is our default of OTEL_METRIC_EXPORT_INTERVAL.
 const metricInterval = 10 * time.Second
 
-// newReader returns the metric reader that the environment selects.
-func (e *Exporter) newReader(ctx context.Context, name string) (sdkmetric.Reader, error) {
-	if name != otlp {
+func (e *Exporter) openMetrics(ctx context.Context, name string, _ Options, res *resource.Resource) error {
+	var reader sdkmetric.Reader
+	if name == otlp {
+		exporter, err := e.newMetricExporter(ctx)
+		if err != nil {
+			return err
+		}
+		options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(e.producer())}
+		if lookup("OTEL_METRIC_EXPORT_INTERVAL") == "" {
+			options = append(options, sdkmetric.WithInterval(metricInterval))
+		}
+		reader = sdkmetric.NewPeriodicReader(metricExporter{exporter, &e.lastExport, &e.jobs}, options...)
+	} else {
 		autoexport.WithFallbackMetricProducer(func(context.Context) (sdkmetric.Producer, error) {
 			return e.producer(), nil
 		})
-		return autoexport.NewMetricReader(ctx)
+		var err error
+		if reader, err = autoexport.NewMetricReader(ctx); err != nil {
+			return err
+		}
 	}
-	exporter, err := e.newMetricExporter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(e.producer())}
-	if lookup("OTEL_METRIC_EXPORT_INTERVAL") == "" {
-		options = append(options, sdkmetric.WithInterval(metricInterval))
-	}
-	return sdkmetric.NewPeriodicReader(metricExporter{exporter, &e.lastExport, &e.jobs}, options...), nil
+	e.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res))
+	return nil
 }
 
 // producer returns what produces the metrics of the machine, and keeps those of its jobs.

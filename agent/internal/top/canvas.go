@@ -77,14 +77,6 @@ func (c *canvas) fill(y int, style tcell.Style) {
 	}
 }
 
-// shade gives the cells of a line a style that keeps their colours: the selected row.
-func (c *canvas) shade(y int) {
-	for x := range c.width {
-		i := y*c.width + x
-		c.cells[i].style = c.cells[i].style.Reverse(true)
-	}
-}
-
 // text is the screen without styles and without blanks at the ends of lines.
 func (c *canvas) text() string {
 	var all strings.Builder

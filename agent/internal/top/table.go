@@ -120,7 +120,9 @@ func (t *table) row(c *canvas, y, row int, fitting []column) {
 		f.write(c, y, text, style)
 	}
 	if row == t.selected {
-		c.shade(y)
+		for i := y * c.width; i < (y+1)*c.width; i++ { // its colours stay
+			c.cells[i].style = c.cells[i].style.Reverse(true)
+		}
 	}
 }
 

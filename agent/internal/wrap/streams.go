@@ -52,20 +52,13 @@ func (s *streams) startHeir() {
 		outputs = append(outputs, o)
 	}
 	h, err := heir.Start(outputs...)
-	if s.heir = h; err != nil {
-		s.closePeeked() // nothing is kept back for it
-	}
+	s.heir = h
 	for number, p := range s.all {
-		p.heir, p.number = h, number
-	}
-}
-
-func (s *streams) closePeeked() {
-	for _, p := range s.all {
-		if p.peeked != nil {
+		if err != nil && p.peeked != nil { // nothing is kept back for it
 			p.peeked.close()
 			p.peeked = nil
 		}
+		p.heir, p.number = h, number
 	}
 }
 
