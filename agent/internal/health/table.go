@@ -47,12 +47,8 @@ func drawHealth(t *output.Table, all []drives.Drive, brief bool) {
 		if r.Serial != "" && r.Status != "ok" {
 			t.Text("  Serial: ", r.Serial) // how people find it in the machine
 		}
-		if r.Finding != "" {
-			t.Text("  ", r.Finding)
-		}
-		if r.Remedy != "" {
-			t.Text("  Try: ", r.Remedy)
-		}
+		t.Text("  ", r.Finding)
+		t.Text("  Try: ", r.Remedy)
 	}
 }
 

@@ -242,9 +242,7 @@ func (r *Report) print(t *output.Table) {
 		}
 	}
 	t.Line("")
-	if r.Finding != "" {
-		t.Text("", r.Finding)
-	}
+	t.Text("", r.Finding)
 	for i, l := range r.Past {
 		if i == maxPastRows {
 			t.Line(fmt.Sprintf("  ... and %d more in the last week (--json)", len(r.Past)-i))

@@ -41,7 +41,7 @@ func (t *Table) Cells(cells ...Cell) {
 	_, _ = fmt.Fprintln(t.Out, line.String())
 }
 
-// Text writes a sentence in lines of the table's width. They are indented like the first one.
+// Text writes a sentence in lines of the table's width, and nothing for an empty one. They are indented like the first.
 func (t *Table) Text(start, sentence string) { t.Colored(Plain, start, sentence) }
 
 // Colored is text with the start in a colour.
