@@ -33,7 +33,7 @@ func (m *measurement) disk() {
 	}
 }
 
-// name sets the disks, and returns the name of a single one, or notes why there are none or several.
+// name sets the disks, and returns the name of a single one, or notes why it is not a single one.
 func (d *disks) name(under disk.Placement, err error, what string, note func(string, ...any)) string {
 	*d = under.Disks
 	switch {

@@ -51,7 +51,8 @@ func counters(devices []sample.Disk) []Finding {
 	case len(devices) == 0:
 		return f.as(Limited, "", "The kernel lists no block device: network storage shows in pressure only.")
 	}
-	return f.as(Limited, "", "No physical disk is visible among %s: %s.", output.Count(len(others), "device"), list(others))
+	return f.as(Limited, "", "No physical disk is visible among %s: %s.", output.Count(len(others), "device"),
+		list(others))
 }
 
 func nonNil(names []string) []string {

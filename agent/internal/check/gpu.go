@@ -146,7 +146,8 @@ func (m *machine) card() string {
 	for _, folder := range folders {
 		class, _ := readStart(filepath.Join(folder, "class"))
 		vendor, _ := readStart(filepath.Join(folder, "vendor"))
-		computes := strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12") // a display controller, or an accelerator
+		// It is a display controller, or an accelerator.
+		computes := strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
 		if maker := makers[strings.TrimSpace(vendor)]; maker != "" && computes && best != nvidia {
 			best = maker
 		}

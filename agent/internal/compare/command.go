@@ -181,7 +181,8 @@ func differ(flag string, paths []string) error {
 // maxListedRuns is how many reports of a side are named.
 const maxListedRuns = 3
 
-// outcome is the result of --fail-on slower for one run of each side. Reports without a common window must not pass in silence.
+// outcome is the result of --fail-on slower for one run of each side. Reports without a common window must not pass in
+// silence.
 func outcome(c *Comparison, threshold float64) error {
 	if !c.Judged() {
 		return errors.New("--fail-on slower: no window is complete in both reports, so there is nothing to compare")

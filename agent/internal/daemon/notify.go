@@ -17,8 +17,8 @@ func watchdog() time.Duration {
 	return limit
 }
 
-// reportAlive reports that the agent is alive while rounds, the number of its rounds of readings, grows. It returns when
-// ctx ends.
+// reportAlive reports that the agent is alive while rounds, the number of its rounds of readings, grows. It returns
+// when ctx ends.
 func reportAlive(ctx context.Context, limit time.Duration, rounds func() uint64) {
 	if limit == 0 {
 		return
