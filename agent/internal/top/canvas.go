@@ -2,7 +2,6 @@ package top
 
 import (
 	"slices"
-	"strings"
 	"unicode"
 
 	"github.com/gdamore/tcell/v3"
@@ -75,21 +74,6 @@ func (c *canvas) fill(y int, style tcell.Style) {
 	for x := range c.width {
 		c.cells[y*c.width+x].style = style
 	}
-}
-
-// text is the screen without styles and without blanks at the ends of lines.
-func (c *canvas) text() string {
-	var all strings.Builder
-	for y := range c.height {
-		var line strings.Builder
-		for _, at := range c.cells[y*c.width : (y+1)*c.width] {
-			if at.char != 0 {
-				line.WriteRune(at.char)
-			}
-		}
-		all.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-	}
-	return all.String()
 }
 
 // Glyphs of ledgers and histories.

@@ -136,6 +136,21 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// text is the screen without styles and without blanks at the ends of lines.
+func (c *canvas) text() string {
+	var all strings.Builder
+	for y := range c.height {
+		var line strings.Builder
+		for _, at := range c.cells[y*c.width : (y+1)*c.width] {
+			if at.char != 0 {
+				line.WriteRune(at.char)
+			}
+		}
+		all.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return all.String()
+}
+
 // check reports cells that a terminal would not show as they are meant.
 func check(t *testing.T, c *canvas, ascii bool) {
 	t.Helper()
