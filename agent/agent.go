@@ -50,11 +50,10 @@ func Main(args []string) int {
 	// A reader that closed our output must not end us before the report is written: the failed write is enough. Ignoring
 	// the signal would be inherited by wrapped programs; catching it is not.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	root := rootCommand()
+	root := Command()
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		started = true
-		output.Colors = output.When(root.PersistentFlags().Lookup(output.ColorFlag).Value.String())
 		return giveUpCapabilities(cmd)
 	}
 	root.SetArgs(args)
@@ -69,9 +68,7 @@ func Main(args []string) int {
 }
 
 // Command is the command line, from which man pages and completions are made. Main runs it.
-func Command() *cobra.Command { return rootCommand() }
-
-func rootCommand() *cobra.Command {
+func Command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "stallspan",
 		Short:         "Show where a GPU's time goes: to work, to waiting for storage, or to waiting for the CPU",
@@ -108,7 +105,7 @@ func rootCommand() *cobra.Command {
 	strictDefaults(root)
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.SetHelpFunc(printHelp)
-	root.PersistentFlags().Var(new(output.ColorValue), output.ColorFlag, "colours on a terminal: `when` is auto, always or never")
+	root.PersistentFlags().Var(&output.Colors, output.ColorFlag, "colours on a terminal: `when` is auto, always or never")
 	completeValues(root)
 	return root
 }

@@ -38,7 +38,7 @@ func TestColorFlag(t *testing.T) {
 func TestHelpWraps(t *testing.T) {
 	for _, width := range []int{60, 80} {
 		for _, name := range []string{"check", "health", "stat"} {
-			cmd, _, err := rootCommand().Find([]string{name})
+			cmd, _, err := Command().Find([]string{name})
 			if err != nil {
 				t.Fatal(err)
 			}

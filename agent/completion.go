@@ -17,9 +17,19 @@ var flagValues = map[string][]string{
 	"kind":           window.KindNames(),
 }
 
+// eachFlag calls do with all flags of cmd and of the commands below it.
+func eachFlag(cmd *cobra.Command, do func(cmd *cobra.Command, flag *pflag.Flag)) {
+	visit := func(flag *pflag.Flag) { do(cmd, flag) }
+	cmd.Flags().VisitAll(visit)
+	cmd.PersistentFlags().VisitAll(visit)
+	for _, below := range cmd.Commands() {
+		eachFlag(below, do)
+	}
+}
+
 // completeValues lets a shell complete the values of flags, below cmd.
 func completeValues(cmd *cobra.Command) {
-	values := func(flag *pflag.Flag) {
+	eachFlag(cmd, func(cmd *cobra.Command, flag *pflag.Flag) {
 		if flag.Name == "device" {
 			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cli.CompleteWords(cli.DiskNames))
 		}
@@ -31,20 +41,10 @@ func completeValues(cmd *cobra.Command) {
 			// the error is of a flag that has them already
 			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 		}
-	}
-	cmd.Flags().VisitAll(values)
-	cmd.PersistentFlags().VisitAll(values)
-	for _, below := range cmd.Commands() {
-		completeValues(below)
-	}
+	})
 }
 
 // plainUsages removes the backquotes that mark the value's name in help: completion would show them.
 func plainUsages(cmd *cobra.Command) {
-	plain := func(flag *pflag.Flag) { _, flag.Usage = pflag.UnquoteUsage(flag) }
-	cmd.Flags().VisitAll(plain)
-	cmd.PersistentFlags().VisitAll(plain)
-	for _, below := range cmd.Commands() {
-		plainUsages(below)
-	}
+	eachFlag(cmd, func(_ *cobra.Command, flag *pflag.Flag) { _, flag.Usage = pflag.UnquoteUsage(flag) })
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -31,18 +30,13 @@ name pages in this way.`,
 				})
 			}
 			text, found := manual.Page(args[0])
-			if !found {
-				return noPage(args[0])
+			if near := config.Nearest(args[0], manual.Names()); !found && near != "" {
+				return cli.Usagef("there is no page %.60q: did you mean %s?", args[0], near)
+			} else if !found {
+				return cli.Usagef("there is no page %.60q: list them with stallspan docs", args[0])
 			}
 			_, err := io.WriteString(cmd.OutOrStdout(), text)
 			return output.Printed(err)
 		},
 	}
-}
-
-func noPage(name string) error {
-	if near := config.Nearest(name, manual.Names()); near != "" {
-		return cli.Usagef("there is no page %.60q: did you mean %s?", name, near)
-	}
-	return cli.Usage(fmt.Errorf("there is no page %.60q: list them with stallspan docs", name))
 }

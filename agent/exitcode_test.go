@@ -116,7 +116,7 @@ func TestHelpWidth(t *testing.T) {
 			visit(below)
 		}
 	}
-	visit(rootCommand())
+	visit(Command())
 }
 
 // A wrong value of a flag leads to exit code 2, and to an error without the names of Go's parsers.

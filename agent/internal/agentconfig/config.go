@@ -102,32 +102,27 @@ func Default() *Config {
 
 // validate returns the first error, with the path of its key, and reads the secrets of webhooks.
 func (c *Config) validate() error {
-	if c.Endpoint != "" {
-		if _, err := api.Endpoint(c.Endpoint); err != nil {
-			return err
-		}
-	}
 	var err error
-	if c.APIToken, err = api.ReadToken("token_file", c.Token); err != nil {
+	if c.Endpoint != "" {
+		_, err = api.Endpoint(c.Endpoint)
+	}
+	if err == nil {
+		c.APIToken, err = api.ReadToken("token_file", c.Token)
+	}
+	if err != nil {
 		return err
 	}
-	if err := c.Sampling.Validate(); err != nil {
-		return fmt.Errorf("sampling: %w", err)
-	}
-	if err := c.Slow.Validate(); err != nil {
-		return fmt.Errorf("slow: %w", err)
-	}
-	if err := c.Spans.Validate(); err != nil {
-		return err
-	}
-	if err := c.Smart.Validate(); err != nil {
-		return fmt.Errorf("smart: %w", err)
-	}
-	if _, err := c.History.options(""); err != nil {
-		return fmt.Errorf("history: %w", err)
-	}
-	if err := c.Scrape.Check(); err != nil {
-		return fmt.Errorf("prometheus: %w", err)
+	_, history := c.History.options("")
+	for _, part := range []struct {
+		key string
+		err error
+	}{
+		{"sampling: ", c.Sampling.Validate()}, {"slow: ", c.Slow.Validate()}, {"", c.Spans.Validate()},
+		{"smart: ", c.Smart.Validate()}, {"history: ", history}, {"prometheus: ", c.Scrape.Check()},
+	} {
+		if part.err != nil {
+			return fmt.Errorf("%s%w", part.key, part.err)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
 		if err := emit.CheckMetric(name); err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -55,8 +54,9 @@ The process is not stopped, traced or changed. ^C ends the watch early, with a t
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			a.length = attachFor
 			if len(args) == 2 {
-				if a.length, err = parseLength(args[1]); err != nil {
-					return cli.Usage(err)
+				a.length, err = cli.ParseDuration(args[1])
+				if err != nil || a.length < time.Second || a.length > attachMost {
+					return cli.Usagef("SECONDS is %q: give a time from 1 s to 7 days, such as 30 or 5m", args[1])
 				}
 			}
 			a.out = cmd.OutOrStdout()
@@ -68,18 +68,6 @@ The process is not stopped, traced or changed. ^C ends the watch early, with a t
 	flags.BoolVar(&a.whatIf, "what-if", false, reports.WhatIfUsage)
 	flags.StringVar(&a.report, "report", "", "also write the report as JSON to this `file`")
 	return cmd
-}
-
-// parseLength reads SECONDS, as a number or as a duration with a unit.
-func parseLength(text string) (time.Duration, error) {
-	length, err := time.ParseDuration(text)
-	if seconds, failed := strconv.ParseFloat(text, 64); failed == nil {
-		length, err = time.Duration(seconds*float64(time.Second)), nil
-	}
-	if err != nil || length < time.Second || length > attachMost {
-		return 0, fmt.Errorf("SECONDS is %q: give a time from 1 s to 7 days, such as 30 or 5m", text)
-	}
-	return length, nil
 }
 
 func (a *attach) run(ctx context.Context, who string) error {

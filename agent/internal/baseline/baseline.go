@@ -4,7 +4,6 @@ package baseline
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -53,13 +52,11 @@ func listCommand(file *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return output.Printed(printBaselinesJSON(cmd.OutOrStdout(), path, all))
-			}
-			if len(all) == 0 {
+			if len(all) == 0 && !asJSON {
 				cli.Say("no baselines yet in %s", path)
 			}
-			return output.Printed(printBaselines(cmd.OutOrStdout(), all, time.Now()))
+			return output.Print(cmd.OutOrStdout(), asJSON, reportOf(path, all),
+				func(t *output.Table) { drawBaselines(t, all, time.Now()) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -82,10 +79,8 @@ func showCommand(file *string) *cobra.Command {
 			if len(found) == 0 {
 				return unknownBaseline(args[0], path)
 			}
-			if asJSON {
-				return output.Printed(printBaselinesJSON(cmd.OutOrStdout(), path, found))
-			}
-			return output.Printed(showBaselines(cmd.OutOrStdout(), found))
+			return output.Print(cmd.OutOrStdout(), asJSON, reportOf(path, found),
+				func(t *output.Table) { drawDurations(t, found) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -163,7 +158,13 @@ type jsonBaseline struct {
 	Took        []float64 `json:"took_s"`
 }
 
-func printBaselinesJSON(out io.Writer, path string, all []baseline.Entry) error {
+// report is what list --json and show --json print.
+type report struct {
+	File      string         `json:"file"`
+	Baselines []jsonBaseline `json:"baselines"`
+}
+
+func reportOf(path string, all []baseline.Entry) report {
 	list := make([]jsonBaseline, 0, len(all))
 	for i := range all {
 		e := &all[i]
@@ -182,10 +183,7 @@ func printBaselinesJSON(out io.Writer, path string, all []baseline.Entry) error 
 		}
 		list = append(list, j)
 	}
-	return output.WriteJSON(out, struct {
-		File      string         `json:"file"`
-		Baselines []jsonBaseline `json:"baselines"`
-	}{path, list})
+	return report{path, list}
 }
 
 // slowAbove returns the duration above which a window is slow with the default factor.

@@ -3,7 +3,6 @@ package baseline
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -20,65 +19,61 @@ const (
 	minSlowInARow = 3 // slow windows in a row that make a remark
 )
 
-// printBaselines writes one row for each baseline, and remarks below it.
-func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
+// drawBaselines writes one row for each baseline, and remarks below it.
+func drawBaselines(t *output.Table, all []baseline.Entry, now time.Time) {
 	if len(all) == 0 {
-		return nil
+		return
 	}
-	return output.WriteTable(out, func(t *output.Table) {
-		row := func(what, device, temperature, n, median, p95, slow, seen string) {
-			t.Line(fmt.Sprintf("%s %s %-7s %2s %7s %7s %7s %s",
-				output.Fit(what, baselineWidth), output.Fit(device, deviceWidth), temperature, n, median, p95, slow, seen))
+	row := func(what, device, temperature, n, median, p95, slow, seen string) {
+		t.Line(fmt.Sprintf("%s %s %-7s %2s %7s %7s %7s %s",
+			output.Fit(what, baselineWidth), output.Fit(device, deviceWidth), temperature, n, median, p95, slow, seen))
+	}
+	row("load or epochs of", "device", "cache", "n", "median", "p95", "slow at", "seen")
+	for i := range all {
+		e := &all[i]
+		slow := "-"
+		if limit, known := slowAbove(e); known {
+			slow = explain.Duration(limit.Seconds())
 		}
-		row("load or epochs of", "device", "cache", "n", "median", "p95", "slow at", "seen")
-		for i := range all {
-			e := &all[i]
-			slow := "-"
-			if limit, known := slowAbove(e); known {
-				slow = explain.Duration(limit.Seconds())
-			}
-			name := strings.Replace(e.Key.Kind(), "first", "first epoch", 1) + " " + e.Key.Name()
-			if client := e.Key.Client(); client != "" {
-				name += " [" + client + "]"
-			}
-			row(name, cmp.Or(e.Key.Device(), "-"), cmp.Or(string(e.Key.Temperature()), "-"), strconv.Itoa(len(e.Durations)),
-				explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
-			if output.Columns(name) > baselineWidth {
-				t.Line("  " + string(e.Key)) // on one line, however long, to be copied
-			}
-			if e.Median() > 0 && e.P95().Seconds() > maxSpread*e.Median().Seconds() {
-				t.Text("  ", fmt.Sprintf("The p95 is %.0f times the median: this mixes different work, and finds little slow. "+
-					"Give each its name, with --name of run or --model and --run of mark.", e.P95().Seconds()/e.Median().Seconds()))
-			}
-			if e.Slow >= minSlowInARow {
-				t.Text("  ", fmt.Sprintf("The last %d were all slow. To accept that as the new normal: stallspan baseline reset "+
-					"'%s'", e.Slow, e.Key))
-			}
+		name := strings.Replace(e.Key.Kind(), "first", "first epoch", 1) + " " + e.Key.Name()
+		if client := e.Key.Client(); client != "" {
+			name += " [" + client + "]"
 		}
-	})
+		row(name, cmp.Or(e.Key.Device(), "-"), cmp.Or(string(e.Key.Temperature()), "-"), strconv.Itoa(len(e.Durations)),
+			explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
+		if output.Columns(name) > baselineWidth {
+			t.Line("  " + string(e.Key)) // on one line, however long, to be copied
+		}
+		if e.Median() > 0 && e.P95().Seconds() > maxSpread*e.Median().Seconds() {
+			t.Text("  ", fmt.Sprintf("The p95 is %.0f times the median: this mixes different work, and finds little slow. "+
+				"Give each its name, with --name of run or --model and --run of mark.", e.P95().Seconds()/e.Median().Seconds()))
+		}
+		if e.Slow >= minSlowInARow {
+			t.Text("  ", fmt.Sprintf("The last %d were all slow. To accept that as the new normal: stallspan baseline reset "+
+				"'%s'", e.Slow, e.Key))
+		}
+	}
 }
 
-// showBaselines writes all durations of each baseline, the newest last.
-func showBaselines(out io.Writer, all []baseline.Entry) error {
-	return output.WriteTable(out, func(t *output.Table) {
-		for i := range all {
-			e := &all[i]
-			t.Line(string(e.Key))
-			summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), explain.Duration(e.Median().Seconds()),
-				explain.Duration(e.P95().Seconds()))
-			if limit, known := slowAbove(e); known {
-				summary += ", slow from " + explain.Duration(limit.Seconds())
-			} else {
-				summary += fmt.Sprintf(", too few to compare with: %d are needed", baseline.MinCount)
-			}
-			t.Text("  ", fmt.Sprintf("%s; %d slow since, last seen %s", summary, e.Slow, e.Last.Local().Format(time.DateTime)))
-			took := ""
-			for _, d := range e.Durations {
-				took += explain.Duration(d.Seconds()) + ", "
-			}
-			t.Text("  took: ", took[:max(0, len(took)-2)])
+// drawDurations writes all durations of each baseline, the newest last.
+func drawDurations(t *output.Table, all []baseline.Entry) {
+	for i := range all {
+		e := &all[i]
+		t.Line(string(e.Key))
+		summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), explain.Duration(e.Median().Seconds()),
+			explain.Duration(e.P95().Seconds()))
+		if limit, known := slowAbove(e); known {
+			summary += ", slow from " + explain.Duration(limit.Seconds())
+		} else {
+			summary += fmt.Sprintf(", too few to compare with: %d are needed", baseline.MinCount)
 		}
-	})
+		t.Text("  ", fmt.Sprintf("%s; %d slow since, last seen %s", summary, e.Slow, e.Last.Local().Format(time.DateTime)))
+		took := ""
+		for _, d := range e.Durations {
+			took += explain.Duration(d.Seconds()) + ", "
+		}
+		t.Text("  took: ", took[:max(0, len(took)-2)])
+	}
 }
 
 // ago formats an age roughly.

@@ -6,7 +6,7 @@
 package bench
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,15 +48,26 @@ type Options struct {
 	Step     time.Duration // duration of each of the eight steps; 0 for 2.5 s
 }
 
-// Check returns an error if the options contradict each other, or are out of bounds.
+// Check returns an error if the options contradict each other, or are out of bounds, and fills in defaults.
 func (o *Options) Check() error {
+	o.Step = cmp.Or(o.Step, defaultStep)
+	for o.Seed == 0 {
+		o.Seed = rand.Uint64()
+	}
 	switch {
+	case o.Device == "" && o.Path == "":
+		return errors.New("bench needs --device DEVICE, as lsblk lists them, or --path with a file or folder on it")
 	case o.Device != "" && o.Path != "":
-		return errors.New("both a device and a path were given: give one of them")
+		return errors.New("--device and --path: give one of them")
 	case o.MakeFile && o.Path == "":
-		return errors.New("a file is made in a folder: give its path, too")
-	case o.Step != 0 && (o.Step < minStep || o.Step > maxStep):
-		return fmt.Errorf("a step of %v cannot be measured: choose %v to %v", o.Step, minStep, maxStep)
+		return errors.New("--make-file needs --path with the folder for the file")
+	}
+	return checkStep(o.Step)
+}
+
+func checkStep(step time.Duration) error {
+	if step < minStep || step > maxStep {
+		return fmt.Errorf("a step of %v cannot be measured: choose %v to %v", step, minStep, maxStep)
 	}
 	return nil
 }
@@ -77,16 +88,6 @@ func absent(path string, err error) error {
 		return fmt.Errorf("there is no file or folder %s: check the path", path)
 	}
 	return err
-}
-
-func (o *Options) complete() error {
-	if o.Step == 0 {
-		o.Step = defaultStep
-	}
-	for o.Seed == 0 {
-		o.Seed = rand.Uint64()
-	}
-	return o.Check()
 }
 
 // blockDevice is the path of a block device, given by its path or its name.
@@ -134,7 +135,7 @@ type Random struct {
 	Depth    int     `json:"depth"` // reads in flight
 	IOPS     float64 `json:"iops"`
 	Rate     float64 `json:"bytes_per_second"`
-	AwaitP50 float64 `json:"await_p50_seconds"` // as measured by the reading thread; to 1.6 %
+	AwaitP50 float64 `json:"await_p50_seconds"` // as measured by the reading thread; to 1 %
 	AwaitP99 float64 `json:"await_p99_seconds"`
 	Reads    uint64  `json:"reads"` // number of reads
 }
@@ -160,17 +161,4 @@ func (r *Result) Await() float64 {
 
 func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
-}
-
-// Run measures. It only reads, except with Options.MakeFile. If ctx ends, or the device fails or hangs, it returns the
-// results so far, with an error for the latter two. Reads that hang are left behind, as nothing can end them. The
-// result is nil if nothing could be measured.
-//
-// While it runs, GOMAXPROCS is at least 34, so that the Go scheduler does not delay threads that return from a read.
-// With GOMAXPROCS at 2, 32 threads did 41,519 and 37,902 reads per second where fio's 32 threads did 58,883 and 55,082.
-func Run(ctx context.Context, o Options) (*Result, error) {
-	if err := o.complete(); err != nil {
-		return nil, err
-	}
-	return run(ctx, o)
 }

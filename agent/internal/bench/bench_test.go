@@ -109,8 +109,8 @@ func TestLateReaders(t *testing.T) {
 	defer func() { _ = file.Close() }()
 	s := step{file: file, readers: 4, length: small, lasts: 1, offsets: anywhere(large, 1)}
 	all, err := s.run(t.Context())
-	if err != nil || all.times.n != 4 || all.rate(s.lasts) <= 0 {
-		t.Errorf("got %d reads, %v a second, %v; want 4", all.times.n, all.rate(s.lasts), err)
+	if err != nil || all.times.N != 4 || all.rate(s.lasts) <= 0 {
+		t.Errorf("got %d reads, %v a second, %v; want 4", all.times.N, all.rate(s.lasts), err)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestRefusals(t *testing.T) {
 		"minimum is 64 MiB":         {Path: small},
 		"has holes":                 {Path: holes},
 		"give one of them":          {Path: small, Device: "sda"},
-		"in a folder":               {Device: "sda", MakeFile: true},
+		"needs --path":              {Device: "sda", MakeFile: true},
 		"is not a folder":           {Path: small, MakeFile: true},
 		"a step of 1h0m0s":          {Path: small, Step: time.Hour},
 	} {
@@ -248,7 +248,7 @@ func TestOffsets(t *testing.T) {
 			t.Error("two readers read the same")
 		}
 	}
-	next, n := once(3*large)(0), 0
+	next, n := inOrder(3*large, true)(0), 0
 	for next() >= 0 {
 		n++
 	}

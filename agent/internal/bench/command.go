@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,14 +40,6 @@ no longer with the highest throughput seen so far. It refuses to run while a win
   stallspan bench --path . --make-file --json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case o.Device == "" && o.Path == "":
-				return cli.Usagef("bench needs --device DEVICE, as lsblk lists them, or --path with a file or folder on it")
-			case o.Device != "" && o.Path != "":
-				return cli.Usagef("--device and --path: give one of them")
-			case o.MakeFile && o.Path == "":
-				return cli.Usagef("--make-file needs --path with the folder for the file")
-			}
 			if err := o.Check(); err != nil {
 				return cli.Usage(err)
 			}
@@ -86,11 +77,7 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	}
 	report := Report{Result: result}
 	keepErr := report.keep(baselines)
-	if o.asJSON {
-		err = output.WriteJSON(out, report)
-	} else {
-		err = printBench(out, &report)
-	}
+	err = output.Print(out, o.asJSON, report, report.draw)
 	return cmp.Or(Measured(err, failed, result.Interrupted, "steps"), keepErr)
 }
 
@@ -107,7 +94,7 @@ func Unmeasured(ctx context.Context, failed error) error {
 func Measured(printing, failed error, interrupted bool, parts string) error {
 	switch {
 	case printing != nil:
-		return output.Printed(printing)
+		return printing
 	case failed != nil:
 		return failed
 	case interrupted:
@@ -171,7 +158,7 @@ func openWindows(ctx context.Context, path string) (int, error) {
 	switch {
 	case err == nil:
 		return status.WindowsOpen, nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+	case cli.Unserved(err):
 		return 0, nil
 	case errors.Is(err, fs.ErrPermission):
 		return 0, errors.New("permission denied")
@@ -181,45 +168,43 @@ func openWindows(ctx context.Context, path string) (int, error) {
 	return 0, err
 }
 
-// printBench writes the result as a table.
-func printBench(out io.Writer, r *Report) error {
-	return output.WriteTable(out, func(t *output.Table) {
-		what := r.Path + ": " + output.SizeText(int64(r.Size))
-		if r.Device != "" {
-			what += ", disk " + r.Device
-		}
-		t.Text("", what)
-		way := "O_DIRECT"
-		if !r.Direct {
-			way = "buffered"
-		}
-		if r.Cached > 0 {
-			t.Line(fmt.Sprintf(" Timing cached reads:         %14s   from memory, no disk", output.SpeedText(r.Cached)))
-		}
-		if r.Sequential > 0 {
-			t.Line(fmt.Sprintf(" Timing %s disk reads:  %14s   1 MiB each, 4 at once", way, output.SpeedText(r.Sequential)))
-		}
-		if len(r.Random) > 0 {
-			t.Line("")
-			t.Line(" Random reads of 4 KiB")
-			t.Line(fmt.Sprintf(" %8s %12s %14s %12s %12s", "at once", "IOPS", "throughput", "await p50", "await p99"))
-		}
-		for _, at := range r.Random {
-			t.Line(fmt.Sprintf(" %8d %12s %14s %12s %12s", at.Depth, output.Grouped(at.IOPS), output.SpeedText(at.Rate),
-				explain.Duration(at.AwaitP50), explain.Duration(at.AwaitP99)))
-		}
+// draw writes the result as a table.
+func (r *Report) draw(t *output.Table) {
+	what := r.Path + ": " + output.SizeText(int64(r.Size))
+	if r.Device != "" {
+		what += ", disk " + r.Device
+	}
+	t.Text("", what)
+	way := "O_DIRECT"
+	if !r.Direct {
+		way = "buffered"
+	}
+	if r.Cached > 0 {
+		t.Line(fmt.Sprintf(" Timing cached reads:         %14s   from memory, no disk", output.SpeedText(r.Cached)))
+	}
+	if r.Sequential > 0 {
+		t.Line(fmt.Sprintf(" Timing %s disk reads:  %14s   1 MiB each, 4 at once", way, output.SpeedText(r.Sequential)))
+	}
+	if len(r.Random) > 0 {
 		t.Line("")
-		for _, note := range r.Notes {
-			t.Text("Note: ", note)
-		}
-		switch {
-		case r.KeptIn != "":
-			t.Text("", fmt.Sprintf("Kept in %s: %s can read %s, and a single read takes %s.",
-				r.KeptIn, r.Device, output.SpeedText(r.Ceiling), explain.Duration(r.Await())))
-		case !r.OfDisk && len(r.Random) > 0:
-			t.Text("", "Not kept: these numbers may not be those of a single disk.")
-		default:
-			t.Text("", "Not kept.")
-		}
-	})
+		t.Line(" Random reads of 4 KiB")
+		t.Line(fmt.Sprintf(" %8s %12s %14s %12s %12s", "at once", "IOPS", "throughput", "await p50", "await p99"))
+	}
+	for _, at := range r.Random {
+		t.Line(fmt.Sprintf(" %8d %12s %14s %12s %12s", at.Depth, output.Grouped(at.IOPS), output.SpeedText(at.Rate),
+			explain.Duration(at.AwaitP50), explain.Duration(at.AwaitP99)))
+	}
+	t.Line("")
+	for _, note := range r.Notes {
+		t.Text("Note: ", note)
+	}
+	switch {
+	case r.KeptIn != "":
+		t.Text("", fmt.Sprintf("Kept in %s: %s can read %s, and a single read takes %s.",
+			r.KeptIn, r.Device, output.SpeedText(r.Ceiling), explain.Duration(r.Await())))
+	case !r.OfDisk && len(r.Random) > 0:
+		t.Text("", "Not kept: these numbers may not be those of a single disk.")
+	default:
+		t.Text("", "Not kept.")
+	}
 }

@@ -10,10 +10,8 @@ import (
 	"github.com/stallspan/stallspan/internal/source/disk"
 )
 
-// disks are the disks of the target.
-type disks struct {
-	names []string
-}
+// disks are the names of the disks of the target.
+type disks []string
 
 // disk finds the disk that is measured, or notes why it is not a single one.
 func (m *measurement) disk() {
@@ -29,23 +27,29 @@ func (m *measurement) disk() {
 	} else {
 		under, err = source.Under(m.target.path)
 	}
-	switch {
-	case len(under.Disks) == 1:
-		m.disks.names, m.result.Device = under.Disks, under.Disks[0]
-	case len(under.Disks) > 1:
-		m.disks.names = under.Disks
-		m.result.note("It is on %d disks (%s): the numbers are those of all of them.", len(under.Disks),
-			strings.Join(under.Disks, ", "))
-	case err != nil:
-		m.result.note("The disk of the file is unknown: %v.", err)
-	case !m.target.memory:
+	m.result.Device = m.disks.name(under, err, "file", m.result.note)
+	if err == nil && len(under.Disks) == 0 && !m.target.memory {
 		m.result.note("It is not on a disk of this machine.")
 	}
 }
 
+// name sets the disks, and returns the name of a single one, or notes why it is not a single one.
+func (d *disks) name(under disk.Placement, err error, what string, note func(string, ...any)) string {
+	*d = under.Disks
+	switch {
+	case len(*d) == 1:
+		return (*d)[0]
+	case len(*d) > 1:
+		note("It is on %d disks (%s): the numbers are those of all of them.", len(*d), strings.Join(*d, ", "))
+	case err != nil:
+		note("The disk of the %s is unknown: %v.", what, err)
+	}
+	return ""
+}
+
 // counters are the bytes that all disks together have read since boot.
-func (d *disks) counters() (bytes uint64) {
-	for _, name := range d.names {
+func (d disks) counters() (bytes uint64) {
+	for _, name := range d {
 		text, err := os.ReadFile(filepath.Join("/sys/class/block", strings.ReplaceAll(name, "/", "!"), "stat"))
 		if err != nil {
 			continue
@@ -61,7 +65,7 @@ func (d *disks) counters() (bytes uint64) {
 // owns reports whether the single disk itself has read the bytes that were read from the target since then. If not, it
 // adds a note.
 func (m *measurement) owns(before, read uint64) bool {
-	if len(m.disks.names) != 1 || read == 0 {
+	if len(m.disks) != 1 || read == 0 {
 		return false
 	}
 	fromDisk := m.disks.counters() - before

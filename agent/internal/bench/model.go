@@ -1,7 +1,8 @@
 package bench
 
 import (
-	"context"
+	"cmp"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -23,21 +24,14 @@ type ModelOptions struct {
 
 // Check returns an error if the options are out of bounds, and fills in defaults.
 func (o *ModelOptions) Check() error {
-	if o.Step == 0 {
-		o.Step = defaultStep
-	}
-	if o.Readers == 0 {
-		o.Readers = DefaultReaders
-	}
+	o.Step, o.Readers = cmp.Or(o.Step, defaultStep), cmp.Or(o.Readers, DefaultReaders)
 	switch {
 	case o.Path == "":
-		return fmt.Errorf("no model given: name a file or folder")
-	case o.Step < minStep || o.Step > maxStep:
-		return fmt.Errorf("a step of %v cannot be measured: choose %v to %v", o.Step, minStep, maxStep)
+		return errors.New("no model given: name a file or folder")
 	case o.Readers < 2 || o.Readers > maxReaders:
 		return fmt.Errorf("%d readers cannot be compared with one: choose 2 to %d", o.Readers, maxReaders)
 	}
-	return nil
+	return checkStep(o.Step)
 }
 
 // How is the system call with which a way reads.
@@ -92,18 +86,4 @@ func (r *ModelResult) fastest(fits func(*Way) bool) (best *Way) {
 
 func (r *ModelResult) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
-}
-
-// Model measures how fast a model can be read: from the page cache and from storage, by one and by several readers,
-// with read(2), by page faults and with O_DIRECT. It only reads, and drops the model's pages from the page cache, as a
-// load right after a boot finds them. Afterwards, what the last way read is in the page cache.
-//
-// Each way reads its own sixth of the model, so that a cache below the file system, as that of a server, has not seen
-// its bytes yet, unless the model is smaller than 384 MiB or was read a short time ago. If ctx ends, or storage fails
-// or hangs, it returns what it has measured, with an error for the latter two.
-func Model(ctx context.Context, o ModelOptions) (*ModelResult, error) {
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
-	return model(ctx, o)
 }

@@ -3,10 +3,10 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -123,7 +123,7 @@ func (t *target) probe() error {
 }
 
 // inspect reads its size and its device.
-func (t *target) inspect() error {
+func (t *target) inspect() (err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(t.cached.Fd()), &st); err != nil {
 		return err
@@ -131,7 +131,13 @@ func (t *target) inspect() error {
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFBLK:
 		t.major, t.minor = unix.Major(st.Rdev), unix.Minor(st.Rdev)
-		return t.deviceSize()
+		if t.size, err = t.cached.Seek(0, io.SeekEnd); err != nil {
+			return fmt.Errorf("the size of %s cannot be read: %w", t.name, err)
+		}
+		if t.size == 0 {
+			return fmt.Errorf("%s is empty", t.name)
+		}
+		return nil
 	case unix.S_IFREG:
 		t.major, t.minor = unix.Major(st.Dev), unix.Minor(st.Dev)
 		t.size = st.Size
@@ -145,17 +151,4 @@ func (t *target) inspect() error {
 		return nil
 	}
 	return fmt.Errorf("%s is neither a block device nor a file", t.name)
-}
-
-func (t *target) deviceSize() error {
-	var size uint64
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, t.cached.Fd(), unix.BLKGETSIZE64, uintptr(unsafe.Pointer(&size)))
-	if errno != 0 {
-		return fmt.Errorf("the size of %s cannot be read: %w", t.name, errno)
-	}
-	if size == 0 {
-		return fmt.Errorf("%s is empty", t.name)
-	}
-	t.size = int64(size)
-	return nil
 }

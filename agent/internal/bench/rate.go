@@ -3,6 +3,8 @@ package bench
 import (
 	"slices"
 	"time"
+
+	"github.com/stallspan/stallspan/agent/internal/quantile"
 )
 
 // parts is the number of equal slices of a step.
@@ -10,8 +12,8 @@ const parts = 10
 
 // tally counts the reads of one reader in a step.
 type tally struct {
-	times histogram
-	parts [parts]uint64 // reads that ended in each part of the step
+	times quantile.Histogram // of reads, in seconds
+	parts [parts]uint64      // reads that ended in each part of the step
 	bytes uint64
 	last  time.Duration // end of the last read, since the step began
 	err   error
@@ -19,7 +21,7 @@ type tally struct {
 
 // took counts a read that lasted length and ended at a time since the step began.
 func (t *tally) took(at, length, step time.Duration, bytes int) {
-	t.times.add(length)
+	t.times.Add(length.Seconds())
 	if part := int(at * parts / step); part < parts {
 		t.parts[part]++
 	}
@@ -28,7 +30,7 @@ func (t *tally) took(at, length, step time.Duration, bytes int) {
 }
 
 func (t *tally) merge(other *tally) {
-	t.times.merge(&other.times)
+	t.times.Merge(&other.times)
 	for i, n := range other.parts {
 		t.parts[i] += n
 	}
@@ -53,7 +55,7 @@ func (t *tally) rate(step time.Duration) float64 {
 		if t.last <= 0 {
 			return 0
 		}
-		return float64(t.times.n) / t.last.Seconds()
+		return float64(t.times.N) / t.last.Seconds()
 	}
 	sorted := slices.Sorted(slices.Values(t.parts[:]))
 	const cut = 2

@@ -16,12 +16,18 @@ import (
 // openTimeout bounds the wait until a device or file is open.
 const openTimeout = 30 * time.Second
 
-func run(ctx context.Context, o Options) (*Result, error) {
-	began := time.Now()
-	if was := runtime.GOMAXPROCS(0); was < depths[len(depths)-1]+2 {
-		runtime.GOMAXPROCS(depths[len(depths)-1] + 2)
-		defer runtime.GOMAXPROCS(was)
+// Run measures. It only reads, except with Options.MakeFile. If ctx ends, or the device fails or hangs, it returns the
+// results so far, with an error for the latter two. Reads that hang are left behind, as nothing can end them. The
+// result is nil if nothing could be measured.
+//
+// While it runs, GOMAXPROCS is at least 34, so that the Go scheduler does not delay threads that return from a read.
+// With GOMAXPROCS at 2, 32 threads did 41,519 and 37,902 reads per second where fio's 32 threads did 58,883 and 55,082.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
+	began := time.Now()
+	defer withThreads(depths[len(depths)-1])()
 	t, err := inTime(ctx, o.Device+o.Path, func() (*target, error) { return o.open(ctx) })
 	if err != nil {
 		return nil, err
@@ -30,20 +36,33 @@ func run(ctx context.Context, o Options) (*Result, error) {
 		Seed: o.Seed, Random: []Random{}}}
 	m.disk()
 	err = m.all(ctx)
-	if m.result.Duration = time.Since(began).Seconds(); !errors.Is(err, errHangs) {
-		t.close() // otherwise the last read does
+	m.result.Duration = time.Since(began).Seconds()
+	m.result.Interrupted, err = ended(ctx, t, t.name, err)
+	return &m.result, err
+}
+
+// withThreads has the Go scheduler run so many threads that return from a read, until the result is called.
+func withThreads(n int) (restore func()) {
+	was := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(max(was, n+2))
+	return func() { runtime.GOMAXPROCS(was) }
+}
+
+// ended closes what was measured, and returns how the measurement has ended.
+func ended(ctx context.Context, measured closer, name string, err error) (interrupted bool, failed error) {
+	if !errors.Is(err, errHangs) {
+		measured.close() // otherwise the last read does
 	}
-	r := &m.result
 	switch {
 	case ctx.Err() != nil:
-		r.Interrupted, err = true, nil
+		return true, nil
 	case errors.Is(err, errHangs):
-		err = fmt.Errorf("%s has not answered for %v, so the rest was not measured: see the kernel's log (dmesg)", t.name,
-			readTimeout)
+		return false, fmt.Errorf("%s has not answered for %v, so the rest was not measured: see the kernel's log (dmesg)",
+			name, readTimeout)
 	case err != nil:
-		err = fmt.Errorf("%s: %w; the rest was not measured", t.name, err)
+		return false, fmt.Errorf("%s: %w; the rest was not measured", name, err)
 	}
-	return r, err
+	return false, nil
 }
 
 // closer is what inTime closes when it comes too late.
@@ -147,56 +166,55 @@ func (m *measurement) all(ctx context.Context) error {
 
 // cached reads blocks again that are in memory, as hdparm -T.
 func (m *measurement) cached(ctx context.Context) error {
-	size := min(m.target.size/large*large, cached)
-	warm := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2,
-		offsets: once(size)}
-	t, err := warm.run(ctx)
+	s := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2,
+		offsets: inOrder(min(m.target.size, cached), true)}
+	t, err := s.run(ctx)
 	if err != nil || t.bytes == 0 || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
 	}
-	again := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2,
-		offsets: around(int64(t.bytes))}
-	if t, err = again.run(ctx); err != nil || ctx.Err() != nil {
+	s.offsets = inOrder(int64(t.bytes), false)
+	if t, err = s.run(ctx); err != nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
 	}
-	m.result.Cached = t.rate(again.lasts) * large
+	m.result.Cached = t.rate(s.lasts) * large
 	return nil
 }
 
 // sequential reports whether the disk itself served the reads.
 func (m *measurement) sequential(ctx context.Context) (own bool, err error) {
-	s := step{late: m.target.close, file: m.target.direct, readers: ahead, length: large, lasts: m.options.Step}
-	size := m.target.size / large * large
-	if s.offsets = around(size); !m.target.bypasses() {
-		s.offsets = once(size)
-		m.forget(unix.FADV_SEQUENTIAL)
+	s := step{readers: ahead, length: large, offsets: inOrder(m.target.size, !m.target.bypasses())}
+	t, own, err := m.storage(ctx, &s, unix.FADV_SEQUENTIAL)
+	if err == nil {
+		m.result.Sequential = t.rate(s.lasts) * large
 	}
-	before := m.disks.counters()
-	t, err := s.run(ctx)
-	if err != nil || ctx.Err() != nil {
-		return false, errors.Join(err, ctx.Err())
-	}
-	m.result.Sequential = t.rate(s.lasts) * large
-	return m.owns(before, t.bytes), nil
+	return own, err
 }
 
 func (m *measurement) random(ctx context.Context, depth int) (own bool, err error) {
-	s := step{late: m.target.close, file: m.target.direct, readers: depth, length: small, lasts: m.options.Step}
-	s.offsets = anywhere(m.target.size, m.options.Seed+uint64(depth)<<32)
+	s := step{readers: depth, length: small, offsets: anywhere(m.target.size, m.options.Seed+uint64(depth)<<32)}
+	t, own, err := m.storage(ctx, &s, unix.FADV_RANDOM)
+	if err == nil {
+		iops := t.rate(s.lasts)
+		m.result.Random = append(m.result.Random, Random{
+			Depth: depth, IOPS: iops, Rate: iops * small, AwaitP50: t.times.Quantile(0.5),
+			AwaitP99: t.times.Quantile(0.99), Reads: t.times.N,
+		})
+	}
+	return own, err
+}
+
+// storage runs a step that reads storage, and reports whether the disk itself served it.
+func (m *measurement) storage(ctx context.Context, s *step, advice int) (t *tally, own bool, err error) {
+	s.late, s.file, s.lasts = m.target.close, m.target.direct, m.options.Step
 	if !m.target.bypasses() {
-		m.forget(unix.FADV_RANDOM)
+		m.forget(advice)
 	}
 	before := m.disks.counters()
-	t, err := s.run(ctx)
-	if err != nil || ctx.Err() != nil {
-		return false, errors.Join(err, ctx.Err())
+	t, err = s.run(ctx)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, false, err
 	}
-	iops := t.rate(s.lasts)
-	m.result.Random = append(m.result.Random, Random{
-		Depth: depth, IOPS: iops, Rate: iops * small, AwaitP50: t.times.quantile(0.5),
-		AwaitP99: t.times.quantile(0.99), Reads: t.times.n,
-	})
-	return m.owns(before, t.bytes), nil
+	return t, m.owns(before, t.bytes), nil
 }
 
 // forget drops a file from the page cache. Errors are ignored: a note has announced that this may not work.
@@ -206,24 +224,22 @@ func (m *measurement) forget(then int) {
 	_ = unix.Fadvise(fd, 0, 0, then)
 }
 
-// once reads to size, by all readers together.
-func once(size int64) func(int) func() int64 {
+// inOrder reads the whole MiB up to a size, by all readers together: once, or over and over.
+func inOrder(size int64, once bool) func(int) func() int64 {
+	return numbered(int(size/large), once, func(number int) int64 { return int64(number) * large })
+}
+
+// numbered reads parts that are numbered from 0 on, by all readers together: once, or over and over.
+func numbered(parts int, once bool, at func(number int) int64) func(int) func() int64 {
 	var next atomic.Int64
 	return func(int) func() int64 {
 		return func() int64 {
-			if at := next.Add(large) - large; at < size {
-				return at
+			number := int(next.Add(1) - 1)
+			if once && number >= parts {
+				return -1
 			}
-			return -1
+			return at(number % parts)
 		}
-	}
-}
-
-// around reads as once does, and starts over at size.
-func around(size int64) func(int) func() int64 {
-	var next atomic.Int64
-	return func(int) func() int64 {
-		return func() int64 { return (next.Add(large) - large) % size }
 	}
 }
 

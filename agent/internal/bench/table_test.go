@@ -30,9 +30,7 @@ func measuredReport() *Report {
 
 func TestBenchOutput(t *testing.T) {
 	var table, text bytes.Buffer
-	if err := printBench(&table, measuredReport()); err != nil {
-		t.Fatal(err)
-	}
+	measuredReport().draw(output.NewTable(&table))
 	for line := range strings.Lines(table.String()) {
 		if output.Columns(strings.TrimSuffix(line, "\n")) > output.TableWidth {
 			t.Errorf("too wide: %q", line)

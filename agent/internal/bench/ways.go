@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -59,12 +56,19 @@ type modelRun struct {
 	result  ModelResult
 }
 
-func model(ctx context.Context, o ModelOptions) (*ModelResult, error) {
-	began := time.Now()
-	if was := runtime.GOMAXPROCS(0); was < o.Readers+2 {
-		runtime.GOMAXPROCS(o.Readers + 2)
-		defer runtime.GOMAXPROCS(was)
+// Model measures how fast a model can be read: from the page cache and from storage, by one and by several readers,
+// with read(2), by page faults and with O_DIRECT. It only reads, and drops the model's pages from the page cache, as a
+// load right after a boot finds them. Afterwards, what the last way read is in the page cache.
+//
+// Each way reads its own sixth of the model, so that a cache below the file system, as that of a server, has not seen
+// its bytes yet, unless the model is smaller than 384 MiB or was read a short time ago. If ctx ends, or storage fails
+// or hangs, it returns what it has measured, with an error for the latter two.
+func Model(ctx context.Context, o ModelOptions) (*ModelResult, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
+	began := time.Now()
+	defer withThreads(o.Readers)()
 	open, err := inTime(ctx, o.Path, func() (*files, error) { return openModel(o.Path) })
 	if err != nil {
 		return nil, err
@@ -80,41 +84,33 @@ func model(ctx context.Context, o ModelOptions) (*ModelResult, error) {
 	}}
 	m.describe()
 	err = m.all(ctx)
-	if m.result.Duration = time.Since(began).Seconds(); !errors.Is(err, errHangs) {
-		m.close() // otherwise the last read does
-	}
-	switch {
-	case ctx.Err() != nil:
-		m.result.Interrupted, err = true, nil
-	case errors.Is(err, errHangs):
-		err = fmt.Errorf("%s has not answered for %v, so the rest was not measured: see the kernel's log (dmesg)", o.Path,
-			readTimeout)
-	case err != nil:
-		err = fmt.Errorf("%s: %w; the rest was not measured", o.Path, err)
-	}
+	m.result.Duration = time.Since(began).Seconds()
+	m.result.Interrupted, err = ended(ctx, m, o.Path, err)
 	return &m.result, err
 }
 
 // openModel opens the files of a model.
-func openModel(path string) (*files, error) {
+func openModel(path string) (f *files, err error) {
 	found, err := modelfile.Find(path)
 	if err != nil {
 		return nil, absent(path, err)
 	}
-	f := &files{memory: true, direct: true}
+	f = &files{memory: true, direct: true}
+	defer func() {
+		if err != nil {
+			f.close()
+		}
+	}()
 	for _, one := range found {
 		t := &target{path: one.Path, name: one.Path}
 		if err := t.open(one.Path); err != nil {
-			f.close()
-			return nil, err
-		}
-		if err := t.inspect(); err != nil {
-			t.close()
-			f.close()
-			return nil, err
+			return f, err
 		}
 		file := &modelFile{target: t}
 		f.all = append(f.all, file)
+		if err := t.inspect(); err != nil {
+			return f, err
+		}
 		f.size += t.size
 		f.memory = f.memory && t.memory
 		f.direct = f.direct && t.bypasses()
@@ -123,8 +119,7 @@ func openModel(path string) (*files, error) {
 		}
 	}
 	if f.size < minSize {
-		f.close()
-		return nil, fmt.Errorf("%s has %d bytes, but the minimum is %d MiB: give a larger model", path, f.size, minSize>>20)
+		return f, fmt.Errorf("%s has %d bytes, but the minimum is %d MiB: give a larger model", path, f.size, minSize>>20)
 	}
 	return f, nil
 }
@@ -228,17 +223,9 @@ func (m *modelRun) describe() {
 	}
 	defer func() { _ = source.Close() }()
 	under, err := source.Under(m.files.all[0].path)
-	m.disks.names = under.Disks
 	m.result.FileSystem = mount.Name(under.Mount.Type)
-	switch {
-	case len(under.Disks) == 1:
-		m.result.Device = under.Disks[0]
-	case len(under.Disks) > 1:
-		m.result.note("It is on %d disks (%s): the numbers are those of all of them.", len(under.Disks),
-			strings.Join(under.Disks, ", "))
-	case err != nil:
-		m.result.note("The disk of the model is unknown: %v.", err)
-	case !m.memory && under.Mount.Source != "":
+	m.result.Device = m.disks.name(under, err, "model", m.result.note)
+	if err == nil && len(under.Disks) == 0 && !m.memory && under.Mount.Source != "" {
 		m.result.FileSystem += ", " + under.Mount.Source
 	}
 }
@@ -301,7 +288,7 @@ func (m *modelRun) storage(ctx context.Context, way Way) (parts int, err error) 
 	m.next = (m.next + number) % len(m.parts)
 	m.seen += number
 	read := uint64(number) * large
-	if fromDisk := m.disks.counters() - before; err == nil && len(m.disks.names) > 0 && !m.above &&
+	if fromDisk := m.disks.counters() - before; err == nil && len(m.disks) > 0 && !m.above &&
 		float64(fromDisk) < 0.9*float64(read) {
 		m.above = true
 		m.result.note("The disks have read %.0f %% of the bytes: the rest came from a cache above them, or was compressed.",
@@ -329,16 +316,7 @@ func (m *modelRun) again(ctx context.Context, from, parts int) error {
 
 // from returns offsets of a number of parts from one on, for all readers together: once, or over and over.
 func (m *modelRun) from(first, parts int, once bool) func(int) func() int64 {
-	var next atomic.Int64
-	return func(int) func() int64 {
-		return func() int64 {
-			number := int(next.Add(1) - 1)
-			if once && number >= parts {
-				return -1
-			}
-			return int64((first+number%parts)%len(m.parts)) * large
-		}
-	}
+	return numbered(parts, once, func(number int) int64 { return int64((first+number)%len(m.parts)) * large })
 }
 
 // way measures one way, and adds it to the result. It returns the number of parts that it read.
@@ -358,7 +336,7 @@ func (m *modelRun) way(ctx context.Context, way Way, offsets func(int) func() in
 		m.result.note("mmap was not measured: %v.", err)
 		return 0, nil
 	}
-	if err != nil || ctx.Err() != nil || t.times.n == 0 {
+	if err != nil || ctx.Err() != nil || t.times.N == 0 {
 		return 0, errors.Join(err, ctx.Err())
 	}
 	way.Bytes, way.Rate = t.bytes, t.rate(lasts)*large

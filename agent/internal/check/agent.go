@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -19,41 +20,32 @@ func (m *machine) agent(ctx context.Context) []Finding {
 	info, err := os.Lstat(m.Socket)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{m.noAgent(f)}
+		return m.noAgent(f)
+	case errors.Is(err, fs.ErrPermission):
+		folder := trust.Closed(m.Socket)
+		return f.as(Missing, fmt.Sprintf("sudo setfacl -m u:%d:x %s, then check again", os.Geteuid(), quoted(folder)),
+			"%s cannot be entered by this user: it is not known whether an agent runs there.", folder)
 	case err != nil:
-		f.State, f.Message = Missing, fmt.Sprintf("%s cannot be accessed (%s).", m.Socket, reason(err))
-		f.Fix = elsewhere
-		if errors.Is(err, fs.ErrPermission) {
-			folder := trust.Closed(m.Socket)
-			f.Message = fmt.Sprintf("%s cannot be entered by this user: it is not known whether an agent runs there.",
-				folder)
-			f.Fix = fmt.Sprintf("sudo setfacl -m u:%d:x %s, then check again", os.Geteuid(), quoted(folder))
-		}
-		return []Finding{f}
+		return f.as(Missing, elsewhere, "%s cannot be accessed (%s).", m.Socket, reason(err))
 	case info.Mode().Type() != fs.ModeSocket:
-		f.State, f.Message = Missing, fmt.Sprintf("%s is not a socket: an agent or a Collector refuses to start there.",
-			m.Socket)
-		f.Fix = elsewhere
-		return []Finding{f}
+		return f.as(Missing, elsewhere, "%s is not a socket: an agent or a Collector refuses to start there.", m.Socket)
 	}
 	f.Details["mode"] = fmt.Sprintf("%04o", info.Mode().Perm())
 	ctx, cancel := context.WithTimeout(ctx, maxCall)
 	defer cancel()
 	status, err := api.NewClient(m.Socket).Status(ctx)
 	if err != nil {
-		return []Finding{m.noAnswer(f, info, err)}
+		return m.noAnswer(f, info, err)
 	}
-	f.State = Seen
 	f.Details["version"], f.Details["uptime_s"] = status.Version, status.Uptime
 	f.Details["windows_open"] = status.WindowsOpen
-	f.Message = fmt.Sprintf("Stallspan %s answers on %s, with %s open.", status.Version, m.Socket,
-		number(status.WindowsOpen, "window", "windows"))
+	answers := fmt.Sprintf("Stallspan %s answers on %s, with %s open.", status.Version, m.Socket,
+		output.Count(status.WindowsOpen, "window"))
 	if len(status.Problems) > 0 {
-		f.State = Limited
 		f.Details["problems"] = status.Problems
-		f.Message += " Its first warning: " + status.Problems[0] + "."
+		return f.as(Limited, "", "%s Its first warning: %s.", answers, status.Problems[0])
 	}
-	return []Finding{f}
+	return f.as(Seen, "", "%s", answers)
 }
 
 // start is the command that serves the socket. A Collector does, too.
@@ -62,10 +54,7 @@ const start = "stallspan agent # or a Collector with the receiver stallspan"
 const elsewhere = "export " + api.SocketVariable + "=$HOME/.stallspan.sock"
 
 // noAgent is the finding for a path without a socket. An agent is optional.
-func (m *machine) noAgent(f Finding) Finding {
-	f.State, f.Fix = Off, start
-	f.Message = fmt.Sprintf("No agent or Collector runs at %s: programs can announce windows only inside stallspan run.",
-		m.Socket)
+func (m *machine) noAgent(f Finding) []Finding {
 	folder := filepath.Dir(m.Socket)
 	for !exists(folder) && folder != filepath.Dir(folder) {
 		folder = filepath.Dir(folder) // an agent makes missing folders
@@ -74,33 +63,28 @@ func (m *machine) noAgent(f Finding) Finding {
 	switch {
 	case err != nil:
 	case info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0:
-		f.State, f.Fix = Limited, "chmod o-w "+quoted(folder)
-		f.Message = fmt.Sprintf("No agent can create its socket %s: anyone may replace files in %s.", m.Socket, folder)
-	case !mayWrite(folder):
-		f.State, f.Fix = Limited, elsewhere
-		f.Message = fmt.Sprintf("No agent runs, and this user cannot start one at %s: no permission to write to %s.",
-			m.Socket, folder)
+		return f.as(Limited, "chmod o-w "+quoted(folder),
+			"No agent can create its socket %s: anyone may replace files in %s.", m.Socket, folder)
+	case syscall.Access(folder, 2|1) != nil: // no file can be made in it
+		return f.as(Limited, elsewhere,
+			"No agent runs, and this user cannot start one at %s: no permission to write to %s.", m.Socket, folder)
 	}
-	return f
+	return f.as(Off, start, "No agent or Collector runs at %s: programs can announce windows only inside stallspan run.",
+		m.Socket)
 }
 
 // noAnswer is the finding for a socket that this user gets no answer from.
-func (m *machine) noAnswer(f Finding, info fs.FileInfo, err error) Finding {
-	f.State = Missing
+func (m *machine) noAnswer(f Finding, info fs.FileInfo, err error) []Finding {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		f.Message = fmt.Sprintf("The program that served %s has exited and left its socket: the next one reuses it.",
+		return f.as(Off, start, "The program that served %s has exited and left its socket: the next one reuses it.",
 			m.Socket)
-		f.State, f.Fix = Off, start
 	case errors.Is(err, fs.ErrPermission):
-		f.Message = fmt.Sprintf("This user may not connect to the socket %s: %s.", m.Socket, mayConnect(info))
-		f.Fix = fmt.Sprintf("sudo setfacl -m u:%d:rw %s", os.Geteuid(), quoted(m.Socket)) // a group may have other members
+		fix := fmt.Sprintf("sudo setfacl -m u:%d:rw %s", os.Geteuid(), quoted(m.Socket)) // a group may have other members
+		return f.as(Missing, fix, "This user may not connect to the socket %s: %s.", m.Socket, mayConnect(info))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		f.Message = fmt.Sprintf("The program that listens on %s does not answer within %v.", m.Socket, maxCall)
-		f.Fix = "stop it, and start the agent or the Collector again"
-	default:
-		f.Message = err.Error() + "."
-		f.Fix = elsewhere
+		return f.as(Missing, "stop it, and start the agent or the Collector again",
+			"The program that listens on %s does not answer within %v.", m.Socket, maxCall)
 	}
-	return f
+	return f.as(Missing, elsewhere, "%v.", err)
 }

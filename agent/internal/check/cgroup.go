@@ -22,40 +22,36 @@ func (m *machine) cgroup(context.Context) []Finding {
 	}
 	parent, err := cgroup.ScopeOf(m.Root, m.pid())
 	if err != nil {
-		return []Finding{m.noCgroup(f, "this process is not in a cgroup v2")}
+		return m.noCgroup(f, "this process is not in a cgroup v2")
 	}
 	f.Details["path"] = parent
 	folder, err := cgroup.Dir(m.Root, parent)
 	if err != nil {
-		return []Finding{m.noCgroup(f, "cgroup v2 is not mounted, or only a part of it")}
+		return m.noCgroup(f, "cgroup v2 is not mounted, or only a part of it")
 	}
 	f.Details["folder"] = folder
 	if err := tryCgroup(folder); err != nil {
-		f = m.noCgroup(f, "below "+folder+" "+refusal(err))
-		f.Fix = m.cgroupFix(folder, err)
-		return []Finding{f}
+		return f.as(Limited, m.cgroupFix(folder, err), noOwnCgroup, "below "+folder+" "+refusal(err))
 	}
-	f.State = Seen
-	f.Message = "A program under stallspan run gets its own cgroup, so its pressure and CPU time are not mixed with " +
-		"those of other programs."
-	return []Finding{f}
+	return f.as(Seen, "", "A program under stallspan run gets its own cgroup, so its pressure and CPU time are not mixed "+
+		"with those of other programs.")
 }
 
-func (m *machine) noCgroup(f Finding, why string) Finding {
-	f.State = Limited
-	f.Message = fmt.Sprintf("A program under stallspan run gets no cgroup of its own (%s): its pressure may include "+
-		"that of other programs.", why)
+const noOwnCgroup = "A program under stallspan run gets no cgroup of its own (%s): its pressure may include that of " +
+	"other programs."
+
+func (m *machine) noCgroup(f Finding, why string) []Finding {
+	fix := m.procFix()
 	switch {
-	case m.procFix() != "":
-		f.Fix = m.procFix()
+	case fix != "":
 	case len(m.containerSigns()) > 0:
-		f.Fix = "docker run --cgroupns=private ..., on a host with cgroup v2"
+		fix = "docker run --cgroupns=private ..., on a host with cgroup v2"
 	case m.hasSystemd():
-		f.Fix = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
+		fix = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
 	default:
-		f.Fix = "as root: d=/sys/fs/cgroup/unified; mkdir -p $d; mount -t cgroup2 none $d"
+		fix = "as root: d=/sys/fs/cgroup/unified; mkdir -p $d; mount -t cgroup2 none $d"
 	}
-	return f
+	return f.as(Limited, fix, noOwnCgroup, why)
 }
 
 // refusal is why tryCgroup failed.

@@ -5,12 +5,15 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/export"
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
@@ -52,6 +55,12 @@ type Finding struct {
 	Details map[string]any `json:"details,omitempty"` // the same in numbers and names
 }
 
+// as returns the finding with its result, alone.
+func (f Finding) as(state State, fix, message string, args ...any) []Finding {
+	f.State, f.Fix, f.Message = state, fix, fmt.Sprintf(message, args...)
+	return []Finding{f}
+}
+
 // Options select what is checked.
 type Options struct {
 	Root   string         // the folder that stands for "/": "/hostfs" in a container, "" otherwise
@@ -65,7 +74,7 @@ type Options struct {
 	// Latency is the same for how long each operation of a disk takes.
 	Latency func(root string) (lacks []string, err error)
 
-	Export []Target // where telemetry goes; empty for nowhere
+	Export []export.Target // where telemetry goes; empty for nowhere
 	// ExportError is why the OTEL_* variables cannot be used.
 	ExportError error
 }
@@ -119,7 +128,7 @@ func (m *machine) procFix() string {
 func list(names []string) string {
 	const limit = 6
 	if len(names) > limit {
-		return strings.Join(names[:limit], ", ") + " and " + number(len(names)-limit, "other", "others")
+		return strings.Join(names[:limit], ", ") + " and " + output.Count(len(names)-limit, "other")
 	}
 	if len(names) > 1 {
 		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]

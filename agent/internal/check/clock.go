@@ -29,17 +29,15 @@ func (m *machine) clock(ctx context.Context) []Finding {
 	slices.Sort(late)
 	slices.Sort(cost)
 	worst, usual := late[len(late)-1], cost[len(cost)/2]
-	f := Finding{Area: Clock, What: "readings", State: Seen, Details: map[string]any{
+	f := Finding{Area: Clock, What: "readings", Details: map[string]any{
 		"readings": len(late), "late_max_s": worst.Seconds(), "late_median_s": late[len(late)/2].Seconds(),
 		"reading_median_s": usual.Seconds()}}
-	f.Message = fmt.Sprintf("A reading of this machine takes %s, so ten a second use %s of one core; they were at most "+
-		"%s late.",
-		short(usual), percent(float64(usual)/float64(tick)), short(worst))
 	if worst >= maxLate {
-		f.State = Limited
-		f.Message, f.Fix = m.tooLate(worst)
+		message, fix := m.tooLate(worst)
+		return f.as(Limited, fix, "%s", message)
 	}
-	return []Finding{f}
+	return f.as(Seen, "", "A reading of this machine takes %s, so ten a second use %s of one core; they were at most %s "+
+		"late.", short(usual), percent(float64(usual)/float64(tick)), short(worst))
 }
 
 // tooLate says why readings come late: a limit of the CPU time, or other programs.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -38,15 +37,12 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 				return cli.Usage(err)
 			}
 			found := Run(cmd.Context(), c)
-			if asJSON {
-				err = output.WriteJSON(cmd.OutOrStdout(), Report{Summary(found), Essential(found), found})
-			} else {
-				err = PrintReport(cmd.OutOrStdout(), found)
-			}
+			err = output.Print(cmd.OutOrStdout(), asJSON, Report{Summary(found), Essential(found), found},
+				func(t *output.Table) { Draw(t, found) })
 			if err == nil && !Essential(found) {
 				return cli.ExitError{Code: cli.ExitFailed}
 			}
-			return output.Printed(err)
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&config, "config", "", "check for an agent with this config `file` (stallspan docs agent)")
@@ -65,11 +61,7 @@ func Run(ctx context.Context, c *agentconfig.Config) []Finding {
 	if os.Getenv(api.SocketVariable) == "" {
 		o.Socket = cmp.Or(c.Socket, o.Socket)
 	}
-	var targets []export.Target
-	targets, o.ExportError = export.Targets()
-	for _, t := range targets {
-		o.Export = append(o.Export, Target(t))
-	}
+	o.Export, o.ExportError = export.Targets()
 	return Machine(ctx, o)
 }
 
@@ -84,17 +76,15 @@ type Report struct {
 var stateColors = map[State]output.Color{Seen: output.Good, Limited: output.Warn,
 	Missing: output.Bad}
 
-// PrintReport writes a line or two for each finding: its state, its area and its meaning. A fix stays on one line,
+// Draw writes a line or two for each finding: its state, its area and its meaning. A fix stays on one line,
 // however long it is, so that it can be copied.
-func PrintReport(out io.Writer, found []Finding) error {
-	return output.WriteTable(out, func(t *output.Table) {
-		for _, f := range found {
-			t.Colored(stateColors[f.State], fmt.Sprintf("%-7s %-9s ", f.State, f.Area), f.Message)
-			if f.Fix != "" {
-				t.Line("        fix: " + f.Fix)
-			}
+func Draw(t *output.Table, found []Finding) {
+	for _, f := range found {
+		t.Colored(stateColors[f.State], fmt.Sprintf("%-7s %-9s ", f.State, f.Area), f.Message)
+		if f.Fix != "" {
+			t.Line("        fix: " + f.Fix)
 		}
-		t.Line("")
-		t.Text("", Summary(found))
-	})
+	}
+	t.Line("")
+	t.Text("", Summary(found))
 }

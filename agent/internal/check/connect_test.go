@@ -8,7 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stallspan/stallspan/agent/internal/export"
 )
+
+func target(signal, variable, network, address, proxy string) export.Target {
+	return export.Target{Signal: signal, Variable: variable, Network: network, Address: address, Proxy: proxy}
+}
 
 func expect(t *testing.T, found []Finding, state State, says, fix string) {
 	t.Helper()
@@ -52,16 +58,16 @@ func TestExport(t *testing.T) {
 	expect(t, look(machine{}), Off, "No telemetry is exported", "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317")
 	expect(t, look(machine{Options: Options{ExportError: errors.New("OTEL_X is wrong")}}), Missing, "OTEL_X is wrong",
 		"unset")
-	to := func(targets ...Target) machine { return machine{Options: Options{Export: targets}} }
-	both := to(Target{"traces", "V", "tcp", open, ""}, Target{"metrics", "V", "tcp", open, ""})
+	to := func(targets ...export.Target) machine { return machine{Options: Options{Export: targets}} }
+	both := to(target("traces", "V", "tcp", open, ""), target("metrics", "V", "tcp", open, ""))
 	expect(t, look(both), Seen, "Traces and metrics go to "+open, "")
-	expect(t, look(to(Target{"metrics", "V", "tcp", unused, ""})), Missing, "nothing listens there",
+	expect(t, look(to(target("metrics", "V", "tcp", unused, ""))), Missing, "nothing listens there",
 		"set V to where it is")
-	expect(t, look(to(Target{"metrics", "V", "tcp", "198.51.100.1:4317", open})), Seen, "through the proxy "+open, "")
-	expect(t, look(to(Target{"traces", "V", "unix", path, ""})), Seen, path, "")
-	expect(t, look(to(Target{"traces", "V", "", "", ""})), Seen, "go to the target in V, which was not tried", "")
-	if apart := look(to(Target{"traces", "V", "tcp", open, ""},
-		Target{"metrics", "W", "tcp", unused, ""})); len(apart) != 2 ||
+	expect(t, look(to(target("metrics", "V", "tcp", "198.51.100.1:4317", open))), Seen, "through the proxy "+open, "")
+	expect(t, look(to(target("traces", "V", "unix", path, ""))), Seen, path, "")
+	expect(t, look(to(target("traces", "V", "", "", ""))), Seen, "go to the target in V, which was not tried", "")
+	if apart := look(to(target("traces", "V", "tcp", open, ""),
+		target("metrics", "W", "tcp", unused, ""))); len(apart) != 2 ||
 		apart[0].State != Seen || apart[1].State != Missing {
 		t.Errorf("got %+v, want one finding seen and one missing", apart)
 	}

@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,19 +22,16 @@ func (m *machine) container(context.Context) []Finding {
 	if len(signs) == 0 {
 		return nil
 	}
-	f := Finding{Area: Container, What: "container", State: Seen, Details: map[string]any{"signs": signs}}
+	f := Finding{Area: Container, What: "container", Details: map[string]any{"signs": signs}}
 	if AllPIDs(m.root) {
-		f.Message = fmt.Sprintf("This looks like a container (%s), but all processes of the machine are visible.", signs[0])
-		return []Finding{f}
+		return f.as(Seen, "", "This looks like a container (%s), but all processes of the machine are visible.", signs[0])
 	}
-	f.State = Limited
-	f.Message = fmt.Sprintf("This is a container (%s): disks and pressure are those of the whole machine, processes "+
-		"those of the container.", signs[0])
-	f.Fix = "docker run --pid=host ... # its root may then also send signals to all processes of the machine"
+	fix := "docker run --pid=host ... # its root may then also send signals to all processes of the machine"
 	if strings.HasPrefix(signs[0], "KUBERNETES") {
-		f.Fix = "hostPID: true, in the pod's spec: its root may then also send signals to all processes of the node"
+		fix = "hostPID: true, in the pod's spec: its root may then also send signals to all processes of the node"
 	}
-	return []Finding{f}
+	return f.as(Limited, fix, "This is a container (%s): disks and pressure are those of the whole machine, processes "+
+		"those of the container.", signs[0])
 }
 
 // containerSigns are the signs that the machine is seen from a container.

@@ -2,9 +2,9 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cpu"
 )
@@ -15,19 +15,14 @@ func (m *machine) cores(context.Context) []Finding {
 	defer source.Close()
 	var s sample.Sample
 	err := source.Read(&s)
-	f := Finding{Area: CPU, What: "cores", State: Seen, Details: map[string]any{"cores": len(s.Cores),
-		"usable": runtime.NumCPU()}}
+	f := Finding{Area: CPU, What: "cores", Details: map[string]any{"cores": len(s.Cores), "usable": runtime.NumCPU()}}
+	count := output.Count(len(s.Cores), "core")
 	switch {
 	case len(s.Cores) == 0:
-		f.State = Missing
-		f.Message = fmt.Sprintf("%s cannot be read (%s): the cores' utilization is unknown.", m.path("proc/stat"),
-			reason(err))
-		f.Fix = m.procFix()
+		return f.as(Missing, m.procFix(), "%s cannot be read (%s): the cores' utilization is unknown.",
+			m.path("proc/stat"), reason(err))
 	case m.isHost() && runtime.NumCPU() < len(s.Cores):
-		f.Message = fmt.Sprintf("%s can be read; this process may use %d of them.", number(len(s.Cores), "core", "cores"),
-			runtime.NumCPU())
-	default:
-		f.Message = number(len(s.Cores), "core", "cores") + " can be read."
+		return f.as(Seen, "", "%s can be read; this process may use %d of them.", count, runtime.NumCPU())
 	}
-	return []Finding{f}
+	return f.as(Seen, "", "%s can be read.", count)
 }

@@ -3,9 +3,9 @@ package check
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
 )
@@ -14,30 +14,27 @@ import (
 func (m *machine) disks(context.Context) []Finding {
 	source, err := disk.New(m.Root)
 	if err != nil {
-		return []Finding{m.noDisks(err)}
+		return m.noDisks(err)
 	}
 	defer func() { _ = source.Close() }()
 	var s sample.Sample
 	err = source.Read(&s)
 	if err != nil && len(s.Disks) == 0 {
-		return []Finding{m.noDisks(err)}
+		return m.noDisks(err)
 	}
 	sysfs := exists(m.path("sys/class/block"))
-	found := []Finding{counters(s.Disks)}
+	found := counters(s.Disks)
 	if err != nil && sysfs {
 		found[0].State = Limited
 		found[0].Message += " A part could not be parsed: " + err.Error() + "."
 	}
 	if !sysfs {
-		found = append(found, m.noSysfs())
+		found = append(found, m.noSysfs()...)
 	}
-	if f, old := m.columns(s.Disks); old {
-		found = append(found, f)
-	}
-	return found
+	return append(found, m.columns(s.Disks)...)
 }
 
-func counters(devices []sample.Disk) Finding {
+func counters(devices []sample.Disk) []Finding {
 	var disks, others []string
 	for i := range devices {
 		if devices[i].Leaf {
@@ -46,20 +43,16 @@ func counters(devices []sample.Disk) Finding {
 			others = append(others, devices[i].Name)
 		}
 	}
-	f := Finding{Area: Disks, What: "disk counters", State: Seen,
+	f := Finding{Area: Disks, What: "disk counters",
 		Details: map[string]any{"disks": nonNil(disks), "other_devices": nonNil(others)}}
 	switch {
 	case len(disks) > 0:
-		f.Message = fmt.Sprintf("%s can be read: %s.", number(len(disks), "disk", "disks"), list(disks))
+		return f.as(Seen, "", "%s can be read: %s.", output.Count(len(disks), "disk"), list(disks))
 	case len(devices) == 0:
-		f.State = Limited
-		f.Message = "The kernel lists no block device: network storage shows in pressure only."
-	default:
-		f.State = Limited
-		f.Message = fmt.Sprintf("No physical disk is visible among %s: %s.", number(len(others), "device", "devices"),
-			list(others))
+		return f.as(Limited, "", "The kernel lists no block device: network storage shows in pressure only.")
 	}
-	return f
+	return f.as(Limited, "", "No physical disk is visible among %s: %s.", output.Count(len(others), "device"),
+		list(others))
 }
 
 func nonNil(names []string) []string {
@@ -69,43 +62,41 @@ func nonNil(names []string) []string {
 	return names
 }
 
-func (m *machine) noDisks(err error) Finding {
-	f := Finding{Area: Disks, What: "disk counters", State: Missing,
-		Message: fmt.Sprintf("%s cannot be read (%s): no disk can be named as the cause of a stall.",
-			m.path("proc/diskstats"), reason(err))}
-	f.Fix = m.procFix() // with /proc mounted, the kernel lacks the file (gVisor), and there is no fix
+func (m *machine) noDisks(err error) []Finding {
+	fix := m.procFix() // with /proc mounted, the kernel lacks the file (gVisor), and there is no fix
 	if errors.Is(err, fs.ErrPermission) {
-		f.Fix = "run stallspan as a user that may read " + m.path("proc/diskstats")
+		fix = "run stallspan as a user that may read " + m.path("proc/diskstats")
 	}
-	return f
+	return Finding{Area: Disks, What: "disk counters"}.as(Missing, fix,
+		"%s cannot be read (%s): no disk can be named as the cause of a stall.", m.path("proc/diskstats"), reason(err))
 }
 
-func (m *machine) noSysfs() Finding {
-	f := Finding{Area: Disks, What: "disk tree", State: Limited,
-		Message: fmt.Sprintf("%s cannot be read: partitions are recognized by name only, and the disk of a file is unknown.",
-			m.path("sys/class/block"))}
+func (m *machine) noSysfs() []Finding {
+	fix := "mount -t sysfs sysfs /sys"
 	switch {
 	case !m.isHost():
-		f.Fix = "mount the machine's /sys at " + m.path("sys")
+		fix = "mount the machine's /sys at " + m.path("sys")
 	case len(m.containerSigns()) > 0:
-		f.Fix = "docker run -v /sys:/sys:ro ..."
-	default:
-		f.Fix = "mount -t sysfs sysfs /sys"
+		fix = "docker run -v /sys:/sys:ro ..."
 	}
-	return f
+	return Finding{Area: Disks, What: "disk tree"}.as(Limited, fix,
+		"%s cannot be read: partitions are recognized by name only, and the disk of a file is unknown.",
+		m.path("sys/class/block"))
 }
 
 // columns reports which newer columns this kernel does not have.
-func (m *machine) columns(devices []sample.Disk) (f Finding, old bool) {
+func (m *machine) columns(devices []sample.Disk) []Finding {
 	has := sample.HasDiscards | sample.HasFlushes
 	for i := range devices {
 		has &= devices[i].Has
 	}
 	lacks := "flushes (since 5.5)"
-	if has&sample.HasDiscards == 0 {
+	switch {
+	case has&sample.HasFlushes != 0:
+		return nil
+	case has&sample.HasDiscards == 0:
 		lacks = "discards (since 4.18) and flushes (since 5.5)"
 	}
-	return Finding{Area: Disks, What: "disk columns", State: Limited,
-		Message: fmt.Sprintf("Linux%s does not count %s; reads and writes are not affected.", m.release(), lacks),
-		Fix:     "boot Linux 5.5 or later"}, len(devices) > 0 && has&sample.HasFlushes == 0
+	return Finding{Area: Disks, What: "disk columns"}.as(Limited, "boot Linux 5.5 or later",
+		"Linux%s does not count %s; reads and writes are not affected.", m.release(), lacks)
 }

@@ -9,31 +9,19 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-)
 
-// Target is the destination of one signal.
-type Target struct {
-	Signal   string // "traces", "metrics"
-	Variable string // the environment variable that sets it
-	Network  string // "tcp" or "unix"; "" if the backend has no plain address to connect to
-	Address  string // as net.Dial takes it; "" without a network
-	Proxy    string // the address of the proxy; "" for none
-}
+	"github.com/stallspan/stallspan/agent/internal/export"
+)
 
 // export tries to connect to each backend. Nothing is sent over the connections.
 func (m *machine) export(ctx context.Context) []Finding {
 	f := Finding{Area: Export, What: "OTLP"}
 	switch {
 	case m.ExportError != nil:
-		f.State = Missing
-		f.Message = "No telemetry is exported: " + m.ExportError.Error() + "."
-		f.Fix = "correct that variable, or unset it"
-		return []Finding{f}
+		return f.as(Missing, "correct that variable, or unset it", "No telemetry is exported: %v.", m.ExportError)
 	case len(m.Export) == 0:
-		f.State = Off
-		f.Message = "No telemetry is exported: no OTLP backend is set for metrics and spans."
-		f.Fix = "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"
-		return []Finding{f}
+		return f.as(Off, "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317",
+			"No telemetry is exported: no OTLP backend is set for metrics and spans.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxCall)
 	defer cancel()
@@ -41,21 +29,21 @@ func (m *machine) export(ctx context.Context) []Finding {
 	found := make([]Finding, len(routes))
 	var all sync.WaitGroup
 	for i, targets := range routes {
-		all.Go(func() { found[i] = try(ctx, targets) })
+		all.Go(func() { found[i] = try(ctx, targets)[0] })
 	}
 	all.Wait()
 	return found
 }
 
 // routesOf groups the targets with the same address and proxy.
-func routesOf(targets []Target) [][]Target {
-	var routes [][]Target
+func routesOf(targets []export.Target) [][]export.Target {
+	var routes [][]export.Target
 	for _, t := range targets {
-		i := slices.IndexFunc(routes, func(r []Target) bool {
+		i := slices.IndexFunc(routes, func(r []export.Target) bool {
 			return r[0].Network == t.Network && r[0].Address == t.Address && r[0].Proxy == t.Proxy
 		})
 		if i < 0 {
-			routes = append(routes, []Target{t})
+			routes = append(routes, []export.Target{t})
 		} else {
 			routes[i] = append(routes[i], t)
 		}
@@ -64,35 +52,30 @@ func routesOf(targets []Target) [][]Target {
 }
 
 // try connects once for all signals of a route.
-func try(ctx context.Context, targets []Target) Finding {
+func try(ctx context.Context, targets []export.Target) []Finding {
 	t := targets[0]
 	var signals []string
 	for _, target := range targets {
 		signals = append(signals, target.Signal)
 	}
-	f := Finding{Area: Export, What: "OTLP", State: Seen,
+	f := Finding{Area: Export, What: "OTLP",
 		Details: map[string]any{"signals": signals, "address": t.Address, "proxy": t.Proxy, "variable": t.Variable}}
 	what := upper(list(signals))
 	if t.Network == "" {
-		f.Message = fmt.Sprintf("%s go to the target in %s, which was not tried: it is not a plain address.", what,
-			t.Variable)
-		return f
+		return f.as(Seen, "", "%s go to the target in %s, which was not tried: it is not a plain address.", what, t.Variable)
 	}
 	network, address, via := t.Network, t.Address, ""
 	if t.Proxy != "" {
-		network, address, via = "tcp", t.Proxy, fmt.Sprintf(" through the proxy %s", t.Proxy)
+		network, address, via = "tcp", t.Proxy, " through the proxy "+t.Proxy
 	}
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, network, address)
-	if err == nil {
-		_ = conn.Close()
-		f.Message = fmt.Sprintf("%s go to %s%s, which accepts connections; nothing was sent.", what, t.Address, via)
-		return f
+	if err != nil {
+		return f.as(Missing, "start the backend there, or set "+t.Variable+" to where it is",
+			"%s go to %s%s, but %s: they will be dropped.", what, t.Address, via, connectError(err))
 	}
-	f.State = Missing
-	f.Message = fmt.Sprintf("%s go to %s%s, but %s: they will be dropped.", what, t.Address, via, connectError(err))
-	f.Fix = fmt.Sprintf("start the backend there, or set %s to where it is", t.Variable)
-	return f
+	_ = conn.Close()
+	return f.as(Seen, "", "%s go to %s%s, which accepts connections; nothing was sent.", what, t.Address, via)
 }
 
 // connectError explains why there is no connection.

@@ -1,11 +1,13 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/gpu"
@@ -17,11 +19,11 @@ func (m *machine) gpus(ctx context.Context) []Finding {
 	defer cancel()
 	found, err := gpu.Probe(ctx, gpu.Options{Library: m.NVML})
 	if err != nil {
-		return []Finding{m.noGPU(err)}
+		return m.noGPU(err)
 	}
 	if len(found.Devices) == 0 && found.Err == nil {
-		return []Finding{{Area: GPU, What: "driver", State: Missing, Details: driver(found), Fix: m.giveGPU(),
-			Message: fmt.Sprintf("The NVIDIA driver %s lists no GPU that this process may use.", found.Driver)}}
+		return Finding{Area: GPU, What: "driver", Details: driver(found)}.as(Missing, m.giveGPU(),
+			"The NVIDIA driver %s lists no GPU that this process may use.", found.Driver)
 	}
 	var list []Finding
 	for _, d := range found.Devices {
@@ -44,11 +46,11 @@ func device(d gpu.Device, found gpu.ProbeResult) Finding {
 	f.Details["id"], f.Details["name"], f.Details["index"] = d.ID, d.Name, d.Index
 	f.Details["tells"], f.Details["lacks"] = nonNil(d.Supported), nonNil(d.Unsupported)
 	f.Details["busy"] = reportsBusy(d)
-	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read.", d.Index, d.Name, found.Driver)
+	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read", d.Index, d.Name, found.Driver)
 	if len(d.Unsupported) > 0 {
-		f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read, but does not report: %s.", d.Index, d.Name,
-			found.Driver, strings.Join(d.Unsupported, ", "))
+		f.Message += ", but does not report: " + strings.Join(d.Unsupported, ", ")
 	}
+	f.Message += "."
 	switch {
 	case d.Err != nil:
 		f.State = Limited
@@ -66,12 +68,7 @@ func device(d gpu.Device, found gpu.ProbeResult) Finding {
 
 // reportsBusy reports whether a GPU's utilization can be read.
 func reportsBusy(d gpu.Device) bool {
-	for _, answer := range d.Supported {
-		if strings.HasPrefix(answer, "utilization") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Supported, func(answer string) bool { return strings.HasPrefix(answer, "utilization") })
 }
 
 // ownTimeInstead is the consequence on a machine without a GPU.
@@ -80,53 +77,41 @@ const ownTimeInstead = "A program's own time is divided instead of a GPU's."
 const normal = "That is normal on a machine without a GPU. "
 
 // noGPU is why no GPU can be read, with the fix.
-func (m *machine) noGPU(err error) Finding {
-	f := Finding{Area: GPU, What: "driver", State: Missing}
+func (m *machine) noGPU(err error) []Finding {
 	card, loaded := m.card(), exists(m.path("proc/driver/nvidia/version"))
-	f.Details = map[string]any{"card": card, "kernel_module": loaded}
+	f := Finding{Area: GPU, What: "driver", Details: map[string]any{"card": card, "kernel_module": loaded}}
+	notBuilt, noDriver := errors.Is(err, gpu.ErrNotBuilt), errors.Is(err, gpu.ErrNoDriver)
 	switch {
-	case errors.Is(err, gpu.ErrNotBuilt) && (loaded || card == nvidia):
-		f.Message = "There is an NVIDIA GPU, but this program was built without NVML (without cgo)."
-		f.Fix = "CGO_ENABLED=1 go install ."
-	case errors.Is(err, gpu.ErrNotBuilt):
-		f.State = Off
-		f.Message = "No NVIDIA GPU is visible (and this program was built without NVML). " + normal + ownTimeInstead
-	case errors.Is(err, gpu.ErrNoDriver) && loaded:
-		f.Message, f.Fix = "The NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is missing.", m.giveLibrary()
-	case errors.Is(err, gpu.ErrNoDriver) && card == nvidia:
-		f.Message, f.Fix = "There is an NVIDIA GPU, but its driver is not installed.", m.installDriver()
-	case errors.Is(err, gpu.ErrNoDriver) && card != "":
-		f.Message = fmt.Sprintf("The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card,
-			ownTimeInstead)
-	case errors.Is(err, gpu.ErrNoDriver):
-		f.State = Off
-		f.Message = "There is no NVIDIA driver, and no such GPU is visible. " + normal + ownTimeInstead
+	case notBuilt && (loaded || card == nvidia):
+		return f.as(Missing, "CGO_ENABLED=1 go install .",
+			"There is an NVIDIA GPU, but this program was built without NVML (without cgo).")
+	case notBuilt:
+		return f.as(Off, "", "No NVIDIA GPU is visible (and this program was built without NVML). "+normal+ownTimeInstead)
+	case noDriver && loaded:
+		return f.as(Missing, m.giveLibrary(), "The NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is missing.")
+	case noDriver && card == nvidia:
+		return f.as(Missing, cmp.Or(m.giveGPU(), "install the NVIDIA driver: https://www.nvidia.com/drivers"),
+			"There is an NVIDIA GPU, but its driver is not installed.")
+	case noDriver && card != "":
+		return f.as(Missing, "", "The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card, ownTimeInstead)
+	case noDriver:
+		return f.as(Off, "", "There is no NVIDIA driver, and no such GPU is visible. "+normal+ownTimeInstead)
 	case errors.Is(err, context.DeadlineExceeded):
-		f.Message = fmt.Sprintf("The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.",
-			maxGPU)
-		f.Fix = "sudo nvidia-smi -pm 1"
-	default:
-		m.refused(&f, err)
+		return f.as(Missing, "sudo nvidia-smi -pm 1",
+			"The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.", maxGPU)
 	}
-	return f
-}
-
-// refused is the finding for a driver that returns an error.
-func (m *machine) refused(f *Finding, err error) {
 	what, todo, _ := strings.Cut(err.Error(), ": ") // "what happened: what to do"
-	f.Message, f.Fix = "No GPU can be read: "+what+".", todo
 	switch {
 	case strings.Contains(what, "NVML error"):
-		f.Fix = "run nvidia-smi, which may explain more"
+		todo = "run nvidia-smi, which may explain more"
 	case strings.Contains(what, "versions"):
-		f.Fix = "sudo reboot"
+		todo = "sudo reboot"
 	case strings.Contains(what, "cannot be loaded"):
-		f.Message, f.Fix = "No GPU can be read: "+err.Error()+".", "install the NVIDIA driver again"
+		what, todo = err.Error(), "install the NVIDIA driver again"
 	case strings.Contains(what, "permission"), strings.Contains(what, "not loaded"):
-		if fix := m.giveGPU(); fix != "" {
-			f.Fix = fix
-		}
+		todo = cmp.Or(m.giveGPU(), todo)
 	}
+	return f.as(Missing, todo, "No GPU can be read: %s.", what)
 }
 
 // giveGPU gives a container its GPUs; "" outside of one.
@@ -143,20 +128,10 @@ func (m *machine) giveGPU() string {
 }
 
 func (m *machine) giveLibrary() string {
-	if fix := m.giveGPU(); fix != "" {
-		if os.Getenv("NVIDIA_DRIVER_CAPABILITIES") != "" {
-			return "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-		}
-		return fix
+	if m.giveGPU() != "" && os.Getenv("NVIDIA_DRIVER_CAPABILITIES") != "" {
+		return "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 	}
-	return "install the rest of the NVIDIA driver (on Debian: libnvidia-ml1)"
-}
-
-func (m *machine) installDriver() string {
-	if fix := m.giveGPU(); fix != "" {
-		return fix
-	}
-	return "install the NVIDIA driver: https://www.nvidia.com/drivers"
+	return cmp.Or(m.giveGPU(), "install the rest of the NVIDIA driver (on Debian: libnvidia-ml1)")
 }
 
 const nvidia = "NVIDIA's"
@@ -171,14 +146,11 @@ func (m *machine) card() string {
 	for _, folder := range folders {
 		class, _ := readStart(filepath.Join(folder, "class"))
 		vendor, _ := readStart(filepath.Join(folder, "vendor"))
-		if maker := makers[strings.TrimSpace(vendor)]; maker != "" && isDisplay(class) && best != nvidia {
+		// It is a display controller, or an accelerator.
+		computes := strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
+		if maker := makers[strings.TrimSpace(vendor)]; maker != "" && computes && best != nvidia {
 			best = maker
 		}
 	}
 	return best
-}
-
-// isDisplay reports whether a PCI class is a display controller (0x03) or an accelerator (0x12).
-func isDisplay(class string) bool {
-	return strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
 }

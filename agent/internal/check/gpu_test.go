@@ -52,7 +52,7 @@ func TestNoGPU(t *testing.T) {
 			"bad ELF", "install"},
 	} {
 		m := &machine{Options: Options{Root: c.root}, root: c.root}
-		f := m.noGPU(c.err)
+		f := m.noGPU(c.err)[0]
 		if !strings.Contains(f.Message, c.says) || !strings.Contains(f.Fix, c.fix) || (f.Fix == "") != (c.fix == "") ||
 			f.State != c.state {
 			t.Errorf("%v: got %+v, want %v, %q with the fix %q", c.err, f, c.state, c.says, c.fix)

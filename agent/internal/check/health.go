@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
@@ -23,31 +24,28 @@ const (
 func (m *machine) health(ctx context.Context) []Finding {
 	f := Finding{Area: Drives, What: "disk health"}
 	if m.Drives == nil {
-		f.State, f.Message = Off, "The config turns disk health off."
-		f.Fix = "smart: {enabled: true} # in the config"
-		return []Finding{f}
+		return f.as(Off, "smart: {enabled: true} # in the config", "The config turns disk health off.")
 	}
 	all, late, err := m.readDrives(ctx)
+	var names []string
+	for i := range all {
+		names = append(names, all[i].Device)
+	}
 	switch {
 	case late:
-		f.State = Limited
-		f.Message = fmt.Sprintf("The disks did not report their health within %v: one of them hangs, or is very slow.",
-			maxDrives)
-		f.Fix = "stallspan health # waits for half a minute"
+		return f.as(Limited, "stallspan health # waits for half a minute",
+			"The disks did not report their health within %v: one of them hangs, or is very slow.", maxDrives)
+	case errors.Is(err, smart.ErrMissing) && m.Drives.Smartctl != "":
+		return f.as(Missing, "set smart.smartctl to the right path", "The disks' health cannot be read: %v.", err)
 	case errors.Is(err, smart.ErrMissing):
-		f.State = Missing
-		f.Message = "smartctl is not installed, so the health of " + disksOf(all) + " is unknown; everything else works."
-		f.Fix = install()
-		if m.Drives.Smartctl != "" {
-			f.Message, f.Fix = "The disks' health cannot be read: "+err.Error()+".", "set smart.smartctl to the right path"
-		}
+		return f.as(Missing, install(), "smartctl is not installed, so the health of %s is unknown; everything else works.",
+			list(slices.Compact(names)))
 	case len(all) == 0 && err != nil:
-		f.State, f.Message = Missing, "The disks' health cannot be read: "+err.Error()+"."
+		return f.as(Missing, "", "The disks' health cannot be read: %v.", err)
 	case len(all) == 0:
-		f.State, f.Message = Off, upper(smart.ErrNoDisk.Error())+"."
-	default:
-		f.drives(all)
+		return f.as(Off, "", "%s.", upper(smart.ErrNoDisk.Error()))
 	}
+	f.drives(all)
 	return []Finding{f}
 }
 
@@ -97,7 +95,7 @@ func (f *Finding) drives(all []sample.Drive) {
 	}
 	f.Details = map[string]any{"read": nonNil(read), "asleep": nonNil(asleep), "unread": nonNil(unread)}
 	f.State = Seen
-	f.Message = fmt.Sprintf("The health of %d of %s can be read", len(read), number(len(all), "disk", "disks"))
+	f.Message = fmt.Sprintf("The health of %d of %s can be read", len(read), output.Count(len(all), "disk"))
 	if len(read) > 0 {
 		f.Message += ": " + list(read)
 	}
@@ -113,14 +111,6 @@ func (f *Finding) drives(all []sample.Drive) {
 		f.Fix = "stallspan health # shows a remedy for each disk"
 	}
 	f.Message += "."
-}
-
-func disksOf(all []sample.Drive) string {
-	var names []string
-	for i := range all {
-		names = append(names, all[i].Device)
-	}
-	return list(slices.Compact(names))
 }
 
 // install is the command that installs smartctl.

@@ -1,43 +1,35 @@
 package check
 
 import (
-	"fmt"
 	"os"
 	"strings"
+
+	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
 // hidden reports what the mount of /proc hides from this user.
-func (m *machine) hidden() (Finding, bool) {
-	text, err := os.ReadFile(m.path("proc/self/mountinfo"))
-	if err != nil {
-		return Finding{}, false
-	}
+func (m *machine) hidden() []Finding {
+	text, _ := os.ReadFile(m.path("proc/self/mountinfo"))
 	value := hidepid(string(text))
 	// A process that may be traced is visible anyway. The first process nearly always belongs to another user.
 	if value == "" || exists(m.path("proc/1/stat")) && value != "1" && value != "noaccess" || os.Geteuid() == 0 {
-		return Finding{}, false
+		return nil
 	}
-	return Finding{Area: Processes, What: "hidepid", State: Limited, Details: map[string]any{"hidepid": value},
-		Message: fmt.Sprintf("/proc is mounted with hidepid=%s: processes of other users cannot be followed, and their "+
-			"windows lack CPU time and bytes.", value),
-		Fix: asService}, true
+	f := Finding{Area: Processes, What: "hidepid", Details: map[string]any{"hidepid": value}}
+	return f.as(Limited, asService, "/proc is mounted with hidepid=%s: processes of other users cannot be followed, and "+
+		"their windows lack CPU time and bytes.", value)
 }
 
 // hidepid is that option of the mount at /proc, "" if nothing is hidden.
-func hidepid(mountinfo string) string {
-	value := ""
-	for line := range strings.Lines(mountinfo) {
-		before, after, found := strings.Cut(strings.TrimSuffix(line, "\n"), " - ")
-		fields, rest := strings.Fields(before), strings.Fields(after)
-		if !found || len(fields) < 6 || fields[4] != "/proc" || len(rest) < 3 || rest[0] != "proc" {
-			continue
+func hidepid(mountinfo string) (value string) {
+	entries, _ := mount.Entries(strings.NewReader(mountinfo)) // lines that cannot be parsed are left out
+	for i := range entries {
+		if e := &entries[i]; e.Point == "/proc" && e.Type == "proc" {
+			value = e.Option("hidepid") // a later mount covers an earlier one
 		}
-		value = "" // a later mount covers an earlier one
-		for option := range strings.SplitSeq(rest[2], ",") {
-			if v, ok := strings.CutPrefix(option, "hidepid="); ok && v != "0" && v != "off" {
-				value = v
-			}
-		}
+	}
+	if value == "0" || value == "off" {
+		return ""
 	}
 	return value
 }

@@ -18,9 +18,6 @@ func othersOwn(path string) bool {
 	return ok && int(st.Uid) != os.Geteuid()
 }
 
-// mayWrite reports whether files can be created in a folder.
-func mayWrite(folder string) bool { return syscall.Access(folder, 2|1) == nil }
-
 // mayConnect names who may connect, from the owner and the mode of a socket.
 func mayConnect(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
@@ -35,15 +32,17 @@ func mayConnect(info fs.FileInfo) string {
 }
 
 func userName(id uint32) string {
-	if u, err := user.LookupId(strconv.FormatUint(uint64(id), 10)); err == nil {
+	text := strconv.FormatUint(uint64(id), 10)
+	if u, err := user.LookupId(text); err == nil {
 		return u.Username
 	}
-	return strconv.FormatUint(uint64(id), 10)
+	return text
 }
 
 func groupName(id uint32) string {
-	if g, err := user.LookupGroupId(strconv.FormatUint(uint64(id), 10)); err == nil {
+	text := strconv.FormatUint(uint64(id), 10)
+	if g, err := user.LookupGroupId(text); err == nil {
 		return g.Name
 	}
-	return strconv.FormatUint(uint64(id), 10)
+	return text
 }

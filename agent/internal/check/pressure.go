@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -24,36 +25,24 @@ func (m *machine) pressure(context.Context) []Finding {
 	err := source.Read(&s)
 	var counted, missing []string
 	for _, resource := range []sample.Resource{sample.IO, sample.Memory, sample.CPU} {
-		if has(s.Pressures, resource) {
+		if slices.ContainsFunc(s.Pressures, func(p sample.Pressure) bool {
+			return p.Scope == sample.HostScope && p.Resource == resource
+		}) {
 			counted = append(counted, string(resource))
 		} else {
 			missing = append(missing, string(resource))
 		}
 	}
-	f := Finding{Area: Pressure, What: "pressure", State: Seen, Details: map[string]any{"resources": nonNil(counted)},
-		Message: "The kernel counts how long programs wait for storage, memory and the CPU (PSI)."}
+	f := Finding{Area: Pressure, What: "pressure", Details: map[string]any{"resources": nonNil(counted)}}
 	switch {
 	case len(missing) == 0:
+		return f.as(Seen, "", "The kernel counts how long programs wait for storage, memory and the CPU (PSI).")
 	case len(counted) > 0:
-		f.State = Limited
-		f.Message = fmt.Sprintf("The kernel counts waiting (PSI) for %s, but not for %s: %v.", list(counted), list(missing),
+		return f.as(Limited, "", "The kernel counts waiting (PSI) for %s, but not for %s: %v.", list(counted), list(missing),
 			err)
-	default:
-		f.State = Missing
-		f.Message = "The kernel does not count how long programs wait (PSI): storage stall is estimated from the busiest " +
-			"disk's queue, which is less certain."
-		f.Fix = m.pressureFix()
 	}
-	return []Finding{f}
-}
-
-func has(pressures []sample.Pressure, resource sample.Resource) bool {
-	for i := range pressures {
-		if pressures[i].Scope == sample.HostScope && pressures[i].Resource == resource {
-			return true
-		}
-	}
-	return false
+	return f.as(Missing, m.pressureFix(), "The kernel does not count how long programs wait (PSI): storage stall is "+
+		"estimated from the busiest disk's queue, which is less certain.")
 }
 
 // pressureFix finds out why there is no pressure.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/process"
 )
@@ -31,13 +32,11 @@ func (m *machine) processes(context.Context) []Finding {
 	own, err := m.followSelf()
 	f := Finding{Area: Processes, What: "processes", State: Seen, Details: map[string]any{"own_io": own.HasIO}}
 	if err != nil && own.ID == "" {
-		f.State = Missing
-		f.Message = fmt.Sprintf("No process can be followed (%s): a job's CPU time and bytes are unknown.", reason(err))
-		f.Fix = m.procFix()
-		return []Finding{f}
+		return f.as(Missing, m.procFix(), "No process can be followed (%s): a job's CPU time and bytes are unknown.",
+			reason(err))
 	}
 	readable, denied, protected := m.others()
-	hidden, isHidden := m.hidden()
+	hidden := m.hidden()
 	f.Details["others_told"], f.Details["others_kept"], f.Details["own_kept"] = readable, denied, len(protected)
 	switch {
 	case !own.HasIO:
@@ -52,18 +51,15 @@ func (m *machine) processes(context.Context) []Finding {
 		f.Fix = asService
 	case len(protected) > 0:
 		f.Message = fmt.Sprintf("CPU time of each process can be read, and bytes of all but %s: the kernel protects %s.",
-			number(len(protected), "process", "processes"), list(protected))
-	case isHidden:
+			output.Count(len(protected), "process"), list(protected))
+	case len(hidden) > 0:
 		f.Message = "CPU time and bytes of each process that this user sees can be read."
 	case readable == 0:
 		f.Message = "CPU time and bytes of each process can be read; other users have none here."
 	default:
 		f.Message = "CPU time and bytes of each process can be read, also of other users."
 	}
-	found := []Finding{f}
-	if isHidden {
-		found = append(found, hidden)
-	}
+	found := append([]Finding{f}, hidden...)
 	if id := strconv.Itoa(m.pid()); !exists(m.path("proc/" + id + "/task/" + id + "/children")) {
 		found = append(found, Finding{Area: Processes, What: "children", State: Limited,
 			Message: "The kernel does not list a process's children: a job's new processes are found by reading every " +

@@ -6,6 +6,17 @@ import (
 	"strings"
 )
 
+// latency checks whether each operation of a disk can be timed.
+func (m *machine) latency(context.Context) []Finding {
+	if m.Latency == nil {
+		return nil
+	}
+	f := Finding{Area: Disks, What: "latency", State: Seen,
+		Message: "Each operation of a disk can be timed: percentiles are known, not only means."}
+	lacks, err := m.Latency(m.Root)
+	return f.traced(lacks, err, "Only the mean time of a disk's operations is known: %v.")
+}
+
 // scheduler checks whether the changes of state of a job's threads can be read.
 func (m *machine) scheduler(context.Context) []Finding {
 	if m.Schedule == nil {
@@ -14,22 +25,26 @@ func (m *machine) scheduler(context.Context) []Finding {
 	f := Finding{Area: Scheduler, What: "threads", State: Seen, Details: map[string]any{"evidence": "schedule"},
 		Message: "Every change of state of a job's threads can be read."}
 	lacks, err := m.Schedule(m.Root)
-	switch {
-	case err != nil:
-		f.State, f.Details["evidence"] = Limited, "sampled"
-		// The error says what is needed. No command line follows: one that gives a user these rights would give more.
-		f.Message = fmt.Sprintf("A job's threads are looked at at random moments; for every change of their state: %v.", err)
-	case len(lacks) > 0:
-		f.lacks(lacks)
+	if err != nil {
+		f.Details["evidence"] = "sampled"
 	}
-	return []Finding{f}
+	return f.traced(lacks, err, "A job's threads are looked at at random moments; for every change of their state: %v.")
 }
 
-// lacks adds what is not known, as the kernel refuses a part of the programs.
-func (f *Finding) lacks(list []string) {
-	if f.Details == nil {
-		f.Details = map[string]any{}
+// traced completes the finding for what the kernel is asked with programs: why it refuses them, or what is not known as
+// it refuses a part of them.
+func (f *Finding) traced(lacks []string, err error, otherwise string) []Finding {
+	switch {
+	case err != nil:
+		f.State = Limited
+		// The error says what is needed. No command line follows: one that gives a user these rights would give more.
+		f.Message = fmt.Sprintf(otherwise, err)
+	case len(lacks) > 0:
+		if f.Details == nil {
+			f.Details = map[string]any{}
+		}
+		f.State, f.Details["lacks"] = Limited, lacks
+		f.Message += " This kernel refuses a part, so that it is not known: " + strings.Join(lacks, "; ") + "."
 	}
-	f.State, f.Details["lacks"] = Limited, list
-	f.Message += " This kernel refuses a part, so that it is not known: " + strings.Join(list, "; ") + "."
+	return []Finding{*f}
 }

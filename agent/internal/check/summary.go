@@ -1,6 +1,9 @@
 package check
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Essential reports whether the causes of a stall can be found: from the disks' counters, and from pressure or the
 // processes' bytes.
@@ -49,22 +52,15 @@ func missing(found []Finding) (lacks []string) {
 
 // named reports whether a disk can be named.
 func named(found []Finding) bool {
-	for _, f := range found {
-		if disks, ok := f.Details["disks"].([]string); ok && f.Area == Disks && len(disks) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(found, func(f Finding) bool {
+		disks, ok := f.Details["disks"].([]string)
+		return ok && f.Area == Disks && len(disks) > 0
+	})
 }
 
 // splitsGPU reports whether a GPU's busy time can be read.
 func splitsGPU(found []Finding) bool {
-	for _, f := range found {
-		if f.Area == GPU && f.Details["busy"] == true {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(found, func(f Finding) bool { return f.Area == GPU && f.Details["busy"] == true })
 }
 
 // some reports whether a check found at least a part. An empty what stands for the whole area.
@@ -75,10 +71,7 @@ func some(found []Finding, area Area, what string) bool {
 func full(found []Finding, area Area, what string) bool { return is(found, area, what, Seen) }
 
 func is(found []Finding, area Area, what string, state State) bool {
-	for _, f := range found {
-		if f.Area == area && (what == "" || f.What == what) && f.State == state {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(found, func(f Finding) bool {
+		return f.Area == area && (what == "" || f.What == what) && f.State == state
+	})
 }

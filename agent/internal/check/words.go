@@ -2,21 +2,12 @@ package check
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"regexp"
 	"strings"
 	"syscall"
 )
-
-// number formats a count with its noun.
-func number(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
 
 // reason is an error without the path and the operation, which the sentence names.
 func reason(err error) string {

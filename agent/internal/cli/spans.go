@@ -13,20 +13,17 @@ type SpanFlags struct{ config.Spans }
 
 // Add adds the flags to a command.
 func (o *SpanFlags) Add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.Func("slow-status", "`status` of a slow window's span: unset, or error (default unset)", func(text string) error {
-		o.SlowStatus = text
-		if text == "" || o.Validate() != nil {
-			return errors.New("choose unset or error")
-		}
-		return nil
-	})
-	flags.Func("span-names", "`names` of epochs' spans: grouped, or indexed by their number (default grouped)",
-		func(text string) error {
-			o.Names = text
+	choice := func(into *string, name, usage, wrong string) {
+		cmd.Flags().Func(name, usage, func(text string) error {
+			*into = text
 			if text == "" || o.Validate() != nil {
-				return errors.New("choose grouped or indexed")
+				return errors.New(wrong)
 			}
 			return nil
 		})
+	}
+	choice(&o.SlowStatus, "slow-status", "`status` of a slow window's span: unset, or error (default unset)",
+		"choose unset or error")
+	choice(&o.Names, "span-names", "`names` of epochs' spans: grouped, or indexed by their number (default grouped)",
+		"choose grouped or indexed")
 }

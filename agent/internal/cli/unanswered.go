@@ -11,6 +11,11 @@ import (
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
+// Unserved reports whether an error means that no process serves a socket.
+func Unserved(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
 // Unanswered adds what to do when the API cannot be reached. A refusal by the API explains itself.
 func Unanswered(client *api.Client, err error) error {
 	path := client.Server()
@@ -18,7 +23,7 @@ func Unanswered(client *api.Client, err error) error {
 	switch {
 	case err == nil, errors.As(err, &refused):
 		return err
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+	case Unserved(err):
 		return fmt.Errorf("no agent answers at %s: start stallspan agent or a Collector with the receiver stallspan, "+
 			"or set %s to its socket", path, api.SocketVariable)
 	case errors.Is(err, fs.ErrPermission):

@@ -96,10 +96,14 @@ func (o *options) run(out io.Writer) error {
 	if err := o.print(out, c, runs); err != nil || o.failOn == "" {
 		return err
 	}
-	if runs != nil {
-		return runsOutcome(runs, threshold)
+	switch {
+	case runs == nil:
+		return outcome(c, threshold)
+	case runs.SlowerBy(threshold):
+		return cli.ExitError{Code: cli.ExitSlow, Err: fmt.Errorf("slower by more than %.4g %%: %s", threshold*100,
+			runs.Finding)}
 	}
-	return outcome(c, threshold)
+	return nil
 }
 
 // compare reads and compares the reports. runs is nil for one of each side.
@@ -123,40 +127,36 @@ func (o *options) compare() (c *Comparison, runs *Runs, err error) {
 // print writes the comparison to standard output, and the Markdown to its file.
 func (o *options) print(out io.Writer, c *Comparison, runs *Runs) error {
 	all := newComparison(output.FirstOf(o.before, maxListedRuns), output.FirstOf(o.after, maxListedRuns), c, runs)
-	if o.markdown != "" {
-		text := markdown(all)
-		if o.markdown == "-" {
-			_, err := io.WriteString(out, text)
-			return output.Printed(err)
-		}
-		file, err := reports.OpenOutput("--markdown", o.markdown)
-		if err != nil {
-			return err
-		}
-		if err := file.SaveText([]byte(text), ".md"); err != nil {
-			return err
-		}
+	if o.markdown == "-" {
+		_, err := io.WriteString(out, markdown(all))
+		return output.Printed(err)
 	}
-	if o.html != "" {
-		text, err := comparisonHTML(all)
-		if err != nil {
-			return err
-		}
-		file, err := reports.OpenOutput("--html", o.html)
-		if err != nil {
-			return err
-		}
-		if err := file.SaveText(text, ".html"); err != nil {
-			return err
-		}
+	asMarkdown := func() ([]byte, error) { return []byte(markdown(all)), nil }
+	if err := save("--markdown", o.markdown, ".md", asMarkdown); err != nil {
+		return err
 	}
-	if o.asJSON {
-		return output.Printed(output.WriteJSON(out, struct {
-			Runs *Runs `json:"runs,omitempty"`
-			*Comparison
-		}{runs, c}))
+	asHTML := func() ([]byte, error) { return comparisonHTML(all) }
+	if err := save("--html", o.html, ".html", asHTML); err != nil {
+		return err
 	}
-	return output.Printed(output.WriteTable(out, func(t *output.Table) { comparisonTable{t}.comparison(all) }))
+	return output.Print(out, o.asJSON, struct {
+		Runs *Runs `json:"runs,omitempty"`
+		*Comparison
+	}{runs, c}, func(t *output.Table) { comparisonTable{t}.comparison(all) })
+}
+
+// save writes the file that a flag names, if it does.
+func save(flag, path, extension string, write func() ([]byte, error)) error {
+	file, err := reports.OpenOutput(flag, path)
+	if err != nil || path == "" {
+		return err
+	}
+	text, err := write()
+	if err != nil {
+		file.Discard()
+		return err
+	}
+	return file.SaveText(text, extension)
 }
 
 // maxCompared bounds the reports of a side that are in memory.
@@ -181,15 +181,8 @@ func differ(flag string, paths []string) error {
 // maxListedRuns is how many reports of a side are named.
 const maxListedRuns = 3
 
-// runsOutcome is the result of --fail-on slower for several runs.
-func runsOutcome(r *Runs, threshold float64) error {
-	if !r.SlowerBy(threshold) {
-		return nil
-	}
-	return cli.ExitError{Code: cli.ExitSlow, Err: fmt.Errorf("slower by more than %.4g %%: %s", threshold*100, r.Finding)}
-}
-
-// outcome is the result of --fail-on slower. Reports without a common window must not pass in silence.
+// outcome is the result of --fail-on slower for one run of each side. Reports without a common window must not pass in
+// silence.
 func outcome(c *Comparison, threshold float64) error {
 	if !c.Judged() {
 		return errors.New("--fail-on slower: no window is complete in both reports, so there is nothing to compare")

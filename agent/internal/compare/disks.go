@@ -57,49 +57,33 @@ func (p *Pair) disks(a, b []explain.Disk) {
 }
 
 // moved is the bytes of both windows. It is a float because a sum of four may exceed a uint64.
-func (d *DiskPair) moved() float64 {
-	return d.A.read() + d.A.written() + d.B.read() + d.B.written()
+func (d *DiskPair) moved() float64 { return d.read() + d.written() }
+
+func (d *DiskPair) read() float64 { return float64(d.A.or().ReadBytes) + float64(d.B.or().ReadBytes) }
+
+func (d *DiskPair) written() float64 {
+	return float64(d.A.or().WriteBytes) + float64(d.B.or().WriteBytes)
 }
 
-func (u *DiskUse) read() float64 {
-	if u == nil {
-		return 0
-	}
-	return float64(u.ReadBytes)
-}
-
-func (u *DiskUse) written() float64 {
-	if u == nil {
-		return 0
-	}
-	return float64(u.WriteBytes)
-}
+// or is the work of a disk that did nothing, in place of nil.
+func (u *DiskUse) or() *DiskUse { return cmp.Or(u, &DiskUse{}) }
 
 // sentence describes reads or writes, whichever moved more bytes.
 func (d *DiskPair) sentence() string {
-	verb, text := "read", (*DiskUse).reading
-	if d.A.written()+d.B.written() > d.A.read()+d.B.read() {
-		verb, text = "wrote", (*DiskUse).writing
+	a, b := d.A.or(), d.B.or()
+	if d.written() > d.read() {
+		return fmt.Sprintf("%s wrote %s in A and %s in B.", d.Name, amount(a.WriteBytes, a.WriteAwait, "write"),
+			amount(b.WriteBytes, b.WriteAwait, "write"))
 	}
-	return fmt.Sprintf("%s %s %s in A and %s in B.", d.Name, verb, text(d.A), text(d.B))
-}
-
-func (u *DiskUse) reading() string {
-	if u == nil || u.ReadBytes == 0 {
-		return "nothing"
-	}
-	return amount(u.ReadBytes, u.ReadAwait, "read")
-}
-
-func (u *DiskUse) writing() string {
-	if u == nil || u.WriteBytes == 0 {
-		return "nothing"
-	}
-	return amount(u.WriteBytes, u.WriteAwait, "write")
+	return fmt.Sprintf("%s read %s in A and %s in B.", d.Name, amount(a.ReadBytes, a.ReadAwait, "read"),
+		amount(b.ReadBytes, b.ReadAwait, "read"))
 }
 
 func amount(bytes uint64, await *float64, operation string) string {
-	if await == nil {
+	switch {
+	case bytes == 0:
+		return "nothing"
+	case await == nil:
 		return size(bytes)
 	}
 	return fmt.Sprintf("%s (a %s took %s)", size(bytes), operation, explain.Duration(*await))

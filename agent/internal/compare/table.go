@@ -139,9 +139,7 @@ func (t comparisonTable) comparison(c *comparison) {
 		t.Line(fmt.Sprintf("... %d more, which changed less: see --json ...", c.left))
 	}
 	for i, side := range []string{"A", "B"} {
-		if c.only[i] != "" {
-			t.Text("only in "+side+": ", c.only[i])
-		}
+		t.Text("only in "+side+": ", c.only[i])
 	}
 	t.Line("")
 	t.Text("", c.Finding)

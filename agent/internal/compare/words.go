@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/explain"
 )
 
@@ -108,7 +109,8 @@ func (p *Pair) note(a, b *explain.Report) {
 	p.noteBound(add)
 	p.noteLedgers(ledgerOf(a), ledgerOf(b), add)
 	if p.Parts != nil && p.Ledger == GPULedger && p.A.GPUs != p.B.GPUs {
-		add("A ran on %s, B on %s: the parts are the mean of one.", gpus(p.A.GPUs), gpus(p.B.GPUs))
+		add("A ran on %s, B on %s: the parts are the mean of one.", output.Count(p.A.GPUs, "GPU"),
+			output.Count(p.B.GPUs, "GPU"))
 	}
 	if broken := sides(a.Interrupted, b.Interrupted); broken != "" && p.Parts != nil {
 		add("In %s a counter was reset or a device was removed, so the parts are incomplete.", broken)
@@ -186,13 +188,6 @@ func sides(a, b bool) string {
 		return "B"
 	}
 	return ""
-}
-
-func gpus(n int) string {
-	if n == 1 {
-		return "1 GPU"
-	}
-	return fmt.Sprintf("%d GPUs", n)
 }
 
 func totalLabel(n int) string {

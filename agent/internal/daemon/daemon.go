@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -135,13 +136,12 @@ func (d *Daemon) run(ctx context.Context) (err error) {
 		Durations: d.Telemetry.Metrics.Durations})
 	d.Client.TakeDetected()
 	d.greet(listeners)
-	service := newNotifier()
-	service.say("READY=1")
+	say(systemd.SdNotifyReady)
 	if problem := d.config.NoBaseline; problem != nil {
 		cli.Warn(cli.NoBaselines(problem))
 	}
-	err = d.Serve(ctx, listeners, service)
-	service.say("STOPPING=1")
+	err = d.Serve(ctx, listeners, watchdog())
+	say(systemd.SdNotifyStopping)
 	d.Monitor.End(d.Client)
 	d.past.Stop()
 	var ended sync.WaitGroup // the flush does not wait for an action that hangs
@@ -220,8 +220,9 @@ func (d *Daemon) greet(listeners []net.Listener) {
 	}
 }
 
-// Serve answers on all listeners until ctx ends, or until one of them fails.
-func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener, service Notifier) error {
+// Serve answers on all listeners until ctx ends, or until one of them fails. With a limit, it reports to systemd more
+// often than that that the readings go on.
+func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener, limit time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
@@ -249,7 +250,7 @@ func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener, service No
 	}
 	all.Go(func() { d.reportTrouble(ctx) })
 	all.Go(func() { d.retryOnHangup(ctx) })
-	all.Go(func() { service.watch(ctx, d.Monitor.Rounds) })
+	all.Go(func() { reportAlive(ctx, limit, d.Monitor.Rounds) })
 	all.Wait()
 	return cmp.Or(failed...)
 }

@@ -2,49 +2,28 @@ package daemon
 
 import (
 	"context"
-	"net"
-	"os"
-	"strconv"
 	"time"
+
+	systemd "github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Notifier reports to systemd that the agent is ready, stops, or is alive (sd_notify(3)). It does nothing without
-// systemd.
-type Notifier struct {
-	path     string        // of systemd's socket; "" for none
-	watchdog time.Duration // systemd kills an agent that is silent for so long; 0 for no limit
+// say reports a state to systemd, if that has started us. An error has no consequence that this program could change.
+func say(state string) { _, _ = systemd.SdNotify(false, state) }
+
+// watchdog is for how long systemd lets the agent be silent before it kills it; 0 for no limit. Where systemd's
+// variables are wrong or for another process, it sets no limit.
+func watchdog() time.Duration {
+	limit, _ := systemd.SdWatchdogEnabled(false)
+	return limit
 }
 
-// newNotifier reads what systemd has set. Another process may be meant: then this one is not watched.
-func newNotifier() Notifier {
-	n := Notifier{path: os.Getenv("NOTIFY_SOCKET")}
-	of := os.Getenv("WATCHDOG_PID")
-	if us, err := strconv.ParseUint(os.Getenv("WATCHDOG_USEC"), 10, 32); err == nil &&
-		(of == "" || of == strconv.Itoa(os.Getpid())) {
-		n.watchdog = time.Duration(us) * time.Microsecond
-	}
-	return n
-}
-
-// say sends a state. An error has no consequence that this program could change.
-func (n Notifier) say(state string) {
-	if n.path == "" {
+// reportAlive reports that the agent is alive while rounds, the number of its rounds of readings, grows. It returns
+// when ctx ends.
+func reportAlive(ctx context.Context, limit time.Duration, rounds func() uint64) {
+	if limit == 0 {
 		return
 	}
-	conn, err := net.Dial("unixgram", n.path)
-	if err != nil {
-		return
-	}
-	_, _ = conn.Write([]byte(state))
-	_ = conn.Close()
-}
-
-// watch reports that the agent is alive while rounds, the number of its rounds of readings, grows, until ctx ends.
-func (n Notifier) watch(ctx context.Context, rounds func() uint64) {
-	if n.path == "" || n.watchdog == 0 {
-		return
-	}
-	ticker := time.NewTicker(n.watchdog / 3)
+	ticker := time.NewTicker(limit / 3)
 	defer ticker.Stop()
 	for last := rounds(); ; {
 		select {
@@ -54,7 +33,7 @@ func (n Notifier) watch(ctx context.Context, rounds func() uint64) {
 		}
 		if now := rounds(); now != last {
 			last = now
-			n.say("WATCHDOG=1")
+			say(systemd.SdNotifyWatchdog)
 		}
 	}
 }

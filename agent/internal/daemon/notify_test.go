@@ -12,13 +12,14 @@ import (
 // An agent whose readings hang is silent, so that systemd starts it again.
 func TestWatchdogOfAHang(t *testing.T) {
 	path, next := fixture.ServiceManager(t)
+	t.Setenv("NOTIFY_SOCKET", path)
 	ctx, cancel := context.WithCancel(t.Context())
 	var rounds atomic.Uint64
 	rounds.Store(1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Notifier{path: path, watchdog: 30 * time.Millisecond}.watch(ctx, rounds.Load)
+		reportAlive(ctx, 30*time.Millisecond, rounds.Load)
 	}()
 	if got := next(300 * time.Millisecond); got != "" {
 		t.Errorf("without readings: got %q, want nothing", got)
@@ -36,13 +37,12 @@ func TestWatchdogOfAHang(t *testing.T) {
 
 // What is meant for another process has no effect.
 func TestWatchdogOfAnother(t *testing.T) {
-	t.Setenv("NOTIFY_SOCKET", "")
 	t.Setenv("WATCHDOG_USEC", "1000000")
 	for pid, want := range map[string]time.Duration{"": time.Second, "1": 0} {
 		t.Setenv("WATCHDOG_PID", pid)
-		if got := newNotifier().watchdog; got != want {
+		if got := watchdog(); got != want {
 			t.Errorf("for process %q: got %v, want %v", pid, got, want)
 		}
 	}
-	Notifier{watchdog: time.Second}.watch(t.Context(), func() uint64 { return 0 }) // returns: there is no systemd
+	reportAlive(t.Context(), 0, func() uint64 { return 0 }) // returns: there is no limit
 }

@@ -72,7 +72,8 @@ func (s signal) protocol() (string, error) {
 	}
 }
 
-// reportIgnored reports OTLP settings of the signal that the SDK ignores without an error.
+// reportIgnored reports OTLP settings of the signal that the SDK ignores without an error, and a host without a port,
+// for which gRPC takes 443: any word is one.
 func (s signal) reportIgnored(report func(line string)) {
 	endpoint, endpointVariable := s.setting("ENDPOINT")
 	ca, caVariable := s.setting("CERTIFICATE")
@@ -87,8 +88,14 @@ func (s signal) reportIgnored(report func(line string)) {
 	case certificate == "" && key != "":
 		report(fmt.Sprintf("%s is ignored: set %s, too", keyVariable, certificateVariable))
 	}
-	protocol, _ := s.protocol() // over HTTP, it is an error
-	if protocol == protocolGRPC && ca != "" && strings.HasPrefix(strings.ToLower(endpoint), "http:") {
+	if protocol, _ := s.protocol(); protocol != protocolGRPC { // over HTTP, the rest is an error
+		return
+	}
+	if ca != "" && strings.HasPrefix(strings.ToLower(endpoint), "http:") {
 		report(fmt.Sprintf("%s is ignored: %s begins with http:, which is not encrypted", caVariable, endpointVariable))
+	}
+	if !strings.Contains(endpoint, ":") {
+		report(fmt.Sprintf("%s is %.80q, without a port, so 443 is tried: write it like http://localhost:4317",
+			endpointVariable, withoutUser(endpoint)))
 	}
 }

@@ -12,10 +12,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
+	"sync/atomic"
 
-	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel/log"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -60,7 +59,7 @@ type Exporter struct {
 	spans   *spanProcessor
 
 	meters     *sdkmetric.MeterProvider // nil if no metrics are exported
-	lastExport outcome
+	lastExport atomic.Pointer[error]    // of metrics. Only the newest counts: its counters hold those of earlier ones
 
 	loggers *sdklog.LoggerProvider // nil if no log records are exported, as are the next two
 	logger  log.Logger
@@ -103,7 +102,6 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 				return nil, err
 			}
 			s.reportIgnored(report)
-			s.reportPort(report)
 		}
 	}
 	if err := e.open(ctx, o, selected); err != nil {
@@ -140,13 +138,7 @@ func (e *Exporter) open(ctx context.Context, o Options, selected map[signal]stri
 }
 
 func (e *Exporter) openSpans(ctx context.Context, name string, o Options, res *resource.Resource) error {
-	var exporter sdktrace.SpanExporter
-	var err error
-	if name == otlp {
-		exporter, err = openOTLP(ctx, e, traces, newGRPCSpanExporter, newHTTPSpanExporter)
-	} else {
-		exporter, err = autoexport.NewSpanExporter(ctx)
-	}
+	exporter, err := e.newSpanExporter(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -158,23 +150,8 @@ func (e *Exporter) openSpans(ctx context.Context, name string, o Options, res *r
 	return nil
 }
 
-func (e *Exporter) openMetrics(ctx context.Context, name string, _ Options, res *resource.Resource) error {
-	reader, err := e.newReader(ctx, name)
-	if err != nil {
-		return err
-	}
-	e.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res))
-	return nil
-}
-
 func (e *Exporter) openLogs(ctx context.Context, name string, o Options, res *resource.Resource) error {
-	var exporter sdklog.Exporter
-	var err error
-	if name == otlp {
-		exporter, err = openOTLP(ctx, e, logs, newGRPCLogExporter, newHTTPLogExporter)
-	} else {
-		exporter, err = autoexport.NewLogExporter(ctx)
-	}
+	exporter, err := e.newLogExporter(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -186,27 +163,6 @@ func (e *Exporter) openLogs(ctx context.Context, name string, o Options, res *re
 	return nil
 }
 
-// openOTLP returns the OTLP exporter of a signal, over gRPC or HTTP.
-func openOTLP[T any](
-	ctx context.Context, e *Exporter, s signal,
-	overGRPC func(context.Context) (T, error), overHTTP func(context.Context, *http.Client) (T, error),
-) (T, error) {
-	var none T
-	protocol, err := s.protocol()
-	if err != nil {
-		return none, err
-	}
-	if protocol == protocolGRPC {
-		return overGRPC(ctx)
-	}
-	client, err := s.httpClient()
-	if err != nil {
-		return none, err
-	}
-	e.closeIdle = append(e.closeIdle, client.CloseIdleConnections)
-	return overHTTP(ctx, client)
-}
-
 // Flush exports what is there now and returns when it has left, or with ctx's error. Spans and log records that the
 // backend refuses count as gone; the Stats of Close hold them.
 func (e *Exporter) Flush(ctx context.Context) error {
@@ -216,7 +172,7 @@ func (e *Exporter) Flush(ctx context.Context) error {
 		all.Go(func() { logErr = e.records.ForceFlush(ctx) })
 	}
 	if e.meters != nil {
-		all.Go(func() { metricErr = cmp.Or(e.meters.ForceFlush(ctx), e.lastExport.get()) })
+		all.Go(func() { metricErr = cmp.Or(e.meters.ForceFlush(ctx), e.metricError()) })
 	}
 	if e.spans != nil {
 		spanErr = e.spans.ForceFlush(ctx)
@@ -242,8 +198,8 @@ func (e *Exporter) stop(ctx context.Context) {
 	}
 	if e.meters != nil {
 		all.Go(func() {
-			if err := e.meters.Shutdown(ctx); err != nil && e.lastExport.get() == nil {
-				e.lastExport.set(err) // the reader gave up before the export
+			if err := e.meters.Shutdown(ctx); err != nil && e.metricError() == nil {
+				e.lastExport.Store(&err) // the reader gave up before the export
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/emit/queue"
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -108,7 +109,7 @@ func TestArrives(t *testing.T) {
 			}
 			run.End(emit.Span{Name: "run train.py", Start: start, End: start.Add(time.Minute)})
 			stats := e.Close(within(t, patience))
-			if stats.Lost() != "" || stats != (Stats{SpansExported: 4}) {
+			if stats.Lost() != "" || stats != (Stats{Spans: queue.Counts{Sent: 4}}) {
 				t.Errorf("stats: got %+v (%s), want 4 spans and nothing lost", stats, stats.Lost())
 			}
 			if again := e.Close(within(t, patience)); again != stats {

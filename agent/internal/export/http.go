@@ -13,14 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	sdklog "go.opentelemetry.io/otel/sdk/log"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-
 	"github.com/stallspan/stallspan/internal/emit/queue"
 )
 
@@ -123,8 +115,8 @@ func readable(body []byte) string {
 // acceptedKey is the context key of a *bool that is set when the backend answers with success.
 type acceptedKey struct{}
 
-// exportOnce calls export. An accepted batch is never sent again: an error after a success becomes a refusal.
-func exportOnce(ctx context.Context, export func(context.Context) error) error {
+// sendHTTP is a sender. An accepted batch is never sent again: an error after a success becomes a refusal.
+func sendHTTP(ctx context.Context, export func(context.Context) error) error {
 	var accepted bool
 	err := export(context.WithValue(ctx, acceptedKey{}, &accepted))
 	var refusal *queue.Refusal
@@ -133,39 +125,4 @@ func exportOnce(ctx context.Context, export func(context.Context) error) error {
 	}
 	n, _ := rejected(err) // any other error is a response that cannot be parsed
 	return &queue.Refusal{Items: n, Err: err}
-}
-
-func newHTTPSpanExporter(ctx context.Context, client *http.Client) (sdktrace.SpanExporter, error) {
-	exporter, err := otlptracehttp.New(ctx,
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}), otlptracehttp.WithHTTPClient(client))
-	if err != nil {
-		return nil, err
-	}
-	return httpSpanExporter{exporter}, nil
-}
-
-type httpSpanExporter struct{ *otlptrace.Exporter }
-
-func (e httpSpanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	return exportOnce(ctx, func(ctx context.Context) error { return e.Exporter.ExportSpans(ctx, spans) })
-}
-
-func newHTTPMetricExporter(ctx context.Context, client *http.Client) (sdkmetric.Exporter, error) {
-	return otlpmetrichttp.New(ctx,
-		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: false}), otlpmetrichttp.WithHTTPClient(client))
-}
-
-func newHTTPLogExporter(ctx context.Context, client *http.Client) (sdklog.Exporter, error) {
-	exporter, err := otlploghttp.New(ctx,
-		otlploghttp.WithRetry(otlploghttp.RetryConfig{Enabled: false}), otlploghttp.WithHTTPClient(client))
-	if err != nil {
-		return nil, err
-	}
-	return httpLogExporter{exporter}, nil
-}
-
-type httpLogExporter struct{ *otlploghttp.Exporter }
-
-func (e httpLogExporter) Export(ctx context.Context, records []sdklog.Record) error {
-	return exportOnce(ctx, func(ctx context.Context) error { return e.Exporter.Export(ctx, records) })
 }

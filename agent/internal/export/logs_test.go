@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/emit/queue"
 )
 
 // logBackend is an OTLP server on the loopback that keeps log records.
@@ -97,7 +98,7 @@ func TestLogsArrive(t *testing.T) {
 	span := emit.RootContext()
 	e.Log(event, span)
 	stats := e.Close(within(t, patience))
-	if stats != (Stats{LogsExported: 1}) || stats.Lost() != "" {
+	if stats != (Stats{Logs: queue.Counts{Sent: 1}}) || stats.Lost() != "" {
 		t.Errorf("stats: got %+v, want 1 log record", stats)
 	}
 	all := b.records()
@@ -137,7 +138,7 @@ func TestLogsOverHTTP(t *testing.T) {
 	}
 	event, _ := emit.NewTestEvent("stallspan.gpu.lost", time.Now())
 	e.Log(event, emit.RootContext())
-	if stats := e.Close(within(t, patience)); stats.LogsExported != 1 || stats.Lost() != "" || requests.Load() != 2 {
+	if stats := e.Close(within(t, patience)); stats.Logs.Sent != 1 || stats.Lost() != "" || requests.Load() != 2 {
 		t.Errorf("%+v after %d requests", stats, requests.Load())
 	}
 }
@@ -160,7 +161,7 @@ func TestRedirect(t *testing.T) {
 	event, _ := emit.NewTestEvent("stallspan.gpu.lost", time.Now())
 	e.Log(event, emit.RootContext())
 	stats := e.Close(within(t, patience))
-	if lost := stats.Lost(); stats.LogsRefused != 1 || !strings.Contains(lost, "307 Temporary Redirect to http://xxxxx@") ||
+	if lost := stats.Lost(); stats.Logs.Refused != 1 || !strings.Contains(lost, "307 Temporary Redirect to http://xxxxx@") ||
 		strings.Contains(lost, "SECRET") {
 		t.Errorf("got %+v, %s; want one refused log record and where the redirect leads", stats, lost)
 	}
@@ -183,7 +184,7 @@ func TestLogsRefused(t *testing.T) {
 		t.Errorf("failing: %v", err)
 	}
 	stats := e.Close(within(t, patience))
-	if lost := stats.Lost(); stats.LogsRefused != 1 || !strings.Contains(lost,
+	if lost := stats.Lost(); stats.Logs.Refused != 1 || !strings.Contains(lost,
 		"1 of 1 log records (refused); set OTEL_LOGS_EXPORTER=none") {
 		t.Errorf("got stats %+v and the line %q, want one refused record and OTEL_LOGS_EXPORTER=none", stats, lost)
 	}
@@ -213,7 +214,7 @@ func TestLogBurst(t *testing.T) {
 	t.Logf("%d records wait, in %d bytes", c.Waiting, e.records.queue.Bytes())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if stats := e.Close(ctx); stats.LogsDropped+stats.LogsUnsent != burst ||
+	if stats := e.Close(ctx); stats.Logs.Dropped+stats.Logs.Waiting != burst ||
 		!strings.Contains(stats.Lost(), "10000 of 10000 log records") {
 		t.Errorf("got stats %+v and the line %q, want all %d lost", stats, stats.Lost(), burst)
 	}

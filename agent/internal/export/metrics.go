@@ -3,6 +3,7 @@ package export
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/contrib/exporters/autoexport"
@@ -16,23 +17,29 @@ import (
 // metricInterval is our default of OTEL_METRIC_EXPORT_INTERVAL.
 const metricInterval = 10 * time.Second
 
-// newReader returns the metric reader that the environment selects.
-func (e *Exporter) newReader(ctx context.Context, name string) (sdkmetric.Reader, error) {
-	if name != otlp {
+func (e *Exporter) openMetrics(ctx context.Context, name string, _ Options, res *resource.Resource) error {
+	var reader sdkmetric.Reader
+	if name == otlp {
+		exporter, err := e.newMetricExporter(ctx)
+		if err != nil {
+			return err
+		}
+		options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(e.producer())}
+		if lookup("OTEL_METRIC_EXPORT_INTERVAL") == "" {
+			options = append(options, sdkmetric.WithInterval(metricInterval))
+		}
+		reader = sdkmetric.NewPeriodicReader(metricExporter{exporter, &e.lastExport, &e.jobs}, options...)
+	} else {
 		autoexport.WithFallbackMetricProducer(func(context.Context) (sdkmetric.Producer, error) {
 			return e.producer(), nil
 		})
-		return autoexport.NewMetricReader(ctx)
+		var err error
+		if reader, err = autoexport.NewMetricReader(ctx); err != nil {
+			return err
+		}
 	}
-	exporter, err := openOTLP(ctx, e, metrics, newGRPCMetricExporter, newHTTPMetricExporter)
-	if err != nil {
-		return nil, err
-	}
-	options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(e.producer())}
-	if lookup("OTEL_METRIC_EXPORT_INTERVAL") == "" {
-		options = append(options, sdkmetric.WithInterval(metricInterval))
-	}
-	return sdkmetric.NewPeriodicReader(metricExporter{exporter, &e.lastExport, &e.jobs}, options...), nil
+	e.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res))
+	return nil
 }
 
 // producer returns what produces the metrics of the machine, and keeps those of its jobs.
@@ -59,7 +66,7 @@ func (p producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 // metricExporter keeps the outcome of each export for Stats. It hides errors from the reader, which would report each.
 type metricExporter struct {
 	sdkmetric.Exporter
-	last *outcome
+	last *atomic.Pointer[error]
 	jobs *jobs
 }
 
@@ -74,7 +81,7 @@ func (m metricExporter) Export(ctx context.Context, data *metricdata.ResourceMet
 			err = m.Exporter.Export(ctx, &job)
 		}
 	}
-	m.last.set(err)
+	m.last.Store(&err)
 	return nil
 }
 
@@ -108,24 +115,4 @@ func (j *jobs) resources(machine *resource.Resource) (all []metricdata.ResourceM
 		}
 	}
 	return all
-}
-
-// outcome is the error of the newest export of metrics. Only this one counts: counters are cumulative, so an export
-// holds everything that earlier exports held.
-type outcome struct {
-	mu  sync.Mutex
-	err error
-}
-
-func (o *outcome) set(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.err = err
-}
-
-// get returns nil after a success.
-func (o *outcome) get() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.err
 }

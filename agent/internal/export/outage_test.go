@@ -78,7 +78,7 @@ func TestBackendComesLate(t *testing.T) {
 			}
 			send(e, 600)
 			stats := e.Close(within(t, patience))
-			if stats.Lost() != "" || stats.SpansExported != 1200 {
+			if stats.Lost() != "" || stats.Spans.Sent != 1200 {
 				t.Errorf("stats: got %+v (%s), want 1200 spans and nothing lost", stats, stats.Lost())
 			}
 			checkOrder(t, &b)
@@ -89,9 +89,9 @@ func TestBackendComesLate(t *testing.T) {
 // untilSpansFail returns when the queue has met an error that says why.
 func untilSpansFail(t *testing.T, e *Exporter, why string) {
 	t.Helper()
-	for ctx := within(t, patience); !strings.Contains(fmt.Sprint(e.stats().SpanError), why); {
+	for ctx := within(t, patience); !strings.Contains(fmt.Sprint(e.stats().Spans.LastError), why); {
 		if ctx.Err() != nil {
-			t.Fatalf("spans met no error of %q: %v", why, e.stats().SpanError)
+			t.Fatalf("spans met no error of %q: %v", why, e.stats().Spans.LastError)
 		}
 		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		if err := e.Flush(short); err == nil {
@@ -135,7 +135,7 @@ func TestSlowBackend(t *testing.T) {
 	send(e, 3)
 	stats := e.Close(within(t, 200*time.Millisecond)) // returns, though the backend has not answered
 	close(release)
-	if stats.SpansUnsent != 3 || stats.SpansExported != 0 {
+	if stats.Spans.Waiting != 3 || stats.Spans.Sent != 0 {
 		t.Errorf("stats: got %+v, want 3 unsent spans", stats)
 	}
 	lost := stats.Lost()
@@ -170,7 +170,7 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 	stats := e.Close(within(t, patience))
-	if stats.SpansRefused != 7 || stats.SpansExported != 6 || b.requests != 3 {
+	if stats.Spans.Refused != 7 || stats.Spans.Sent != 6 || b.requests != 3 {
 		t.Errorf("%+v after %d requests", stats, b.requests)
 	}
 	want := "lost on the way to the OTLP backend: 7 of 13 spans (refused): " +
@@ -204,7 +204,7 @@ func TestRefusalOverHTTP(t *testing.T) {
 			}
 			send(e, 4)
 			stats := e.Close(within(t, patience))
-			if stats.SpansRefused != test.refused || stats.SpansExported != test.exported ||
+			if stats.Spans.Refused != test.refused || stats.Spans.Sent != test.exported ||
 				!strings.Contains(stats.Lost(), test.says) {
 				t.Errorf("got stats %+v and the line %q, want %d refused, %d exported and %q",
 					stats, stats.Lost(), test.refused, test.exported, test.says)
@@ -250,7 +250,7 @@ func TestTLS(t *testing.T) {
 				untilSpansFail(t, e, "certificate")
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
-				if stats := e.Close(ctx); stats.SpansUnsent != 1 {
+				if stats := e.Close(ctx); stats.Spans.Waiting != 1 {
 					t.Errorf("stats: got %+v, want 1 unsent span", stats)
 				}
 				return
@@ -317,7 +317,7 @@ func runQuiet() {
 	send(e, 10)
 	ctx, cancel := context.WithTimeout(context.Background(), 1500*time.Millisecond)
 	defer cancel()
-	if s := e.Close(ctx); s.SpansUnsent != 10 || s.MetricError == nil {
+	if s := e.Close(ctx); s.Spans.Waiting != 10 || s.MetricError == nil {
 		panic(fmt.Sprintf("%+v", s))
 	}
 }

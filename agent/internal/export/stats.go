@@ -9,40 +9,30 @@ import (
 	"github.com/stallspan/stallspan/internal/emit/queue"
 )
 
-// Stats is what became of everything that an Exporter was given.
+// Stats is what became of everything that an Exporter was given. What still waits was queued when Close's ctx ended;
+// that of an interrupted export may have arrived.
 type Stats struct {
-	SpansExported uint64 // accepted by the backend
-	SpansDropped  uint64 // replaced by newer ones in a full queue
-	SpansRefused  uint64 // rejected by the backend
-	SpansUnsent   uint64 // still queued when Close's ctx ended; those of an interrupted export may have arrived
-
-	LogsExported uint64 // the same for log records
-	LogsDropped  uint64
-	LogsRefused  uint64
-	LogsUnsent   uint64
-
-	SpanError   error // the last error of spans, even if all of them arrived in the end
-	LogError    error // the same for log records
+	Spans, Logs queue.Counts
 	MetricError error // of the last export of metrics; nil if it arrived
 }
 
-func (e *Exporter) stats() Stats {
-	spans, records := e.counts()
-	return Stats{
-		SpansExported: spans.Sent, SpansDropped: spans.Dropped, SpansRefused: spans.Refused, SpansUnsent: spans.Waiting,
-		LogsExported: records.Sent, LogsDropped: records.Dropped, LogsRefused: records.Refused, LogsUnsent: records.Waiting,
-		SpanError: spans.LastError, LogError: records.LastError, MetricError: e.lastExport.get(),
-	}
-}
-
-func (e *Exporter) counts() (spans, records queue.Counts) {
+func (e *Exporter) stats() (s Stats) {
+	s.MetricError = e.metricError()
 	if e.spans != nil {
-		spans = e.spans.queue.Counts()
+		s.Spans = e.spans.queue.Counts()
 	}
 	if e.records != nil {
-		records = e.records.queue.Counts()
+		s.Logs = e.records.queue.Counts()
 	}
-	return spans, records
+	return s
+}
+
+// metricError is the error of the newest export of metrics; nil after a success.
+func (e *Exporter) metricError() error {
+	if err := e.lastExport.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Exports reports whether any signal is exported.
@@ -50,12 +40,12 @@ func (e *Exporter) Exports() bool { return e.spans != nil || e.meters != nil || 
 
 // Failing returns the error of the newest export of metrics, spans or log records, in one line; nil while all is well.
 func (e *Exporter) Failing() error {
-	spans, records := e.counts()
+	s := e.stats()
 	var refusal *queue.Refusal
-	if errors.As(records.Failing, &refusal) { // as by a backend without log records
-		records.Failing = nil
+	if errors.As(s.Logs.Failing, &refusal) { // as by a backend without log records
+		s.Logs.Failing = nil
 	}
-	if err := cmp.Or(e.lastExport.get(), spans.Failing, records.Failing); err != nil {
+	if err := cmp.Or(s.MetricError, s.Spans.Failing, s.Logs.Failing); err != nil {
 		return errors.New(oneLine(err))
 	}
 	return nil
@@ -63,8 +53,8 @@ func (e *Exporter) Failing() error {
 
 // Dropped returns how many spans and log records newer ones replaced in full queues.
 func (e *Exporter) Dropped() uint64 {
-	spans, records := e.counts()
-	return spans.Dropped + records.Dropped
+	s := e.stats()
+	return s.Spans.Dropped + s.Logs.Dropped
 }
 
 // Lost returns how many spans and log records newer ones replaced in a full queue, or the backend refused. A
@@ -73,29 +63,28 @@ func (e *Exporter) Lost() uint64 {
 	if e == nil {
 		return 0
 	}
-	spans, records := e.counts()
-	return spans.Dropped + spans.Refused + records.Dropped + records.Refused
+	s := e.stats()
+	return s.Spans.Dropped + s.Spans.Refused + s.Logs.Dropped + s.Logs.Refused
 }
 
 // LogsDropped returns how many log records newer ones replaced in a full queue, or the backend refused.
 func (e *Exporter) LogsDropped() uint64 {
-	_, records := e.counts()
-	return records.Dropped + records.Refused
+	s := e.stats()
+	return s.Logs.Dropped + s.Logs.Refused
 }
 
 // Lost returns one line with what did not arrive, why, and what to do; "" if everything arrived.
 func (s Stats) Lost() string {
-	spans := losses{s.SpansExported, s.SpansUnsent, s.SpansDropped, s.SpansRefused}
-	records := losses{s.LogsExported, s.LogsUnsent, s.LogsDropped, s.LogsRefused}
 	var lost []string
 	var err error
-	if spans.total() > 0 {
-		lost = append(lost, spans.text("spans"))
-		err = s.SpanError
-	}
-	if records.total() > 0 {
-		lost = append(lost, records.text("log records"))
-		err = cmp.Or(err, s.LogError)
+	for _, one := range []struct {
+		queue.Counts
+		what string
+	}{{s.Spans, "spans"}, {s.Logs, "log records"}} {
+		if n := one.Waiting + one.Dropped + one.Refused; n > 0 {
+			lost = append(lost, fmt.Sprintf("%d of %d %s (%s)", n, n+one.Sent, one.what, causes(&one.Counts)))
+			err = cmp.Or(err, one.LastError)
+		}
 	}
 	if s.MetricError != nil {
 		lost = append(lost, "the last metrics")
@@ -106,9 +95,9 @@ func (s Stats) Lost() string {
 	}
 	line := "lost on the way to the OTLP backend: " + strings.Join(lost, " and ")
 	switch {
-	case s.SpansRefused == 0 && s.LogsRefused == 0:
+	case s.Spans.Refused == 0 && s.Logs.Refused == 0:
 		line += "; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT"
-	case s.LogsRefused > 0 && s.LogsExported == 0:
+	case s.Logs.Refused > 0 && s.Logs.Sent == 0:
 		line += "; set OTEL_LOGS_EXPORTER=none where it takes no log records"
 	}
 	if err != nil {
@@ -117,25 +106,16 @@ func (s Stats) Lost() string {
 	return line
 }
 
-// losses is what became of one signal.
-type losses struct{ exported, unsent, dropped, refused uint64 }
-
-func (l losses) total() uint64 { return l.unsent + l.dropped + l.refused }
-
-func (l losses) text(what string) string {
-	return fmt.Sprintf("%d of %d %s (%s)", l.total(), l.total()+l.exported, what, l.causes())
-}
-
-// causes lists the causes with their numbers; a single cause has none.
-func (l losses) causes() string {
+// causes lists why items are lost, with their numbers; a single cause has none.
+func causes(c *queue.Counts) string {
 	var causes []string
 	only := ""
-	for _, c := range []struct {
+	for _, cause := range []struct {
 		n    uint64
 		text string
-	}{{l.unsent, "unsent at the end"}, {l.dropped, "dropped from a full queue"}, {l.refused, "refused"}} {
-		if c.n > 0 {
-			causes, only = append(causes, fmt.Sprintf("%d %s", c.n, c.text)), c.text
+	}{{c.Waiting, "unsent at the end"}, {c.Dropped, "dropped from a full queue"}, {c.Refused, "refused"}} {
+		if cause.n > 0 {
+			causes, only = append(causes, fmt.Sprintf("%d %s", cause.n, cause.text)), cause.text
 		}
 	}
 	if len(causes) == 1 {

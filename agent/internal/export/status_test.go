@@ -128,14 +128,14 @@ func TestLost(t *testing.T) {
 		want  string
 	}{
 		{Stats{}, ""},
-		{Stats{SpansExported: 5, SpanError: down}, ""},
-		{Stats{SpansExported: 5, SpansDropped: 1, SpansRefused: 2, SpansUnsent: 3, SpanError: down},
+		{Stats{Spans: queue.Counts{Sent: 5, LastError: down}}, ""},
+		{Stats{Spans: queue.Counts{Sent: 5, Dropped: 1, Refused: 2, Waiting: 3, LastError: down}},
 			"lost on the way to the OTLP backend: 6 of 11 spans (3 unsent at the end, 1 dropped from a full queue, 2 refused): down now"},
-		{Stats{SpansUnsent: 3},
+		{Stats{Spans: queue.Counts{Waiting: 3}},
 			"lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end); check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT"},
-		{Stats{SpansExported: 3, SpanError: down, MetricError: bad},
+		{Stats{Spans: queue.Counts{Sent: 3, LastError: down}, MetricError: bad},
 			"lost on the way to the OTLP backend: the last metrics; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: bad"},
-		{Stats{SpansUnsent: 3, SpanError: down, MetricError: bad},
+		{Stats{Spans: queue.Counts{Waiting: 3, LastError: down}, MetricError: bad},
 			"lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end) and the last metrics; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: down now"},
 	} {
 		if got := test.stats.Lost(); got != test.want {

@@ -71,15 +71,6 @@ func (s signal) checkScheme() error {
 	return fmt.Errorf("%s is %.80q: write it like http://localhost:4317", variable, withoutUser(endpoint))
 }
 
-// reportPort reports a host without a port, for which gRPC takes 443: any word is one.
-func (s signal) reportPort(report func(line string)) {
-	endpoint, variable := s.setting("ENDPOINT")
-	if protocol, _ := s.protocol(); protocol == protocolGRPC && !strings.Contains(endpoint, ":") {
-		report(fmt.Sprintf("%s is %.80q, without a port, so 443 is tried: write it like http://localhost:4317",
-			variable, withoutUser(endpoint)))
-	}
-}
-
 // dialed returns what the exporter connects to.
 func dialed(protocol string, u *url.URL, endpoint string) (network, address string) {
 	switch u.Scheme {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/agentconfig"
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/agent/internal/reports"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/state/drives"
 )
@@ -62,15 +62,8 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 			if err != nil {
 				return err
 			}
-			if o.json {
-				err = output.WriteJSON(cmd.OutOrStdout(), reportOf(all))
-			} else {
-				err = printHealth(cmd.OutOrStdout(), all, o.brief)
-			}
-			if err != nil {
-				return output.Printed(err)
-			}
-			return exitCode(all)
+			draw := func(t *output.Table) { drawHealth(t, all, o.brief) }
+			return cmp.Or(output.Print(cmd.OutOrStdout(), o.json, reportOf(all), draw), exitCode(all))
 		},
 	}
 	f := cmd.Flags()
@@ -223,27 +216,19 @@ func saved(in io.Reader, file string) (text []byte, where string, err error) {
 	where = "the standard input"
 	if file != "-" {
 		where = strconv.Quote(file)
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, where, unreadable(where, err)
+		var f *os.File
+		if f, err = os.Open(file); err == nil {
+			defer func() { _ = f.Close() }()
+			in = f
 		}
-		defer func() { _ = f.Close() }()
-		in = f
 	}
-	text, err = io.ReadAll(io.LimitReader(in, maxSaved))
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(in, maxSaved))
+	}
 	if err != nil {
-		err = unreadable(where, err)
+		err = fmt.Errorf("%s cannot be read: %w", where, reports.Reason(err)) // where has the name, quoted
 	}
 	return text, where, err
-}
-
-// unreadable names the file as where does: the name in err is not quoted.
-func unreadable(where string, err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
-	return fmt.Errorf("%s cannot be read: %w", where, err)
 }
 
 // exitCode is the exit code for the disks' states.

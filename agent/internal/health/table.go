@@ -3,7 +3,6 @@ package health
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 
@@ -16,47 +15,41 @@ const (
 	driveWidth = 9
 )
 
-// printHealth writes one row for each disk, and below it the finding and the remedy, unless it is brief. Of several
+// drawHealth writes one row for each disk, and below it the finding and the remedy, unless it is brief. Of several
 // files, it names them, as many machines have an sda: if it is brief, in place of the model.
-func printHealth(out io.Writer, all []drives.Drive, brief bool) error {
+func drawHealth(t *output.Table, all []drives.Drive, brief bool) {
 	if len(all) == 0 {
-		return nil
+		return
 	}
 	several := len(all) > 1 && slices.ContainsFunc(all, func(d drives.Drive) bool { return d.File != "" })
-	return output.WriteTable(out, func(t *output.Table) {
-		row := func(disk, model, size, state string, color output.Color, temperature, on, used string) {
-			t.Cells(output.Cell{Text: fmt.Sprintf("%s %s %8s ", output.Fit(disk, driveWidth), output.Fit(model,
-				modelWidth), size)},
-				output.Cell{Text: fmt.Sprintf("%-9s", state), Color: color},
-				output.Cell{Text: fmt.Sprintf(" %5s %6s %5s", temperature, on, used)})
+	row := func(disk, model, size, state string, color output.Color, temperature, on, used string) {
+		t.Cells(output.Cell{Text: fmt.Sprintf("%s %s %8s ", output.Fit(disk, driveWidth), output.Fit(model,
+			modelWidth), size)},
+			output.Cell{Text: fmt.Sprintf("%-9s", state), Color: color},
+			output.Cell{Text: fmt.Sprintf(" %5s %6s %5s", temperature, on, used)})
+	}
+	model := func(r *drives.Report) string { return r.Model }
+	heading := "model"
+	if several && brief {
+		heading, model = "file", func(r *drives.Report) string { return path.Base(r.File) }
+	}
+	row("disk", heading, "size", "state", output.Plain, "temp", "on", "used")
+	for i := range all {
+		r := drives.ReportOf(&all[i])
+		row(cmp.Or(r.Device, "-"), cmp.Or(model(&r), "-"), output.CapacityText(r.Size), stateWords[string(r.Status)],
+			driveColors[string(r.Status)], celsius(r.Temperature), age(r.PowerOnHours), used(r.Used))
+		if brief {
+			continue
 		}
-		model := func(r *drives.Report) string { return r.Model }
-		heading := "model"
-		if several && brief {
-			heading, model = "file", func(r *drives.Report) string { return path.Base(r.File) }
+		if several && r.File != "" {
+			t.Text("  File: ", r.File)
 		}
-		row("disk", heading, "size", "state", output.Plain, "temp", "on", "used")
-		for i := range all {
-			r := drives.ReportOf(&all[i])
-			row(cmp.Or(r.Device, "-"), cmp.Or(model(&r), "-"), output.CapacityText(r.Size), stateWords[string(r.Status)],
-				driveColors[string(r.Status)], celsius(r.Temperature), age(r.PowerOnHours), used(r.Used))
-			if brief {
-				continue
-			}
-			if several && r.File != "" {
-				t.Text("  File: ", r.File)
-			}
-			if r.Serial != "" && r.Status != "ok" {
-				t.Text("  Serial: ", r.Serial) // how people find it in the machine
-			}
-			if r.Finding != "" {
-				t.Text("  ", r.Finding)
-			}
-			if r.Remedy != "" {
-				t.Text("  Try: ", r.Remedy)
-			}
+		if r.Serial != "" && r.Status != "ok" {
+			t.Text("  Serial: ", r.Serial) // how people find it in the machine
 		}
-	})
+		t.Text("  ", r.Finding)
+		t.Text("  Try: ", r.Remedy)
+	}
 }
 
 // stateWords are the states in the table.

@@ -15,6 +15,13 @@ type Bucket struct {
 	Length  time.Duration
 	Devices []*Device     // in the order of kinds, then by ID
 	Entries []store.Entry // in the order of time
+
+	known map[deviceKey]*Device
+}
+
+type deviceKey struct {
+	of store.Kind
+	id string
 }
 
 // Device is the machine, a GPU, a disk or a job in one interval.
@@ -95,7 +102,7 @@ func (m *Maker) bucket(at int64) *Bucket {
 	m.newest = max(m.newest, start)
 	b := m.open[start]
 	if b == nil {
-		b = &Bucket{Start: time.Unix(start, 0), Length: m.step}
+		b = &Bucket{Start: time.Unix(start, 0), Length: m.step, known: map[deviceKey]*Device{}}
 		m.open[start] = b
 	}
 	return b
@@ -113,75 +120,53 @@ func (m *Maker) Add(item *store.Item, from, until time.Time) error {
 		}
 	}
 	if item.Rows != nil {
-		groups := group(item.Rows.Columns)
+		weights := m.weights(item.Rows.Columns)
 		for i, start := range item.Rows.Starts {
 			if within(time.Unix(start, 0)) {
-				m.addRow(item.Rows, groups, i)
+				m.addRow(item.Rows, weights, i)
 			}
 		}
 	}
 	return m.flush(m.newest - int64(settled/time.Second))
 }
 
-// columnsOf are the columns of one device in a block.
-type columnsOf struct {
-	of       store.Kind
-	id, name string
-	columns  []int
-}
-
-func group(columns []store.Column) (all []columnsOf) {
+// weights returns the place of the column with the weights of each column; -1 where all weigh the same.
+func (m *Maker) weights(columns []store.Column) []int {
+	places := map[store.Column]int{}
 	for i, c := range columns {
-		at := slices.IndexFunc(all, func(g columnsOf) bool { return g.of == c.Of && g.id == c.ID })
-		if at < 0 {
-			at = len(all)
-			all = append(all, columnsOf{of: c.Of, id: c.ID, name: c.Name})
-		}
-		all[at].columns = append(all[at].columns, i)
+		places[store.Column{Of: c.Of, ID: c.ID, Quantity: c.Quantity}] = i
 	}
-	return all
+	weights := make([]int, len(columns))
+	for i, c := range columns {
+		at, ok := places[store.Column{Of: c.Of, ID: c.ID, Quantity: m.known[c.Of][c.Quantity].By}]
+		if weights[i] = at; !ok {
+			weights[i] = -1
+		}
+	}
+	return weights
 }
 
-func (m *Maker) addRow(rows *store.Rows, groups []columnsOf, i int) {
+func (m *Maker) addRow(rows *store.Rows, weights []int, i int) {
 	b := m.bucket(rows.Starts[i])
-	for _, g := range groups {
-		var d *Device
-		for _, c := range g.columns {
-			v := rows.Values[c][i]
-			q := m.known[g.of][rows.Columns[c].Quantity]
-			weight := rows.Length.Seconds() * weightOf(rows, &g, q.By, i)
-			if math.IsNaN(v) || !(weight > 0) {
-				continue
-			}
-			if d == nil {
-				d = b.device(&g)
-			}
-			d.add(rows.Columns[c].Quantity, q.Fold, v, weight)
+	for at, c := range rows.Columns {
+		v, weight := rows.Values[at][i], rows.Length.Seconds()
+		if weights[at] >= 0 {
+			weight *= rows.Values[weights[at]][i]
+		}
+		if !math.IsNaN(v) && weight > 0 {
+			b.device(c).add(c.Quantity, m.known[c.Of][c.Quantity].Fold, v, weight)
 		}
 	}
 }
 
-// weightOf is the value of the quantity of weights, or 1 without one.
-func weightOf(rows *store.Rows, g *columnsOf, by string, i int) float64 {
-	if by == "" {
-		return 1
+func (b *Bucket) device(c store.Column) *Device {
+	key := deviceKey{c.Of, c.ID}
+	d := b.known[key]
+	if d == nil {
+		d = &Device{Of: c.Of, ID: c.ID, Name: c.Name, values: map[string]*fold{}}
+		b.known[key] = d
+		b.Devices = append(b.Devices, d)
 	}
-	for _, c := range g.columns {
-		if rows.Columns[c].Quantity == by {
-			return rows.Values[c][i]
-		}
-	}
-	return 1
-}
-
-func (b *Bucket) device(g *columnsOf) *Device {
-	for _, d := range b.Devices {
-		if d.Of == g.of && d.ID == g.id {
-			return d
-		}
-	}
-	d := &Device{Of: g.of, ID: g.id, Name: g.name, values: map[string]*fold{}}
-	b.Devices = append(b.Devices, d)
 	return d
 }
 

@@ -118,7 +118,7 @@ func (o *options) prepare(now time.Time) (*Run, error) {
 		if h.step == 0 {
 			h.step = tableStep(h.Until.Sub(h.From))
 		}
-		h.writer = &table{run: h}
+		h.writer = &table{run: h, seen: map[store.Kind]bool{}}
 	}
 	if h.step == 0 {
 		h.step = storedStep

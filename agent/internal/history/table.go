@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/events"
@@ -12,9 +13,6 @@ import (
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/store"
 )
-
-// lastRank is that of the columns that are left out first.
-const lastRank = 4
 
 // maxHistoryRows is how many intervals the table shows, and windows and events.
 const maxHistoryRows = 24
@@ -38,64 +36,90 @@ func tableStep(length time.Duration) time.Duration {
 type table struct {
 	run     *Run
 	rows    []row
-	gpus    bool
-	disks   bool
-	machine bool
-	jobs    bool
+	seen    map[store.Kind]bool // of devices
 	windows newestEntries
 	events  newestEntries
 }
 
 // newestEntries are the last few of many.
 type newestEntries struct {
-	list []store.Entry
-	left int // earlier ones
+	newest []store.Entry
+	left   int // earlier ones
 }
 
 func (n *newestEntries) add(e store.Entry) {
-	if len(n.list) == maxHistoryRows {
-		n.list = append(n.list[:0], n.list[1:]...)
+	if len(n.newest) == maxHistoryRows {
+		n.newest = slices.Delete(n.newest, 0, 1)
 		n.left++
 	}
-	n.list = append(n.list, e)
+	n.newest = append(n.newest, e)
 }
 
-// row is one interval: the mean and the least of all GPUs, the sums of all disks, and the slowest disk.
+// row is one interval, with a cell for each of the columns.
 type row struct {
-	start                       time.Time
-	busy, busyMin, power, hot   quantity
-	read, written, await, queue quantity
-	slowest                     string // the disk of await
-	pressure, cores             quantity
+	start time.Time
+	cells []cell
 }
 
-// quantity is a value that may not be known.
-type quantity struct {
-	value float64
-	known bool
+// cell is the values of all devices of a kind, and the name of the device with the highest.
+type cell struct {
+	fold
+	highest string
 }
 
-func (q *quantity) add(v float64) { q.value, q.known = q.value+v, true }
-
-func (q *quantity) most(v float64) bool {
-	if q.known && v <= q.value {
-		return false
+func (c *cell) add(d *Device, v float64) {
+	if c.weight == 0 || v > c.high {
+		c.highest = d.Label()
 	}
-	q.value, q.known = v, true
-	return true
+	c.fold.add(v, 1)
 }
 
-func (q *quantity) least(v float64) {
-	if !q.known || v < q.value {
-		q.value, q.known = v, true
-	}
+// column is a column of the table. Where the screen is too narrow, those with the highest rank are left out.
+type tableColumn struct {
+	of       store.Kind
+	quantity string
+	value    func(*cell) float64 // nil for the device with the highest value
+	rank     int
+	head     [2]string
+	width    int
+	form     func(float64) string
+	at       int // its place in a row
 }
 
-func (q quantity) text(form func(float64) string) string {
-	if !q.known {
+func sum(c *cell) float64   { return c.sum }
+func mean(c *cell) float64  { return c.sum / c.weight }
+func least(c *cell) float64 { return c.low }
+func most(c *cell) float64  { return c.high }
+
+func percent(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
+func decimal(v float64) string { return fmt.Sprintf("%.1f", v) }
+func watts(v float64) string   { return fmt.Sprintf("%.0f W", v) }
+func celsius(v float64) string { return fmt.Sprintf("%.0f C", v) }
+
+var tableColumns = [...]tableColumn{
+	{store.GPU, store.Busy, mean, 0, [2]string{"GPU", "busy"}, 6, percent, 0},
+	{store.GPU, store.Busy, least, 0, [2]string{"idlest", "GPU"}, 7, percent, 0},
+	{store.GPU, store.Power, sum, 2, [2]string{"GPU", "power"}, 7, watts, 0},
+	{store.GPU, store.Temperature, most, 4, [2]string{"", "hot"}, 6, celsius, 0},
+	{store.Disk, store.ReadBytes, sum, 0, [2]string{"", "read"}, 11, output.SpeedText, 0},
+	{store.Disk, store.WriteBytes, sum, 4, [2]string{"", "written"}, 11, output.SpeedText, 0},
+	{store.Disk, store.ReadAwait, most, 0, [2]string{"slowest", "read"}, 8, explain.Duration, 0},
+	{store.Disk, store.ReadAwait, nil, 1, [2]string{"", "of"}, 8, nil, 0},
+	{store.Disk, store.QueueMax, most, 1, [2]string{"longest", "queue"}, 8, decimal, 0},
+	{store.Machine, store.IOSome, sum, 0, [2]string{"waiting", "for I/O"}, 8, percent, 0},
+	{store.Machine, store.Cores, sum, 3, [2]string{"cores", "busy"}, 6, decimal, 0},
+}
+
+// text is the column in a row.
+func (c *tableColumn) text(r *row) string {
+	at := &r.cells[c.at]
+	switch {
+	case c.value == nil:
+		return at.highest
+	case at.weight == 0:
 		return "-"
 	}
-	return form(q.value)
+	return c.form(c.value(at))
 }
 
 func (t *table) bucket(_ *bytes.Buffer, b *Bucket) error {
@@ -106,55 +130,20 @@ func (t *table) bucket(_ *bytes.Buffer, b *Bucket) error {
 			t.events.add(e)
 		}
 	}
-	if len(b.Devices) > 0 {
-		t.rows = append(t.rows, t.row(b))
+	if len(b.Devices) == 0 {
+		return nil
 	}
-	return nil
-}
-
-func (t *table) row(b *Bucket) (r row) {
-	r.start = b.Start
-	gpus := 0
+	r := row{start: b.Start, cells: make([]cell, len(tableColumns))}
 	for _, d := range b.Devices {
-		switch d.Of {
-		case store.GPU:
-			t.gpus = true
-			if v, ok := d.Get(store.Busy); ok {
-				gpus++
-				r.busy.add(v)
-				r.busyMin.least(v)
+		t.seen[d.Of] = true
+		for i := range tableColumns {
+			if v, ok := d.Get(tableColumns[i].quantity); ok && tableColumns[i].of == d.Of {
+				r.cells[i].add(d, v)
 			}
-			each(d, store.Power, r.power.add)
-			each(d, store.Temperature, func(v float64) { r.hot.most(v) })
-		case store.Disk:
-			t.disks = true
-			each(d, store.ReadBytes, r.read.add)
-			each(d, store.WriteBytes, r.written.add)
-			each(d, store.QueueMax, func(v float64) { r.queue.most(v) })
-			each(d, store.ReadAwait, func(v float64) {
-				if r.await.most(v) {
-					r.slowest = d.Label()
-				}
-			})
-		case store.Job:
-			t.jobs = true
-		case store.Machine:
-			t.machine = true
-			each(d, store.IOSome, r.pressure.add)
-			each(d, store.Cores, r.cores.add)
 		}
 	}
-	if gpus > 0 {
-		r.busy.value /= float64(gpus)
-	}
-	return r
-}
-
-// each calls use with a value that is known.
-func each(d *Device, name string, use func(float64)) {
-	if v, ok := d.Get(name); ok {
-		use(v)
-	}
+	t.rows = append(t.rows, r)
+	return nil
 }
 
 func (t *table) end(h *Run) error {
@@ -166,7 +155,7 @@ const timeFormat = "Mon 2 Jan 15:04"
 func (t *table) draw(to *output.Table, h *Run) {
 	to.Line(fmt.Sprintf("%s to %s, %s a row", h.From.Local().Format(timeFormat), h.Until.Local().Format(timeFormat),
 		stepText(h.step)))
-	if len(t.rows)+len(t.windows.list)+len(t.events.list) == 0 {
+	if len(t.rows)+len(t.windows.newest)+len(t.events.newest) == 0 {
 		if h.agent {
 			to.Text("", "Nothing is kept of this time, but an agent runs now: it writes the first rows within a minute of "+
 				"its start, and removes those older than history.max_age.")
@@ -175,13 +164,14 @@ func (t *table) draw(to *output.Table, h *Run) {
 		to.Line("Nothing is kept of this time: no agent ran, or it is older than history.max_age.")
 		return
 	}
-	if t.gpus || t.disks || t.machine {
+	curves := t.seen[store.GPU] || t.seen[store.Disk] || t.seen[store.Machine]
+	if curves {
 		to.Line("")
 		t.curves(to)
 	}
 	t.listWindows(to)
 	t.listEvents(to)
-	if t.jobs && !t.gpus && !t.disks && !t.machine {
+	if t.seen[store.Job] && !curves {
 		to.Line("")
 		to.Line("Curves of jobs have no room in this table: give --csv or --json. stallspan jobs has their sums.")
 	}
@@ -197,33 +187,12 @@ func stepText(step time.Duration) string {
 	return fmt.Sprintf("%d s", step/time.Second)
 }
 
-// cell is a column of the table. Where the screen is too narrow, those with the highest rank are left out.
-type cell struct {
-	shown bool
-	rank  int
-	head  [2]string
-	width int
-	text  func(r *row) string
-}
-
 func (t *table) curves(to *output.Table) {
-	percent := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) }
-	number := func(v float64) string { return fmt.Sprintf("%.1f", v) }
-	whole := func(unit string) func(float64) string {
-		return func(v float64) string { return fmt.Sprintf("%.0f %s", v, unit) }
-	}
-	cells := []cell{
-		{t.gpus, 0, [2]string{"GPU", "busy"}, 6, func(r *row) string { return r.busy.text(percent) }},
-		{t.gpus, 0, [2]string{"idlest", "GPU"}, 7, func(r *row) string { return r.busyMin.text(percent) }},
-		{t.gpus, 2, [2]string{"GPU", "power"}, 7, func(r *row) string { return r.power.text(whole("W")) }},
-		{t.gpus, 4, [2]string{"", "hot"}, 6, func(r *row) string { return r.hot.text(whole("C")) }},
-		{t.disks, 0, [2]string{"", "read"}, 11, func(r *row) string { return r.read.text(output.SpeedText) }},
-		{t.disks, 4, [2]string{"", "written"}, 11, func(r *row) string { return r.written.text(output.SpeedText) }},
-		{t.disks, 0, [2]string{"slowest", "read"}, 8, func(r *row) string { return r.await.text(explain.Duration) }},
-		{t.disks, 1, [2]string{"", "of"}, 8, func(r *row) string { return r.slowest }},
-		{t.disks, 1, [2]string{"longest", "queue"}, 8, func(r *row) string { return r.queue.text(number) }},
-		{t.machine, 0, [2]string{"waiting", "for I/O"}, 8, func(r *row) string { return r.pressure.text(percent) }},
-		{t.machine, 3, [2]string{"cores", "busy"}, 6, func(r *row) string { return r.cores.text(number) }},
+	var cells []tableColumn
+	for i, c := range tableColumns {
+		if c.at = i; t.seen[c.of] {
+			cells = append(cells, c)
+		}
 	}
 	layout := time.TimeOnly[:5]
 	switch length := t.run.Until.Sub(t.run.From); {
@@ -232,82 +201,60 @@ func (t *table) curves(to *output.Table) {
 	case t.run.step < time.Minute:
 		layout = time.TimeOnly
 	}
-	width := len(layout)
-	for _, c := range cells {
-		width += columnWidth(&c)
-	}
-	for rank := lastRank; rank > 0 && width > to.Screen.Width(); rank-- {
-		for i := range cells {
-			if cells[i].rank == rank {
-				width -= columnWidth(&cells[i])
-				cells[i].shown = false
-			}
-		}
-	}
+	cells, _ = output.FitColumns(cells, to.Screen.Width()-len(layout),
+		func(c *tableColumn) (int, int) { return c.rank, 1 + c.width })
 	for i := range 2 {
 		line := fmt.Sprintf("%-*s", len(layout), []string{"", "time"}[i])
 		for _, c := range cells {
-			if c.shown {
-				line += fmt.Sprintf(" %*s", c.width, c.head[i])
-			}
+			line += fmt.Sprintf(" %*s", c.width, c.head[i])
 		}
 		to.Line(line)
 	}
 	for i := range t.rows {
 		line := fmt.Sprintf("%*s", len(layout), t.rows[i].start.Local().Format(layout))
 		for _, c := range cells {
-			if c.shown {
-				text := c.text(&t.rows[i])
-				line += fmt.Sprintf(" %*s", c.width, text[:min(len(text), c.width)])
-			}
+			text := c.text(&t.rows[i])
+			line += fmt.Sprintf(" %*s", c.width, text[:min(len(text), c.width)])
 		}
 		to.Line(line)
 	}
 }
 
-func columnWidth(c *cell) int {
-	if !c.shown {
-		return 0
-	}
-	return 1 + c.width
-}
-
-func (t *table) listWindows(to *output.Table) {
-	if len(t.windows.list) == 0 {
+// list writes a heading and the entries, if there are any.
+func (n *newestEntries) list(to *output.Table, heading, series string, write func(text []byte)) {
+	if len(n.newest) == 0 {
 		return
 	}
 	to.Line("")
-	to.Line("Windows")
-	if t.windows.left > 0 {
-		to.Line(fmt.Sprintf("... %d earlier, see --series window --json ...", t.windows.left))
+	to.Line(heading)
+	if n.left > 0 {
+		to.Line(fmt.Sprintf("... %d earlier, see --series %s --json ...", n.left, series))
 	}
+	for _, e := range n.newest {
+		write(e.Text)
+	}
+}
+
+func (t *table) listWindows(to *output.Table) {
 	previous := ""
-	for _, e := range t.windows.list {
+	t.windows.list(to, "Windows", "window", func(text []byte) {
 		var r explain.Report
-		if json.Unmarshal(e.Text, &r) != nil {
-			continue // of a later version
+		if json.Unmarshal(text, &r) != nil {
+			return // of a later version
 		}
 		reports.ListRow(to, &r, "")
 		if r.Finding != previous {
 			to.Text("  ", r.Finding)
 		}
 		previous = r.Finding
-	}
+	})
 }
 
 func (t *table) listEvents(to *output.Table) {
-	if len(t.events.list) == 0 {
-		return
-	}
-	to.Line("")
-	to.Line("Events")
-	if t.events.left > 0 {
-		to.Line(fmt.Sprintf("... %d earlier, see --series event --json ...", t.events.left))
-	}
-	for _, e := range t.events.list {
+	t.events.list(to, "Events", "event", func(text []byte) {
 		var event events.Shown
-		if json.Unmarshal(e.Text, &event) == nil {
+		if json.Unmarshal(text, &event) == nil {
 			to.Text("", event.Words())
 		}
-	}
+	})
 }

@@ -61,13 +61,10 @@ The agent keeps these times in its history. A Collector with the receiver counts
 			if running {
 				all.Jobs = slices.DeleteFunc(all.Jobs, func(j api.Job) bool { return !j.Running })
 			}
-			switch {
-			case asJSON:
-				return output.WriteJSON(cmd.OutOrStdout(), all)
-			case asCSV:
-				return jobsCSV(cmd.OutOrStdout(), all)
+			if asCSV {
+				return output.Printed(jobsCSV(cmd.OutOrStdout(), all))
 			}
-			return output.WriteTable(cmd.OutOrStdout(), func(t *output.Table) { printJobs(t, all, from) })
+			return output.Print(cmd.OutOrStdout(), asJSON, all, func(t *output.Table) { printJobs(t, all, from) })
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", since,
@@ -102,11 +99,11 @@ func printJobs(t *output.Table, all *api.Jobs, from time.Time) {
 		if j.Fix != nil {
 			fix = j.Fix.Says
 		}
-		busy := share(j.Busy, j)
-		if len(j.GPUs) == 0 { // its own time is divided
-			busy = "-"
+		busy, gpus := "-", "-" // without a GPU, its own time is divided
+		if len(j.GPUs) > 0 {
+			busy, gpus = share(j.Busy, j), strconv.Itoa(len(j.GPUs))
 		}
-		printJob(t, name, jobOwner(j), gpuCount(j), hours(j.Allocated), busy, share(j.Storage, j),
+		printJob(t, name, cmp.Or(j.Attributes["k8s.pod.name"], j.User), gpus, hours(j.Allocated), busy, share(j.Storage, j),
 			share(j.CPU, j), share(j.Other, j), share(j.Unused, j), fix)
 	}
 	for _, g := range all.GPUs {
@@ -124,17 +121,6 @@ func printJob(t *output.Table, name, owner, gpus, held, busy, storage, cpu, othe
 	t.Line(fmt.Sprintf("%s %s %4s %7s %5s %7s %5s %5s %6s  %s", output.Fit(name, nameWidth), output.Fit(owner,
 		ownerWidth), gpus, held,
 		busy, storage, cpu, other, unused, fix))
-}
-
-// jobOwner is the pod of a job, or else its user.
-func jobOwner(j *api.Job) string { return cmp.Or(j.Attributes["k8s.pod.name"], j.User) }
-
-// gpuCount is how many GPUs a job has held; "-" for one without.
-func gpuCount(j *api.Job) string {
-	if len(j.GPUs) == 0 {
-		return "-"
-	}
-	return strconv.Itoa(len(j.GPUs))
 }
 
 // hours prints seconds of one GPU or of several.

@@ -48,10 +48,7 @@ far. Those of a followed job name it. With STALLSPAN_SOCKET it lists those of th
 			if id != "" {
 				return writeWindow(cmd.OutOrStdout(), all, id, asJSON)
 			}
-			if asJSON {
-				return output.WriteJSON(cmd.OutOrStdout(), all)
-			}
-			return output.WriteTable(cmd.OutOrStdout(), func(t *output.Table) { printWindows(t, all, last) })
+			return output.Print(cmd.OutOrStdout(), asJSON, all, func(t *output.Table) { printWindows(t, all, last) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print all reports as JSON")

@@ -73,12 +73,7 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	report := Report{ModelResult: result}
 	report.Past, report.NoPast = pastLoads(ctx, o.Path)
 	report.judge()
-	var err error
-	if o.asJSON {
-		err = output.WriteJSON(out, report)
-	} else {
-		err = output.WriteTable(out, report.print)
-	}
+	err := output.Print(out, o.asJSON, report, report.print)
 	return bench.Measured(err, failed, result.Interrupted, "ways")
 }
 
@@ -247,9 +242,7 @@ func (r *Report) print(t *output.Table) {
 		}
 	}
 	t.Line("")
-	if r.Finding != "" {
-		t.Text("", r.Finding)
-	}
+	t.Text("", r.Finding)
 	for i, l := range r.Past {
 		if i == maxPastRows {
 			t.Line(fmt.Sprintf("  ... and %d more in the last week (--json)", len(r.Past)-i))

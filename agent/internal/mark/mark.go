@@ -69,8 +69,8 @@ func beginCommand() *cobra.Command {
 			if len(a.GPUIDs) > 0 {
 				warnOfGPUs(cmd.Context(), client, a.GPUIDs)
 			}
-			if client.Local() {
-				warnOfPath(a.Path)
+			if _, err := os.Lstat(a.Path); client.Local() && a.Path != "" && errors.Is(err, fs.ErrNotExist) {
+				cli.Say("warning: --path %s does not exist yet", a.Path) // a checkpoint may create it
 			}
 			return begin(cmd, client, a)
 		},
@@ -102,13 +102,6 @@ func warnOfGPUs(ctx context.Context, client *api.Client, ids []string) {
 	if status, err := client.Status(ctx); err == nil && len(status.GPUs) == 0 {
 		cli.Say("warning: no GPU can be read, so the time of %s will not be divided: see stallspan check, or leave --gpu out",
 			strings.Join(ids, ", "))
-	}
-}
-
-// warnOfPath warns of a path that does not exist. A checkpoint may create it.
-func warnOfPath(path string) {
-	if _, err := os.Lstat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
-		cli.Say("warning: --path %s does not exist yet", path)
 	}
 }
 
@@ -177,10 +170,9 @@ func summaryOf(text []byte) (line, remedy string) {
 
 // options are the flags that describe a window.
 type options struct {
-	kind, name, model, run, path, traceparent string
-
-	epoch, pid int
-	gpus       []string
+	api.Announcement
+	kind       string
+	epoch      int
 	attributes []string
 }
 
@@ -188,35 +180,35 @@ func (o *options) add(cmd *cobra.Command, pid string) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.kind, "kind", "", "the `kind`: "+window.KindChoices)
 	flags.IntVar(&o.epoch, "epoch", 0, "the epoch's `number`, as the program counts")
-	flags.StringVar(&o.name, "name", "", "a `name` for people")
-	flags.StringVar(&o.model, "model", "", "the `model` that is loaded")
-	flags.StringVar(&o.run, "run", "", "the training `run` of an epoch: its epochs share a baseline")
-	flags.StringVar(&o.path, "path", "", "the `file` or folder that is read or written")
-	flags.IntVar(&o.pid, "pid", 0, pid)
-	flags.StringArrayVar(&o.gpus, "gpu", nil, "the `id` of a GPU that is used; repeat for each (default: all)")
-	flags.StringVar(&o.traceparent, "traceparent", "", "the parent `span`, in W3C Trace Context (default: TRACEPARENT)")
+	flags.StringVar(&o.Name, "name", "", "a `name` for people")
+	flags.StringVar(&o.Model, "model", "", "the `model` that is loaded")
+	flags.StringVar(&o.Run, "run", "", "the training `run` of an epoch: its epochs share a baseline")
+	flags.StringVar(&o.Path, "path", "", "the `file` or folder that is read or written")
+	flags.IntVar(&o.PID, "pid", 0, pid)
+	flags.StringArrayVar(&o.GPUIDs, "gpu", nil, "the `id` of a GPU that is used; repeat for each (default: all)")
+	flags.StringVar(&o.Traceparent, "traceparent", "", "the parent `span`, in W3C Trace Context (default: TRACEPARENT)")
 	flags.StringArrayVar(&o.attributes, "attribute", nil, "`key=value` to set on the span; repeat for each")
 }
 
 // announcement is the window that the flags describe. Its errors concern the command line.
 func (o *options) announcement(cmd *cobra.Command) (api.Announcement, error) {
-	a := api.Announcement{Kind: window.Kind(o.kind), Name: o.name, Model: o.model, Run: o.run, PID: o.pid, GPUIDs: o.gpus,
-		Traceparent: o.traceparent}
+	a := o.Announcement
+	a.Kind = window.Kind(o.kind)
 	switch {
 	case o.kind == "":
 		return a, errors.New("--kind is missing: give " + window.KindChoices)
 	case !a.Kind.Valid():
 		return a, fmt.Errorf("--kind %q is unknown: give %s", o.kind, window.KindChoices)
-	case cmd.Flags().Changed("pid") && o.pid <= 0:
-		return a, fmt.Errorf("--pid %d is not a process: give its number, or leave it out", o.pid)
+	case cmd.Flags().Changed("pid") && o.PID <= 0:
+		return a, fmt.Errorf("--pid %d is not a process: give its number, or leave it out", o.PID)
 	}
 	if cmd.Flags().Changed("epoch") {
 		a.Epoch = &o.epoch
 	}
-	if o.path != "" {
-		path, err := filepath.Abs(o.path)
+	if o.Path != "" {
+		path, err := filepath.Abs(o.Path)
 		if err != nil {
-			return a, fmt.Errorf("--path %s: give the absolute path: %w", o.path, err)
+			return a, fmt.Errorf("--path %s: give the absolute path: %w", o.Path, err)
 		}
 		a.Path = path
 	}

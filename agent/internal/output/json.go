@@ -16,9 +16,6 @@ func Round(v float64) float64 {
 	if math.Abs(v) >= math.Pow10(significantDigits) {
 		return math.Round(v)
 	}
-	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significantDigits, 64), 64)
-	if err != nil {
-		return v // not possible: the text is a number
-	}
+	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significantDigits, 64), 64) // the text is a number
 	return short
 }

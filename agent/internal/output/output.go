@@ -24,6 +24,14 @@ func WriteTable(out io.Writer, draw func(*Table)) error {
 	return err
 }
 
+// Print writes a result as JSON or as a table. Its error is complete.
+func Print(out io.Writer, asJSON bool, result any, draw func(*Table)) error {
+	if asJSON {
+		return Printed(WriteJSON(out, result))
+	}
+	return Printed(WriteTable(out, draw))
+}
+
 // Printed completes the error of a write to standard output.
 func Printed(err error) error {
 	if err != nil {

@@ -8,25 +8,6 @@ import (
 	"golang.org/x/term"
 )
 
-// When is the setting --color.
-type When string
-
-// The settings.
-const (
-	Auto   When = "auto" // on a terminal, unless NO_COLOR is set or TERM is dumb
-	Always When = "always"
-	Never  When = "never"
-)
-
-// ParseWhen parses the value of --color.
-func ParseWhen(text string) (When, error) {
-	switch w := When(text); w {
-	case Auto, Always, Never:
-		return w, nil
-	}
-	return Auto, fmt.Errorf("give %s, %s or %s", Auto, Always, Never)
-}
-
 const (
 	plainWidth = 80 // columns of a file, and of a terminal that does not report its width
 	minWidth   = 60

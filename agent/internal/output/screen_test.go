@@ -64,13 +64,14 @@ func TestColors(t *testing.T) {
 	}
 }
 
-func TestParseWhen(t *testing.T) {
+func TestWhen(t *testing.T) {
+	w := Never
 	for _, text := range []string{"", "yes", "Auto"} {
-		if w, err := ParseWhen(text); err == nil {
+		if err := w.Set(text); err == nil || w != Never {
 			t.Errorf("%q: got %v, want an error", text, w)
 		}
 	}
-	if w, err := ParseWhen("always"); w != Always || err != nil {
+	if err := w.Set("always"); w != Always || err != nil {
 		t.Errorf("got %v, %v, want always", w, err)
 	}
 }

@@ -41,7 +41,7 @@ func (t *Table) Cells(cells ...Cell) {
 	_, _ = fmt.Fprintln(t.Out, line.String())
 }
 
-// Text writes a sentence in lines of the table's width. They are indented like the first one.
+// Text writes a sentence in lines of the table's width, and nothing for an empty one. They are indented like the first.
 func (t *Table) Text(start, sentence string) { t.Colored(Plain, start, sentence) }
 
 // Colored is text with the start in a colour.
@@ -52,5 +52,26 @@ func (t *Table) Colored(color Color, start, sentence string) {
 			color = Plain
 		}
 		t.Cells(Cell{start, color}, Cell{Text: line})
+	}
+}
+
+// FitColumns returns the columns that fit into a width, and the width of these. Where not all fit, those of the highest
+// rank are left out first; those of rank 0 stay.
+func FitColumns[T any](all []T, width int, of func(*T) (rank, width int)) (fitting []T, used int) {
+	highest := 0
+	for i := range all {
+		rank, _ := of(&all[i])
+		highest = max(highest, rank)
+	}
+	for rank := highest; ; rank-- {
+		fitting, used = nil, 0
+		for i := range all {
+			if r, w := of(&all[i]); r <= rank {
+				fitting, used = append(fitting, all[i]), used+w
+			}
+		}
+		if used <= width || rank == 0 {
+			return fitting, used
+		}
 	}
 }

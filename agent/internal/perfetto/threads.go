@@ -97,13 +97,6 @@ func (t *threads) count(now time.Duration, to *counters) {
 	t.spent, t.at = spent, now
 }
 
-// leave ends the threads of a job that is not followed any more.
-func (t *threads) leave(job string) {
-	if t.timeline != nil {
-		t.timeline.Leave(job)
-	}
-}
-
 // end draws the states that have not ended.
 func (t *threads) end() {
 	if t.timeline == nil {

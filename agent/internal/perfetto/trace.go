@@ -53,8 +53,8 @@ func (t *Trace) Write(e *recording.Entry) error {
 	if t.out.err != nil || t.closed {
 		return nil
 	}
-	if m := e.Mark; m != nil && m.Op == recording.Leave {
-		t.threads.leave(m.ID)
+	if m := e.Mark; m != nil && m.Op == recording.Leave && t.threads.timeline != nil {
+		t.threads.timeline.Leave(m.ID)
 	}
 	if e.Sample == nil {
 		return nil

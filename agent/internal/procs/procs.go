@@ -142,12 +142,6 @@ func Read(fs procfs.FS, pid int) (Process, bool) {
 	return found, true
 }
 
-// runs reports whether the process still runs.
-func (p Process) runs(fs procfs.FS) bool {
-	_, now, ok := running(fs, p.PID)
-	return ok && now.Starttime == p.started
-}
-
 // attachLook is how often a wait looks whether the process is still there.
 const attachLook = 100 * time.Millisecond
 
@@ -166,7 +160,7 @@ func (p Process) Wait(ctx context.Context, length time.Duration) (gone bool) {
 		case <-ctx.Done():
 			return false
 		case <-look.C:
-			if !p.runs(fs) {
+			if _, now, ok := running(fs, p.PID); !ok || now.Starttime != p.started {
 				return true
 			}
 		}

@@ -167,7 +167,7 @@ func (r *record) serve(ctx context.Context) error {
 		defer stop()
 		ctx = timed
 	}
-	return r.Serve(ctx, listeners, daemon.Notifier{})
+	return r.Serve(ctx, listeners, 0)
 }
 
 // show prints the table, and writes the report.

@@ -2,6 +2,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,17 +97,13 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 	}
 	p.endAll()
 	doc := reports.NewDocument(p.whole, p.reports(), p.problems())
-	shown := reports.Pictured{Title: p.title(paths), Monitor: p.monitor, Whole: p.whole, Windows: p.reports()}
+	title := filepath.Base(paths[0])
+	if p.whole != nil {
+		title = cmp.Or(p.whole.Run, title)
+	}
+	shown := reports.Pictured{Title: title, Monitor: p.monitor, Whole: p.whole, Windows: p.reports()}
 	failed = append(failed, p.show(&doc))
 	return cli.SayAll(append(failed, files.Save(doc, shown)...)...)
-}
-
-// title is the name of the run that was recorded, or of the file.
-func (p *replay) title(paths []string) string {
-	if p.whole != nil && p.whole.Run != "" {
-		return p.whole.Run
-	}
-	return filepath.Base(paths[0])
 }
 
 // feedAll feeds all parts. An error in one part does not stop the next one.
@@ -210,20 +207,21 @@ func (p *replay) problems() []error {
 }
 
 func (p *replay) show(d *reports.Document) error {
-	if windows, _ := p.windows.Sorted(); !p.asJSON && len(windows) == 0 && p.whole != nil && p.whole.Name == record.Name {
+	if p.asJSON {
+		return output.WriteJSON(p.out, d)
+	}
+	ofMachine := p.whole != nil && p.whole.Name == record.Name // with epochs of several programs
+	if windows, _ := p.windows.Sorted(); len(windows) == 0 && ofMachine {
 		return output.Printed(p.devices.Print(p.out, p.problems()))
 	}
-	if !p.asJSON {
-		reports.PrintTable(p.out, p.reports(), p.problems())
-		if p.whole != nil && p.whole.Name != record.Name { // a recording of a whole machine has epochs of several programs
-			if err := output.WriteTable(p.out, reports.NewSummary(p.whole, p.reports()).Write); err != nil {
-				return err
-			}
+	reports.PrintTable(p.out, p.reports(), p.problems())
+	if p.whole != nil && !ofMachine {
+		if err := output.WriteTable(p.out, reports.NewSummary(p.whole, p.reports()).Write); err != nil {
+			return err
 		}
-		if p.whatIf {
-			reports.PrintWhatIf(p.out, p.reports())
-		}
-		return nil
 	}
-	return output.WriteJSON(p.out, d)
+	if p.whatIf {
+		reports.PrintWhatIf(p.out, p.reports())
+	}
+	return nil
 }

@@ -31,7 +31,7 @@ type Outputs struct {
 
 // OpenOutputs opens the files of --report, --html and --perfetto. --report with a name that ends in .html is --html.
 func OpenOutputs(report, html, perfetto string) (*Outputs, error) {
-	if html == "" && isHTML(report) {
+	if extension := strings.ToLower(filepath.Ext(report)); html == "" && (extension == ".html" || extension == ".htm") {
 		report, html = "", report
 	}
 	o := &Outputs{}
@@ -46,7 +46,8 @@ func OpenOutputs(report, html, perfetto string) (*Outputs, error) {
 		o.report.Discard()
 		return nil, err
 	}
-	if o.Trace, err = openTrace(perfetto); err != nil {
+	o.Trace = &traceFile{path: perfetto}
+	if o.Trace.ReportFile, err = OpenOutput("--perfetto", perfetto); err != nil {
 		o.report.Discard()
 		o.html.Discard()
 		return nil, err
@@ -107,11 +108,6 @@ type journals []monitor.Journal
 func (all *journals) Write(e *recording.Entry) error {
 	*all = slices.DeleteFunc(*all, func(j monitor.Journal) bool { return j.Write(e) != nil })
 	return nil
-}
-
-func isHTML(path string) bool {
-	extension := strings.ToLower(filepath.Ext(path))
-	return extension == ".html" || extension == ".htm"
 }
 
 // Discard removes the files that were not saved.

@@ -42,7 +42,10 @@ type ProgramDocument struct {
 
 // NewDocument is the report of windows. run may be nil.
 func NewDocument(run *window.Report, windows []*window.Report, problems []error) Document {
-	d := Document{Document: explain.Document{Windows: []*explain.Report{}}, Problems: texts(problems)}
+	d := Document{Document: explain.Document{Windows: []*explain.Report{}}}
+	for _, p := range problems {
+		d.Problems = append(d.Problems, p.Error())
+	}
 	if run != nil {
 		d.Run = explain.NewReport(run)
 	}
@@ -185,12 +188,4 @@ func (f *ReportFile) Discard() {
 	}
 	_ = f.file.Close()
 	_ = os.Remove(f.file.Name())
-}
-
-func texts(problems []error) []string {
-	var list []string
-	for _, p := range problems {
-		list = append(list, p.Error())
-	}
-	return list
 }

@@ -102,11 +102,9 @@ func noEpochs(h *progress.Hint) string {
 	if h.Pattern == "" {
 		return text + "If it has epochs, give --epoch-pattern (see stallspan docs epochs)."
 	}
-	return text + fmt.Sprintf("%q looks like a counter: try --epoch-pattern %s", h.Example, quoted(h.Pattern))
+	quoted := "'" + strings.ReplaceAll(h.Pattern, "'", `'\''`) + "'" // as a shell reads it
+	return text + fmt.Sprintf("%q looks like a counter: try --epoch-pattern %s", h.Example, quoted)
 }
-
-// quoted is an argument as a shell reads it.
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // HowEnded names the signal that ended a program, if one did. killed is how many processes the kernel killed for
 // lack of memory meanwhile.

@@ -93,7 +93,7 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 	if len(reports) == 0 {
 		w.Line("No windows.")
 	}
-	w.evidence(reports)
+	w.Text("", explain.EvidenceOf(reports)) // what the ledgers were made from, and what would give more
 	for _, p := range problems {
 		w.Text("Warning: ", p.Error())
 	}
@@ -195,11 +195,4 @@ func diskOf(r *window.Report) string {
 		return r.Mounts[0].Type
 	}
 	return ""
-}
-
-// evidence writes what the ledgers were made from, and what would give more.
-func (t *windowTable) evidence(reports []*window.Report) {
-	if text := explain.EvidenceOf(reports); text != "" {
-		t.Text("", text)
-	}
 }

@@ -2,10 +2,13 @@ package reports
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/heir"
@@ -21,20 +24,10 @@ import (
 // traceFile is the file of --perfetto, which grows while a command runs.
 type traceFile struct {
 	*ReportFile
-	path  string // of the flag
-	out   flusher
+	path  string          // of the flag
 	trace *perfetto.Trace // nil before begin and live, and without a file
-}
-
-// flusher is a writer with a buffer.
-type flusher interface {
-	io.Writer
-	Flush() error
-}
-
-func openTrace(path string) (*traceFile, error) {
-	file, err := OpenOutput("--perfetto", path)
-	return &traceFile{ReportFile: file, path: path}, err
+	out   *bufio.Writer
+	disk  *background // below out, where readings must not wait; nil for none
 }
 
 // Write is of io.Writer. It also writes to pipes.
@@ -56,7 +49,8 @@ func (f *traceFile) Begin(h recording.Header) {
 // live begins the trace of this machine, if one is wanted.
 func (f *traceFile) live() {
 	if f.file != nil {
-		f.out = newBackground(f)
+		f.disk = newBackground(f)
+		f.out = bufio.NewWriterSize(f.disk, maxTraceWrite)
 		f.trace = perfetto.New(f.out, recording.ThisMachine(monitor.Boot(""), config.DefaultInterval, version.Number()))
 	}
 }
@@ -66,11 +60,9 @@ func (f *traceFile) save(whole *window.Report, windows []*window.Report) error {
 	if f.trace == nil {
 		return nil
 	}
-	if b, ok := f.out.(*background); ok {
-		b.wait()
-	}
+	f.disk.wait()
 	left, err := f.trace.Close(whole, windows)
-	if err = errors.Join(err, f.out.Flush()); err == nil {
+	if err = errors.Join(err, f.out.Flush(), f.disk.end()); err == nil {
 		err = f.finish()
 	}
 	if err != nil {
@@ -84,9 +76,7 @@ func (f *traceFile) save(whole *window.Report, windows []*window.Report) error {
 
 // Discard removes a trace that was not saved.
 func (f *traceFile) Discard() {
-	if b, ok := f.out.(*background); ok {
-		_ = b.Flush()
-	}
+	_ = f.disk.end()
 	f.ReportFile.Discard()
 }
 
@@ -97,102 +87,65 @@ const (
 
 var errTraceBehind = fmt.Errorf("its disk makes no progress, and %d MiB wait", maxTraceWait>>20)
 
-// background writes on a goroutine of its own, so that readings never wait for a disk.
+// background writes on a goroutine of its own, so that readings never wait for a disk. A nil one does nothing.
 type background struct {
-	to   io.Writer
-	done chan struct{} // closed when the goroutine has ended
-
-	mu      sync.Mutex
-	changed *sync.Cond
-	waiting []byte
-	patient bool // Write waits for the disk
-	closed  bool
-	err     error
+	waiting chan []byte
+	patient atomic.Bool // Write waits for the disk
+	close   sync.Once
+	done    chan struct{} // closed when the goroutine has ended
+	err     error         // why it ended early
 }
 
 func newBackground(to io.Writer) *background {
-	b := &background{to: to, done: make(chan struct{})}
-	b.changed = sync.NewCond(&b.mu)
+	b := &background{waiting: make(chan []byte, maxTraceWait/maxTraceWrite), done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
-		if err := sample.Protect(b.run); err != nil {
-			b.fail(err)
-		}
+		failed := sample.Protect(func() {
+			for piece := range b.waiting {
+				if _, b.err = to.Write(piece); b.err != nil {
+					return
+				}
+			}
+		})
+		b.err = cmp.Or(b.err, failed)
 	}()
 	return b
 }
 
+// Write is of io.Writer. It takes up to maxTraceWrite bytes.
 func (b *background) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for b.patient && b.err == nil && len(b.waiting)+len(p) > maxTraceWait {
-		b.changed.Wait()
+	piece := bytes.Clone(p)
+	if b.patient.Load() {
+		select {
+		case b.waiting <- piece:
+			return len(p), nil
+		case <-b.done:
+			return 0, b.err
+		}
 	}
-	if b.err == nil && len(b.waiting)+len(p) > maxTraceWait {
-		b.err = errTraceBehind
-	}
-	if b.err != nil {
+	select {
+	case b.waiting <- piece:
+		return len(p), nil
+	case <-b.done:
 		return 0, b.err
+	default:
+		return 0, errTraceBehind
 	}
-	if b.waiting = append(b.waiting, p...); len(b.waiting) >= maxTraceWrite {
-		b.changed.Broadcast()
-	}
-	return len(p), nil
-}
-
-// Flush waits until everything is written. Nothing can be written after it.
-func (b *background) Flush() error {
-	b.mu.Lock()
-	b.closed = true
-	b.changed.Broadcast()
-	b.mu.Unlock()
-	<-b.done
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err
-}
-
-func (b *background) run() {
-	var bytes []byte
-	for {
-		if bytes = b.take(bytes[:0]); len(bytes) == 0 {
-			return
-		}
-		if _, err := b.to.Write(bytes); err != nil {
-			b.fail(err)
-			return
-		}
-	}
-}
-
-// take exchanges an empty buffer for what waits. It returns nothing at the end.
-func (b *background) take(empty []byte) []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for b.err == nil && !b.closed && len(b.waiting) < maxTraceWrite {
-		b.changed.Wait()
-	}
-	if b.err != nil {
-		return nil
-	}
-	full := b.waiting
-	b.waiting = empty
-	b.changed.Broadcast()
-	return full
-}
-
-func (b *background) fail(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.err == nil {
-		b.err = err
-	}
-	b.changed.Broadcast()
 }
 
 // wait makes Write wait for the disk from now on: the program has ended, and all its windows come at once.
 func (b *background) wait() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.patient = true
+	if b != nil {
+		b.patient.Store(true)
+	}
+}
+
+// end waits until everything is written. Nothing can be written after it.
+func (b *background) end() error {
+	if b == nil {
+		return nil
+	}
+	b.close.Do(func() { close(b.waiting) })
+	<-b.done
+	return b.err
 }

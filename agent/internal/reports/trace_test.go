@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"os"
@@ -17,15 +18,16 @@ import (
 func TestBackground(t *testing.T) {
 	var to bytes.Buffer
 	b := newBackground(&to)
+	out := bufio.NewWriterSize(b, maxTraceWrite)
 	var want bytes.Buffer
 	for i := range 100_000 {
 		piece := []byte{byte(i), byte(i >> 8), byte(i >> 16)}
 		want.Write(piece)
-		if _, err := b.Write(piece); err != nil {
+		if _, err := out.Write(piece); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Flush(); err != nil || !bytes.Equal(to.Bytes(), want.Bytes()) {
+	if err := errors.Join(out.Flush(), b.end()); err != nil || !bytes.Equal(to.Bytes(), want.Bytes()) {
 		t.Errorf("got %d bytes and the error %v, want %d bytes", to.Len(), err, want.Len())
 	}
 }
@@ -42,7 +44,7 @@ func TestBackgroundWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Flush(); err != nil || hang.written != 3*maxTraceWait {
+	if err := b.end(); err != nil || hang.written != 3*maxTraceWait {
 		t.Errorf("got %d bytes and the error %v, want %d", hang.written, err, 3*maxTraceWait)
 	}
 }
@@ -50,10 +52,11 @@ func TestBackgroundWaits(t *testing.T) {
 func TestBackgroundOfADiskThatHangs(t *testing.T) {
 	hang := &hanging{release: make(chan struct{})}
 	b := newBackground(hang)
+	out := bufio.NewWriterSize(b, maxTraceWrite)
 	piece := make([]byte, maxTraceWrite)
 	var err error
 	for range 2*maxTraceWait/maxTraceWrite + 4 { // the goroutine takes once what waits
-		if _, err = b.Write(piece); err != nil {
+		if _, err = out.Write(piece); err != nil {
 			break
 		}
 	}
@@ -61,7 +64,7 @@ func TestBackgroundOfADiskThatHangs(t *testing.T) {
 		t.Errorf("got the error %v, want %v", err, errTraceBehind)
 	}
 	close(hang.release)
-	if err := b.Flush(); !errors.Is(err, errTraceBehind) {
+	if err := errors.Join(out.Flush(), b.end()); !errors.Is(err, errTraceBehind) {
 		t.Errorf("got the error %v at the end, want %v", err, errTraceBehind)
 	}
 }

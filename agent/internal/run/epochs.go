@@ -27,10 +27,6 @@ type follower struct {
 	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
 }
 
-func newFollower(m *monitor.Monitor, c *announcedWindows, reader *progress.Reader, at monitor.Moment) *follower {
-	return &follower{monitor: m, client: c, reader: reader, began: at, loads: map[string]string{}}
-}
-
 // line processes one line of the program's output. It reads the devices only if the line begins or ends a window.
 func (f *follower) line(text []byte) {
 	f.mu.Lock()

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"golang.org/x/term"
-
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/explain"
@@ -16,13 +14,8 @@ import (
 
 // liveLines prints what happens while a program runs, on standard error, for a person at a terminal.
 type liveLines struct {
-	on      bool
+	on      bool        // standard error is a terminal, and the user wants them
 	midLine atomic.Bool // the program's output on the terminal does not end with a line feed
-}
-
-// newLiveLines is on if standard error is a terminal, unless quiet is set.
-func newLiveLines(quiet bool) *liveLines {
-	return &liveLines{on: !quiet && term.IsTerminal(int(os.Stderr.Fd()))}
 }
 
 // passed gets all that the program prints on a terminal.
@@ -31,12 +24,6 @@ func (l *liveLines) passed(output []byte) {
 		l.midLine.Store(output[n-1] != '\n')
 	}
 }
-
-func (l *liveLines) started(name string) {
-	l.print(fmt.Sprintf("watching %s; kill -USR1 %d shows the state so far", window.ShownName(name), os.Getpid()))
-}
-
-func (l *liveLines) ended(r *window.Report) { l.print(liveLine(r)) }
 
 func (l *liveLines) print(line string) {
 	if !l.on {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/export"
@@ -117,10 +118,11 @@ func (o *options) run(ctx context.Context, argv []string) error {
 		o.name = identity.NameOf(argv)
 	}
 	r := &run{options: o, argv: argv, reader: reader, files: files, limits: limits, noBaselines: noBaselines,
-		live: newLiveLines(o.quiet || o.json), signals: wrap.NewRelay(ctx, unix.SIGWINCH)}
+		live:    &liveLines{on: !o.quiet && !o.json && term.IsTerminal(int(os.Stderr.Fd()))},
+		signals: wrap.NewRelay(ctx, unix.SIGWINCH)}
 	defer r.signals.Stop()
 	r.windows.Added = func(w *window.Report) {
-		r.live.ended(w)
+		r.live.print(liveLine(w))
 		r.telemetry.Handover.Ended(w)
 	}
 	return r.do(context.WithoutCancel(ctx)) // ^C is for the program
@@ -207,13 +209,15 @@ func (r *run) watch(socket string) error {
 	followed := group != nil && r.monitor.Jobs.Follow(runJob, 0, group.Path, true) == nil
 	killed := reports.OOMKills()
 	r.began = r.monitor.Now()
-	r.follower = newFollower(r.monitor, r.announced, r.reader, r.began)
+	r.follower = &follower{monitor: r.monitor, client: r.announced, reader: r.reader, began: r.began,
+		loads: map[string]string{}}
 
 	environment := append(os.Environ(), "TRACEPARENT="+r.root.Traceparent())
 	if socket != "" {
 		environment = append(environment, "STALLSPAN_SOCKET="+socket)
 	}
-	r.live.started(r.options.name)
+	r.live.print(fmt.Sprintf("watching %s; kill -USR1 %d shows the state so far", window.ShownName(r.options.name),
+		os.Getpid()))
 	c, err := wrap.Start(r.argv, environment, group, r.signals, wrap.Hooks{Line: r.follower.line,
 		Passed: r.live.passed, Status: r.status})
 	if err != nil {
@@ -335,7 +339,7 @@ func (r *run) outcome(failed error) error {
 		return cli.ExitError{Code: r.code}
 	case failed != nil:
 		return cli.ExitError{Code: cli.ExitRun}
-	case r.options.failOn == "slow" && r.slow():
+	case r.options.failOn == "slow" && slices.ContainsFunc(r.timeline(), func(w *window.Report) bool { return w.Slow }):
 		return cli.ExitError{Code: cli.ExitSlow}
 	}
 	return nil
@@ -349,8 +353,4 @@ func (r *run) span() emit.Span {
 		s.Attributes = append(s.Attributes, semconv.ProcessExitCodeKey.Int(r.code))
 	}
 	return s
-}
-
-func (r *run) slow() bool {
-	return slices.ContainsFunc(r.timeline(), func(w *window.Report) bool { return w.Slow })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -134,10 +135,9 @@ func (s *Server) Serve(ctx context.Context, of api.Scraped) error {
 		}
 		metrics.ServeHTTP(w, r)
 	})
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout,
 		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(quiet.Handler(), slog.LevelError)} // what clients do wrong
+		ErrorLog: log.New(io.Discard, "", 0)} // what clients do wrong
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
@@ -147,7 +147,8 @@ func (s *Server) Serve(ctx context.Context, of api.Scraped) error {
 			_ = server.Close()
 		}
 	})
-	err := web.Serve(s.listener, server, &web.FlagConfig{WebConfigFile: &s.config}, quiet)
+	err := web.Serve(s.listener, server, &web.FlagConfig{WebConfigFile: &s.config},
+		slog.New(slog.DiscardHandler))
 	if !stop() {
 		<-stopped
 	}

@@ -103,13 +103,7 @@ func explainFlag(cmd *cobra.Command, err error) error {
 
 // prepare checks the command line. Its errors concern that.
 func (o *options) prepare(args []string) (*printer, error) {
-	forms := 0
-	for _, set := range []bool{o.csv, o.json, o.summary} {
-		if set {
-			forms++
-		}
-	}
-	if forms > 1 {
+	if o.csv && (o.json || o.summary) || o.json && o.summary {
 		return nil, errors.New("--csv, --json and --summary: choose one of them")
 	}
 	if len(o.from) == 0 && (o.since != "" || o.until != "") {
@@ -223,15 +217,21 @@ func (s *printer) run(ctx context.Context) error {
 	m.Start()
 	defer m.Stop()
 	readAll(m)
-	before, pace := m.Collect(), newPace(s.interval)
+	before := m.Collect()
+	pace := time.NewTicker(s.interval) // an interval that has passed, as after the machine slept, is skipped
+	defer pace.Stop()
 	if missing := s.choice.missing(before.Disks.Disks); missing != "" {
 		return cli.Usagef("there is no disk %q: lsblk lists them; INTERVAL is in seconds, or a duration such as 500ms",
 			missing)
 	}
-	s.greet()
+	if s.interval > time.Second && output.ScreenFor(s.out, output.Never).Terminal() {
+		cli.Say("the first numbers follow in %v; stop with ^C", s.interval)
+	}
 	for more := true; more; {
-		if !pace.wait(ctx) {
-			break
+		select {
+		case <-ctx.Done():
+			return s.finish()
+		case <-pace.C:
 		}
 		readAll(m)
 		after := m.Collect()
@@ -242,13 +242,6 @@ func (s *printer) run(ctx context.Context) error {
 		before = after
 	}
 	return s.finish()
-}
-
-// greet gives a person the reason why there is nothing to see yet.
-func (s *printer) greet() {
-	if s.interval > time.Second && output.ScreenFor(s.out, output.Never).Terminal() {
-		cli.Say("the first numbers follow in %v; stop with ^C", s.interval)
-	}
 }
 
 // show prints one interval. more is false after the last one.
@@ -290,29 +283,4 @@ func (s *printer) problems(m *monitor.Monitor) {
 		cli.Warn(p)
 	}
 	s.warned = len(list)
-}
-
-// pace keeps an even beat. The boundaries are fixed by its start, so that delays do not add up. A boundary that has
-// passed, as after the machine slept, is skipped.
-type pace struct {
-	interval time.Duration
-	next     time.Time
-}
-
-func newPace(interval time.Duration) *pace {
-	return &pace{interval: interval, next: time.Now().Add(interval)}
-}
-
-// wait returns true at the next boundary, or false when ctx ends before.
-func (p *pace) wait(ctx context.Context) bool {
-	timer := time.NewTimer(time.Until(p.next))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-	}
-	late := time.Since(p.next)
-	p.next = p.next.Add(late - late%p.interval + p.interval)
-	return ctx.Err() == nil
 }

@@ -32,53 +32,40 @@ func (c *csvTable) print(to *bytes.Buffer, r *Rates) error {
 	w := csv.NewWriter(to)
 	if !c.begun {
 		c.begun = true
-		if err := w.Write(csvColumns[:]); err != nil {
-			return err
-		}
+		_ = w.Write(csvColumns[:])
 	}
 	moment, interval := r.At.Wall.UTC().Format(output.TimeFormat),
 		strconv.FormatFloat(output.Round(r.Interval.Seconds()), 'f', -1, 64)
-	write := func(kind string, thing any) error {
-		fields, err := fieldsOf(thing)
+	type thing struct {
+		kind  string
+		value any
+	}
+	var all []thing
+	if r.Pressure != nil {
+		all = append(all, thing{"pressure", r.Pressure})
+	}
+	if r.BusiestCore != nil {
+		all = append(all, thing{"core", r.BusiestCore})
+	}
+	for i := range r.GPUs {
+		all = append(all, thing{"gpu", &r.GPUs[i]})
+	}
+	for i := range r.Disks {
+		all = append(all, thing{"disk", &r.Disks[i]})
+	}
+	for _, t := range all {
+		fields, err := fieldsOf(t.value)
 		if err != nil {
 			return err
 		}
-		row := make([]string, len(csvColumns))
-		for i, column := range csvColumns {
-			row[i] = fields[column]
+		row := []string{moment, interval, t.kind}
+		for _, column := range csvColumns[len(row):] {
+			row = append(row, fields[column])
 		}
-		row[0], row[1], row[2] = moment, interval, kind
-		return w.Write(row)
-	}
-	if err := eachThing(r, write); err != nil {
-		return err
+		_ = w.Write(row) // w keeps the first error
 	}
 	w.Flush()
 	return w.Error()
-}
-
-func eachThing(r *Rates, do func(kind string, thing any) error) error {
-	if r.Pressure != nil {
-		if err := do("pressure", r.Pressure); err != nil {
-			return err
-		}
-	}
-	if r.BusiestCore != nil {
-		if err := do("core", r.BusiestCore); err != nil {
-			return err
-		}
-	}
-	for i := range r.GPUs {
-		if err := do("gpu", jsonGPU{&r.GPUs[i], &r.GPUs[i].Use}); err != nil {
-			return err
-		}
-	}
-	for i := range r.Disks {
-		if err := do("disk", &r.Disks[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // fieldsOf returns a device's values by JSON key, so that both formats have the same names and digits.

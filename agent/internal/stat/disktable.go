@@ -3,6 +3,7 @@ package stat
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -17,21 +18,24 @@ type column struct {
 	value func(d *Disk) *float64
 }
 
-const kibi = 1024 // bytes: iostat's kB
+const (
+	kibi = 1024             // bytes: iostat's kB
+	mebi = 1. / kibi / kibi // of a byte: nvidia-smi's unit of memory
+)
 
 var diskColumn = [...]column{
 	{"r/s", 9, 0, func(d *Disk) *float64 { return &d.ReadsPerSecond }},
 	{"rkB/s", 10, 0, func(d *Disk) *float64 { return new(d.ReadBytesPerSecond / kibi) }},
 	{"rrqm/s", 9, 3, func(d *Disk) *float64 { return &d.ReadsMergedPerSecond }},
 	{"r_await", 8, 0, func(d *Disk) *float64 { return d.ReadAwait }},
-	{"rareq-sz", 9, 1, func(d *Disk) *float64 { return inKiB(d.ReadSize) }},
+	{"rareq-sz", 9, 1, func(d *Disk) *float64 { return scaled(d.ReadSize, 1./kibi) }},
 	{"w/s", 9, 0, func(d *Disk) *float64 { return &d.WritesPerSecond }},
 	{"wkB/s", 10, 0, func(d *Disk) *float64 { return new(d.WriteBytesPerSecond / kibi) }},
 	{"wrqm/s", 9, 3, func(d *Disk) *float64 { return &d.WritesMergedPerSecond }},
 	{"w_await", 8, 0, func(d *Disk) *float64 { return d.WriteAwait }},
-	{"wareq-sz", 9, 1, func(d *Disk) *float64 { return inKiB(d.WriteSize) }},
+	{"wareq-sz", 9, 1, func(d *Disk) *float64 { return scaled(d.WriteSize, 1./kibi) }},
 	{"d/s", 9, 4, func(d *Disk) *float64 { return d.DiscardsPerSecond }},
-	{"dkB/s", 10, 4, func(d *Disk) *float64 { return inKiB(d.DiscardBytesPerSecond) }},
+	{"dkB/s", 10, 4, func(d *Disk) *float64 { return scaled(d.DiscardBytesPerSecond, 1./kibi) }},
 	{"d_await", 8, 4, func(d *Disk) *float64 { return d.DiscardAwait }},
 	{"f/s", 9, 4, func(d *Disk) *float64 { return d.FlushesPerSecond }},
 	{"f_await", 8, 4, func(d *Disk) *float64 { return d.FlushAwait }},
@@ -41,18 +45,9 @@ var diskColumn = [...]column{
 }
 
 const (
-	maxRank    = 4  // of diskColumn
 	narrowDisk = 9  // columns for the name of a disk, at least
 	widestDisk = 24 // and at most: what is longer loses its middle
 )
-
-// inKiB keeps a missing value.
-func inKiB(v *float64) *float64 {
-	if v == nil {
-		return nil
-	}
-	return new(*v / kibi)
-}
 
 // units is the unit of a disk's throughput: iostat's kB (1024 bytes), -m or -h.
 type byteUnits struct{ mega, human bool }
@@ -98,7 +93,12 @@ func drawDisks(to *bytes.Buffer, disks []Disk, width int, units byteUnits) {
 		longest = max(longest, output.Columns(diskName(&disks[i])))
 	}
 	longest = min(longest, widestDisk)
-	shown, used := fitColumns(longest, width)
+	room := math.MaxInt
+	if width > 0 {
+		room = width - longest
+	}
+	// They depend only on the widths and not on the values, so that columns do not jump between intervals.
+	shown, used := output.FitColumns(diskColumn[:], room, func(c *column) (int, int) { return c.rank, c.width })
 	if width > 0 {
 		longest = max(narrowDisk, min(longest, width-used))
 	}
@@ -121,23 +121,6 @@ func diskName(d *Disk) string {
 		return output.Printable(d.Name)
 	}
 	return output.Printable(d.Name) + "*"
-}
-
-// fitColumns drops whole ranks of columns until the table fits, and returns the width of the rest. It depends only on
-// the widths and not on the values, so that columns do not jump between intervals.
-func fitColumns(name, width int) (shown []column, used int) {
-	for rank := maxRank; rank >= 0; rank-- {
-		shown, used = nil, 0
-		for _, c := range diskColumn {
-			if c.rank <= rank {
-				used, shown = used+c.width, append(shown, c)
-			}
-		}
-		if width == 0 || name+used <= width {
-			break
-		}
-	}
-	return shown, used
 }
 
 // number writes a value right-aligned, with up to two decimals as space permits. A missing value is a dash.

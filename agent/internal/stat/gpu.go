@@ -25,7 +25,7 @@ type GPU struct {
 	LinkWidth      *int     `json:"pcie_link_width,omitempty"`
 	LinkGeneration *int     `json:"pcie_link_generation,omitempty"`
 
-	Use GPUUse `json:"-"`
+	GPUUse
 }
 
 func gpus(before, after *sample.Sample) []GPU {
@@ -40,9 +40,10 @@ func gpus(before, after *sample.Sample) []GPU {
 		g := GPU{Index: b.Index, ID: b.ID, Name: b.Name, Status: b.Status}
 		if b.Status == sample.GPUWorks {
 			g.state(b)
-			g.Use = useOf(detailOf(before, b.ID), detailOf(after, b.ID))
-			if a := was[b.ID]; a != nil && a.Status == sample.GPUWorks && interval > 0 {
-				g.grow(a, b, interval.Seconds())
+			g.GPUUse = useOf(detailOf(before, b.ID), detailOf(after, b.ID))
+			if a := was[b.ID]; a != nil && a.Status == sample.GPUWorks && interval > 0 &&
+				b.Busy >= a.Busy && (a.Has|b.Has)&sample.LacksBusy == 0 { // it restarts when the driver is loaded again
+				g.Utilization = new(min(1, (b.Busy-a.Busy).Seconds()/interval.Seconds()))
 			}
 		}
 		list = append(list, g)
@@ -63,13 +64,6 @@ func (g *GPU) state(b *sample.GPU) {
 	}
 	if b.Has&sample.HasLink != 0 {
 		g.LinkWidth, g.LinkGeneration = new(b.LinkWidth), new(b.LinkGeneration)
-	}
-}
-
-// grow computes what needs both readings. A counter restarts when the driver is loaded again.
-func (g *GPU) grow(a, b *sample.GPU, seconds float64) {
-	if b.Busy >= a.Busy && (a.Has|b.Has)&sample.LacksBusy == 0 {
-		g.Utilization = new(min(1, (b.Busy-a.Busy).Seconds()/seconds))
 	}
 }
 

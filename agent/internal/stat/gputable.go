@@ -12,12 +12,34 @@ import (
 // widestGPU is the maximum width of a GPU's index and name, for a table of 80 columns.
 const widestGPU = 26
 
-// detailColumns is the width of the columns that only some GPUs have, and plainColumns that of the others except the
-// name.
-const (
-	plainColumns  = 54
-	detailColumns = 40
-)
+// gpuColumn is a column of the GPU table.
+type gpuColumn struct {
+	name  string
+	width int
+	text  func(g *GPU, width int) string
+}
+
+var gpuColumns = []gpuColumn{
+	{"%util", 8, func(g *GPU, width int) string { return number(scaled(g.Utilization, 100), width) }},
+	{"used MiB", 10, func(g *GPU, width int) string { return whole(scaled(g.MemoryUsed, mebi), width) }},
+	{"total MiB", 11, func(g *GPU, width int) string { return whole(scaled(g.MemoryTotal, mebi), width) }},
+	{"temp C", 7, func(g *GPU, width int) string { return whole(g.Temperature, width) }},
+	{"power W", 9, func(g *GPU, width int) string { return number(g.Power, width) }},
+	{"PCIe", 9, func(g *GPU, width int) string {
+		if g.LinkWidth == nil || g.LinkGeneration == nil {
+			return number(nil, width)
+		}
+		return fmt.Sprintf("%*s", width, fmt.Sprintf("gen%d x%d", *g.LinkGeneration, *g.LinkWidth))
+	}},
+}
+
+// detailColumns are those that only some GPUs have.
+var detailColumns = []gpuColumn{
+	{"%SM", 6, func(g *GPU, width int) string { return whole(scaled(g.SMActive, 100), width) }},
+	{"%tensor", 9, func(g *GPU, width int) string { return whole(scaled(g.TensorActive, 100), width) }},
+	{"%DRAM", 7, func(g *GPU, width int) string { return whole(scaled(g.DRAMActive, 100), width) }},
+	{"throttled", 18, func(g *GPU, width int) string { return fmt.Sprintf("%*s", width, throttled(g)) }},
+}
 
 // drawGPUs writes one row for each GPU. Values that only some GPUs have get columns if there is room, and otherwise
 // lines of their own. width is as in draw.
@@ -29,32 +51,34 @@ func drawGPUs(to *bytes.Buffer, gpus []GPU, width int) {
 		longest = max(longest, output.Columns(names[i]))
 	}
 	longest = min(longest, widestGPU)
-	fmt.Fprintf(to, "%s%8s%10s%11s%7s%9s%9s\n", output.Fit("GPU", longest), "%util", "used MiB", "total MiB",
-		"temp C", "power W",
-		"PCIe")
+	columns, used := slices.Concat(gpuColumns, detailColumns), longest
+	for _, c := range columns {
+		used += c.width
+	}
 	more := slices.ContainsFunc(gpus, func(g GPU) bool { return hasDetails(&g) })
-	room := width == 0 || longest+plainColumns+detailColumns <= width
-	if more && room {
-		to.Truncate(to.Len() - 1)
-		fmt.Fprintf(to, "%6s%9s%7s%18s\n", "%SM", "%tensor", "%DRAM", "throttled")
+	room := width == 0 || used <= width
+	if !more || !room {
+		columns = gpuColumns
+	}
+	to.WriteString(output.Fit("GPU", longest))
+	for _, c := range columns {
+		fmt.Fprintf(to, "%*s", c.width, c.name)
 	}
 	for i := range gpus {
 		g := &gpus[i]
+		to.WriteString("\n" + output.Fit(names[i], longest))
 		if g.Status != "" {
-			fmt.Fprintf(to, "%s  %s\n", output.Fit(names[i], longest), output.Printable(string(g.Status)))
+			to.WriteString("  " + output.Printable(string(g.Status)))
 			continue
 		}
-		drawGPU(to, g, output.Fit(names[i], longest))
-		switch {
-		case more && room:
-			to.WriteString(whole(percentOf(g.Use.SMActive), 6) + whole(percentOf(g.Use.TensorActive), 9) +
-				whole(percentOf(g.Use.DRAMActive), 7) +
-				fmt.Sprintf("%18s", throttled(g)))
-		case hasDetails(g):
+		for _, c := range columns {
+			to.WriteString(c.text(g, c.width))
+		}
+		if !room && hasDetails(g) {
 			to.WriteString("\n" + detailLine(g))
 		}
-		to.WriteByte('\n')
 	}
+	to.WriteByte('\n')
 }
 
 // sliceOf distinguishes the MIG devices of one GPU, which share its index and often a name. It is the end of the UUID
@@ -70,7 +94,7 @@ func sliceOf(g *GPU) string {
 
 // hasDetails reports whether a GPU has values for the columns that only some GPUs have.
 func hasDetails(g *GPU) bool {
-	return g.Use.SMActive != nil || g.Use.TensorActive != nil || g.Use.DRAMActive != nil || g.Use.ThrottledBy != ""
+	return g.SMActive != nil || g.TensorActive != nil || g.DRAMActive != nil || g.ThrottledBy != ""
 }
 
 // detailLine is the content of those columns in words.
@@ -79,12 +103,12 @@ func detailLine(g *GPU) string {
 	for _, part := range []struct {
 		name  string
 		share *float64
-	}{{"SM", g.Use.SMActive}, {"tensor", g.Use.TensorActive}, {"DRAM", g.Use.DRAMActive}} {
+	}{{"SM", g.SMActive}, {"tensor", g.TensorActive}, {"DRAM", g.DRAMActive}} {
 		if part.share != nil {
 			words = append(words, fmt.Sprintf("%s %.0f %%", part.name, 100**part.share))
 		}
 	}
-	if g.Use.ThrottledBy != "" {
+	if g.ThrottledBy != "" {
 		words = append(words, "throttled: "+throttled(g))
 	}
 	return "  " + strings.Join(words, ", ")
@@ -92,17 +116,10 @@ func detailLine(g *GPU) string {
 
 // throttled is the longest cause of throttling, with its share of the interval.
 func throttled(g *GPU) string {
-	if g.Use.Throttled == nil || g.Use.ThrottledBy == "" {
+	if g.Throttled == nil || g.ThrottledBy == "" {
 		return "-"
 	}
-	return fmt.Sprintf("%s %.0f %%", g.Use.ThrottledBy, 100**g.Use.Throttled)
-}
-
-func percentOf(share *float64) *float64 {
-	if share == nil {
-		return nil
-	}
-	return new(100 * *share)
+	return fmt.Sprintf("%s %.0f %%", g.ThrottledBy, 100**g.Throttled)
 }
 
 // whole formats a number without decimals.
@@ -113,20 +130,10 @@ func whole(v *float64, width int) string {
 	return fmt.Sprintf("%*.0f", width, *v)
 }
 
-func drawGPU(to *bytes.Buffer, g *GPU, name string) {
-	link := "-"
-	if g.LinkWidth != nil && g.LinkGeneration != nil {
-		link = fmt.Sprintf("gen%d x%d", *g.LinkGeneration, *g.LinkWidth)
-	}
-	to.WriteString(name + number(percentOf(g.Utilization), 8) + whole(inMiB(g.MemoryUsed), 10) +
-		whole(inMiB(g.MemoryTotal), 11) +
-		whole(g.Temperature, 7) + number(g.Power, 9) + fmt.Sprintf("%9s", link))
-}
-
-// inMiB converts bytes to nvidia-smi's unit of memory.
-func inMiB(v *uint64) *float64 {
+// scaled converts a value to another unit. A missing one stays missing.
+func scaled[T float64 | uint64](v *T, by float64) *float64 {
 	if v == nil {
 		return nil
 	}
-	return new(float64(*v) / (1 << 20))
+	return new(float64(*v) * by)
 }

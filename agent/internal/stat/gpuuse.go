@@ -1,6 +1,8 @@
 package stat
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,8 +59,8 @@ func useOf(a, b *sample.GPUDetail) (u GPUUse) {
 		return u
 	}
 	d := details{&a.Values, &b.Values, b.At - a.At}
-	u.PCIeReceived = either(d.perSecond(sample.GPUPCIeReceived), u.PCIeReceived)
-	u.PCIeSent = either(d.perSecond(sample.GPUPCIeSent), u.PCIeSent)
+	u.PCIeReceived = cmp.Or(d.perSecond(sample.GPUPCIeReceived), u.PCIeReceived)
+	u.PCIeSent = cmp.Or(d.perSecond(sample.GPUPCIeSent), u.PCIeSent)
 	u.NVLinkReceived, u.NVLinkSent = d.perSecond(sample.GPUNVLinkReceived), d.perSecond(sample.GPUNVLinkSent)
 	for q := firstThrottle; q <= lastThrottle; q++ {
 		if held := d.perSecond(q); held != nil && (u.Throttled == nil || *held > *u.Throttled) {
@@ -69,13 +71,6 @@ func useOf(a, b *sample.GPUDetail) (u GPUUse) {
 		}
 	}
 	return u
-}
-
-func either(v, otherwise *float64) *float64 {
-	if v != nil {
-		return v
-	}
-	return otherwise
 }
 
 // details are those of one GPU at both readings, with the time between them, which is positive.
@@ -95,10 +90,8 @@ func (d details) perSecond(q sample.GPUQuantity) *float64 {
 }
 
 func detailOf(s *sample.Sample, gpu string) *sample.GPUDetail {
-	for i := range s.GPUDetails {
-		if s.GPUDetails[i].GPU == gpu {
-			return &s.GPUDetails[i]
-		}
+	if i := slices.IndexFunc(s.GPUDetails, func(d sample.GPUDetail) bool { return d.GPU == gpu }); i >= 0 {
+		return &s.GPUDetails[i]
 	}
 	return nil
 }

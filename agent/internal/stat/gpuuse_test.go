@@ -30,7 +30,7 @@ func TestGPUUse(t *testing.T) {
 		sample.GPUNVLinkReceived: 5, sample.GPUNVLinkSent: 10,
 		sample.GPUThrottledPower: 3.2, sample.GPUThrottledHWThermal: 2.5, sample.GPUThrottledThermal: 0,
 	})
-	u := Between(a, b).GPUs[0].Use
+	u := Between(a, b).GPUs[0].GPUUse
 	if !is(u.TensorActive, 0.11) || !is(u.SMActive, 0) || u.DRAMActive != nil || u.SMOccupancy != nil || u.Encoder != nil {
 		t.Errorf("got %+v, want the shares of the later reading", u)
 	}
@@ -42,13 +42,13 @@ func TestGPUUse(t *testing.T) {
 	for name, before := range map[string]*sample.Snapshot{
 		"none before": gpuAt(0, sample.GPU{ID: "GPU-1"}), "nothing new": b,
 	} {
-		if u := Between(before, b).GPUs[0].Use; u.Throttled != nil || u.NVLinkSent != nil || !is(u.PCIeReceived, 7) ||
+		if u := Between(before, b).GPUs[0].GPUUse; u.Throttled != nil || u.NVLinkSent != nil || !is(u.PCIeReceived, 7) ||
 			!is(u.TensorActive, 0.11) {
 			t.Errorf("%s: got %+v, want no rates of counters", name, u)
 		}
 	}
 	b.GPUs.GPUs[0].Status = sample.GPULost
-	if u := Between(a, b).GPUs[0].Use; u != (GPUUse{}) {
+	if u := Between(a, b).GPUs[0].GPUUse; u != (GPUUse{}) {
 		t.Errorf("lost: got %+v, want nothing", u)
 	}
 }

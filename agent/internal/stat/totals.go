@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/agent/internal/quantile"
 )
 
 // totals is the summary of many intervals: the minimum, mean, 95th percentile and maximum of each device's values.
@@ -30,11 +31,6 @@ const maxIdle = 8
 
 // print adds an interval, and prints nothing.
 func (t *summary) print(_ *bytes.Buffer, r *Rates) error {
-	t.add(r)
-	return nil
-}
-
-func (t *summary) add(r *Rates) {
 	t.intervals++
 	if p := r.Pressure; p != nil {
 		t.device("machine", "machine").add("io some %", new(100*p.Some), 1)
@@ -45,8 +41,8 @@ func (t *summary) add(r *Rates) {
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
 		d := t.device(g.ID, fmt.Sprintf("GPU %d%s", g.Index, sliceOf(g)))
-		d.add("%util", percentOf(g.Utilization), 1)
-		d.add("MiB used", inMiB(g.MemoryUsed), 1)
+		d.add("%util", scaled(g.Utilization, 100), 1)
+		d.add("MiB used", scaled(g.MemoryUsed, mebi), 1)
 		d.add("power W", g.Power, 1)
 		d.add("temp C", g.Temperature, 1)
 	}
@@ -63,6 +59,7 @@ func (t *summary) add(r *Rates) {
 		d.add("aqu-sz", &s.QueueDepth, 1)
 		d.add("%util", new(100*s.Utilization), 1)
 	}
+	return nil
 }
 
 // device is the device of this kind and name; nil if there are too many.
@@ -88,7 +85,7 @@ func (d *deviceTotals) add(name string, value *float64, weight float64) {
 	i := slices.IndexFunc(d.values, func(v *distribution) bool { return v.name == name })
 	if i < 0 {
 		i = len(d.values)
-		d.values = append(d.values, &distribution{name: name, lowest: math.Inf(1), counts: map[int]uint64{}})
+		d.values = append(d.values, &distribution{name: name, lowest: math.Inf(1)})
 	}
 	d.values[i].add(*value, weight)
 }
@@ -135,24 +132,17 @@ func (t *summary) draw(to *output.Table) {
 	to.Text("", note)
 }
 
-// distribution keeps the first values, and counts all in buckets of about 2 %: its size does not grow with time.
+// distribution keeps the first values, and counts all: its size does not grow with time.
 type distribution struct {
+	quantile.Histogram
 	name            string
 	lowest, highest float64
 	sum, weight     float64
-	n               uint64
-	few             []float64      // the values, while there are at most maxFew
-	counts          map[int]uint64 // by the bucket's number
+	few             []float64 // the values, while there are at most maxFew
 }
-
-// perOctave is the number of buckets between a value and its double.
-const perOctave = 32
 
 // maxFew is up to how many values quantiles are exact.
 const maxFew = 64
-
-// zeroBucket holds what is not above 0.
-const zeroBucket = math.MinInt32
 
 func (d *distribution) add(v, weight float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -161,38 +151,17 @@ func (d *distribution) add(v, weight float64) {
 	d.lowest, d.highest = min(d.lowest, v), max(d.highest, v)
 	d.sum += v * weight
 	d.weight += weight
-	d.n++
 	if len(d.few) < maxFew {
 		d.few = append(d.few, v)
 	}
-	bucket := zeroBucket
-	if v > 0 {
-		bucket = int(math.Floor(math.Log2(v) * perOctave))
-	}
-	d.counts[bucket]++
+	d.Add(v)
 }
 
 // quantile is the value that this share of the values did not exceed (nearest rank). It is exact for few values, and
-// within 2 % for many.
+// within 1 % for many.
 func (d *distribution) quantile(share float64) float64 {
-	rank := uint64(math.Ceil(share * float64(d.n)))
-	if d.n > 0 && d.n <= maxFew {
-		sorted := slices.Sorted(slices.Values(d.few))
-		return sorted[rank-1]
+	if d.N > 0 && d.N <= maxFew {
+		return slices.Sorted(slices.Values(d.few))[uint64(math.Ceil(share*float64(d.N)))-1]
 	}
-	buckets := make([]int, 0, len(d.counts))
-	for b := range d.counts {
-		buckets = append(buckets, b)
-	}
-	slices.Sort(buckets)
-	var seen uint64
-	for _, b := range buckets {
-		if seen += d.counts[b]; seen >= rank {
-			if b == zeroBucket {
-				return max(0, d.lowest)
-			}
-			return min(d.highest, max(d.lowest, math.Exp2((float64(b)+0.5)/perOctave)))
-		}
-	}
-	return d.highest
+	return min(d.highest, max(d.lowest, d.Quantile(share)))
 }

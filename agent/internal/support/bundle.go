@@ -56,9 +56,3 @@ func (b *bundle) close() error {
 	}
 	return nil
 }
-
-// remove removes a bundle that could not be written.
-func (b *bundle) remove() {
-	_ = b.file.Close()
-	_ = os.Remove(b.file.Name())
-}

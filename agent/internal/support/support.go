@@ -129,7 +129,8 @@ func (s *support) write(ctx context.Context) (string, error) {
 		}
 	}
 	if err = cmp.Or(err, b.close()); err != nil {
-		b.remove()
+		_ = b.file.Close()
+		_ = os.Remove(path)
 		return "", err
 	}
 	return path, nil
@@ -198,9 +199,7 @@ func (s *support) environment() string {
 
 func (s *support) check(ctx context.Context, config *agentconfig.Config) string {
 	var out bytes.Buffer
-	if err := check.PrintReport(&out, check.Run(ctx, config)); err != nil {
-		fmt.Fprintln(&out, err)
-	}
+	check.Draw(output.NewTable(&out), check.Run(ctx, config))
 	return out.String()
 }
 

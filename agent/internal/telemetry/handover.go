@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"syscall"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -56,7 +55,8 @@ func (h *Handover) send(ctx context.Context, batch []handed) (err error) {
 			if err = batch[i].report(ctx, socket); err == nil {
 				break
 			}
-			if !absent(err) && batch[i].window != nil {
+			// else there is no server, or none for this user
+			if !cli.Unserved(err) && !errors.Is(err, fs.ErrPermission) && batch[i].window != nil {
 				h.failed = err
 			}
 			if ctx.Err() != nil { // the time is over for the other servers, too
@@ -68,11 +68,6 @@ func (h *Handover) send(ctx context.Context, batch []handed) (err error) {
 		return &queue.Refusal{Items: -1, Err: err}
 	}
 	return nil
-}
-
-// absent reports whether an error means that there is no server, or none for this user.
-func absent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrPermission)
 }
 
 func (h *handed) report(ctx context.Context, socket string) error {

@@ -51,7 +51,11 @@ func (b *builder) frame(jobs []*watched) *Frame {
 	}
 	for i := range rates.Disks {
 		if d := rates.Disks[i]; d.Leaf && len(f.Disks) < shownDisks {
-			f.Disks = append(f.Disks, newDisk(d, now.Ceilings))
+			disk := Disk{Disk: d}
+			if i := slices.IndexFunc(now.Ceilings, func(c sample.Ceiling) bool { return c.Disk == d.Name }); i >= 0 {
+				disk.ReadCeiling, disk.WriteCeiling = now.Ceilings[i].Read, now.Ceilings[i].Write
+			}
+			f.Disks = append(f.Disks, disk)
 		}
 	}
 	for _, j := range jobs {
@@ -81,14 +85,6 @@ func newest(s *sample.Snapshot) sample.Stamp {
 		}
 	}
 	return at
-}
-
-func newDisk(d stat.Disk, ceilings []sample.Ceiling) Disk {
-	disk := Disk{Disk: d}
-	if i := slices.IndexFunc(ceilings, func(c sample.Ceiling) bool { return c.Disk == d.Name }); i >= 0 {
-		disk.ReadCeiling, disk.WriteCeiling = ceilings[i].Read, ceilings[i].Write
-	}
-	return disk
 }
 
 // holders lists the processes that hold memory of a GPU, the largest first.

@@ -1,17 +1,13 @@
 package top
 
 import (
-	"strings"
+	"slices"
 	"unicode"
 
 	"github.com/gdamore/tcell/v3"
-	"github.com/mattn/go-runewidth"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 )
-
-// terminal measures text as most terminals show it, whatever the locale.
-var terminal = &runewidth.Condition{StrictEmojiNeutral: true}
 
 // cell is one column of one line.
 type cell struct {
@@ -26,24 +22,16 @@ type canvas struct {
 	cells         []cell
 }
 
-// newCanvas returns an empty canvas. It takes the cells of spare, which may be nil, if that has the same size.
-func newCanvas(width, height int, ascii bool, spare *canvas) *canvas {
-	c := &canvas{width: width, height: height, ascii: ascii}
-	if spare != nil && spare.width == width && spare.height == height {
-		c.cells = spare.cells
-	} else {
-		c.cells = make([]cell, width*height)
-	}
-	for i := range c.cells {
-		c.cells[i] = cell{' ', tcell.StyleDefault}
-	}
-	return c
+// newCanvas returns an empty canvas.
+func newCanvas(width, height int, ascii bool) *canvas {
+	return &canvas{width: width, height: height, ascii: ascii,
+		cells: slices.Repeat([]cell{{' ', tcell.StyleDefault}}, width*height)}
 }
 
 // printable replaces what would move a terminal's cursor, change its colours or have no width of its own: names come
 // from other programs.
 func printable(r rune, ascii bool) rune {
-	if !unicode.IsGraphic(r) || ascii && r > unicode.MaxASCII || terminal.RuneWidth(r) == 0 {
+	if !unicode.IsGraphic(r) || ascii && r > unicode.MaxASCII || output.Columns(string(r)) == 0 {
 		return '?'
 	}
 	return r
@@ -60,7 +48,7 @@ func (c *canvas) put(x, y, width int, text string, style tcell.Style) int {
 		w := 1
 		if r < ' ' || r > '~' {
 			r = printable(r, c.ascii)
-			w = terminal.RuneWidth(r)
+			w = output.Columns(string(r))
 		}
 		if x+w > end {
 			break
@@ -86,74 +74,6 @@ func (c *canvas) fill(y int, style tcell.Style) {
 	for x := range c.width {
 		c.cells[y*c.width+x].style = style
 	}
-}
-
-// shade gives the cells of a line a style that keeps their colours: the selected row.
-func (c *canvas) shade(y int) {
-	for x := range c.width {
-		i := y*c.width + x
-		c.cells[i].style = c.cells[i].style.Reverse(true)
-	}
-}
-
-// text is the screen without styles and without blanks at the ends of lines.
-func (c *canvas) text() string {
-	var all strings.Builder
-	for y := range c.height {
-		var line strings.Builder
-		for _, at := range c.cells[y*c.width : (y+1)*c.width] {
-			if at.char != 0 {
-				line.WriteRune(at.char)
-			}
-		}
-		all.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-	}
-	return all.String()
-}
-
-// columnsOf is the width of a text.
-func columnsOf(text string) int { return terminal.StringWidth(text) }
-
-// shorten makes a name at most width columns wide. A long one loses its middle: names of models and files differ at
-// their end.
-func shorten(text string, width int) string {
-	if columnsOf(text) <= width {
-		return text
-	}
-	head := terminal.Truncate(text, width/3, "")
-	rest := []rune(text[len(head):])
-	for len(rest) > 0 && columnsOf(head)+1+columnsOf(string(rest)) > width {
-		rest = rest[1:]
-	}
-	return terminal.Truncate(head+"~"+string(rest), width, "")
-}
-
-// wrap breaks a text into lines of at most width columns.
-func wrap(text string, width int) (lines []string) {
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case columnsOf(line)+1+columnsOf(word) <= width:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
-		}
-		for columnsOf(line) > width {
-			head := terminal.Truncate(line, width, "")
-			if head == "" {
-				return lines
-			}
-			lines = append(lines, head)
-			line = line[len(head):]
-		}
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
 }
 
 // Glyphs of ledgers and histories.

@@ -17,7 +17,6 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/procs"
 	"github.com/stallspan/stallspan/agent/internal/recorded"
-	"github.com/stallspan/stallspan/agent/internal/runs"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -80,13 +79,13 @@ func (o *options) show(ctx context.Context, who []string) error {
 
 // live shows this machine.
 func (o *options) live(ctx context.Context, who []string) error {
-	var jobs []Process
+	var jobs []procs.Process
 	for _, name := range who {
 		found, err := procs.Find(procfs.DefaultMountPoint, name)
 		if err != nil {
 			return err
 		}
-		jobs = append(jobs, Process{PID: found.PID, Parent: found.Parent, Name: found.Name})
+		jobs = append(jobs, found)
 	}
 	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
 	if err != nil {
@@ -103,11 +102,7 @@ func (o *options) live(ctx context.Context, who []string) error {
 	}
 	m.Start()
 	defer m.Stop()
-	machine, err := NewMachine(Options{Monitor: m, Jobs: jobs, Agent: client, Runs: runs.Sockets,
-		Find: func(pid int) (Process, bool) {
-			found, ok := procs.Read(fs, pid)
-			return Process{PID: pid, Parent: found.Parent, Name: found.Name, Program: found.Program}, ok
-		}})
+	machine, err := NewMachine(m, client, fs, jobs)
 	if err != nil {
 		return err
 	}

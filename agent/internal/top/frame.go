@@ -152,21 +152,22 @@ type Window struct {
 	Open bool
 }
 
-// shares returns the parts of a window's ledger.
-func (w *Window) shares() (busy, storage, cpu, other float64, ok bool) {
+// ledger is the window's as the table shows it.
+func (w *Window) ledger() (l Ledger) {
 	total := w.GPUTime()
 	if w.Stall == nil || total <= 0 {
-		return 0, 0, 0, 0, false
+		return l
 	}
+	l = Ledger{Split: true, Storage: w.Stall.Storage / total, Other: w.Stall.Other / total}
 	if w.GPU != nil {
-		busy = w.GPU.Busy / total
+		l.GPUs, l.Busy = max(1, len(w.GPU.IDs)), w.GPU.Busy/total
 	}
 	if w.Stall.CPU != nil {
-		cpu = *w.Stall.CPU / total
+		l.CPU = *w.Stall.CPU / total
 	} else if w.Process != nil {
-		cpu = w.Process.OnCPU / total
+		l.CPU = w.Process.OnCPU / total
 	}
-	return busy, w.Stall.Storage / total, cpu, w.Stall.Other / total, true
+	return l
 }
 
 // shownWindows bounds the windows of a frame: the newest ones.

@@ -34,71 +34,59 @@ func (v *View) key(e *tcell.EventKey) action {
 	if v.typing {
 		return v.typed(e)
 	}
-	switch e.Key() {
-	case tcell.KeyCtrlC:
-		return quit
-	case tcell.KeyCtrlZ:
-		return stop
-	case tcell.KeyCtrlL:
-		return redraw
-	case tcell.KeyUp:
-		v.move(-1)
-	case tcell.KeyDown:
-		v.move(1)
-	case tcell.KeyEnter:
-		if v.mode == overview {
-			v.mode, v.scroll = details, 0
-		} else {
-			v.mode = overview
-		}
-	case tcell.KeyEscape, tcell.KeyBackspace, tcell.KeyBackspace2:
-		if v.mode == overview {
-			v.filter = ""
-		}
-		v.mode = overview
-	case tcell.KeyF1:
-		v.mode, v.scroll = help, 0
-	case tcell.KeyF5:
-		v.toggle(processes)
-	case tcell.KeyF10:
-		return quit
-	case tcell.KeyLeft:
-		v.seek(-1)
-	case tcell.KeyRight:
-		v.paused = true
-		return v.seek(1)
-	case tcell.KeyPgUp:
-		v.seek(-page)
-	case tcell.KeyPgDn:
-		return v.seek(page)
-	case tcell.KeyHome:
-		v.seek(-len(v.frames))
-	case tcell.KeyEnd:
-		v.end()
-	case tcell.KeyRune:
-		return v.rune(e.Str())
+	name := tcell.KeyNames[e.Key()]
+	if e.Key() == tcell.KeyRune {
+		name = e.Str()
 	}
-	return nothing
-}
-
-func (v *View) rune(s string) action {
-	switch s {
+	switch name {
 	case "q":
 		if v.mode == help {
 			v.mode = overview
 			return nothing
 		}
 		return quit
+	case "Ctrl-C", "F10":
+		return quit
+	case "Ctrl-Z":
+		return stop
+	case "Ctrl-L":
+		return redraw
+	case "Up", "k":
+		v.move(-1)
+	case "Down", "j":
+		v.move(1)
+	case "Enter":
+		if v.mode == overview {
+			v.mode, v.scroll = details, 0
+		} else {
+			v.mode = overview
+		}
+	case "Esc", "Backspace", "Backspace2":
+		if v.mode == overview {
+			v.filter = ""
+		}
+		v.mode = overview
+	case "F1":
+		v.mode, v.scroll = help, 0
 	case "h", "?":
 		v.toggle(help)
-	case "t":
+	case "F5", "t":
 		v.toggle(processes)
 	case "p", " ":
 		v.pause()
-	case "k":
-		v.move(-1)
-	case "j":
-		v.move(1)
+	case "Left":
+		v.seek(-1)
+	case "Right":
+		v.paused = true
+		return v.seek(1)
+	case "PgUp":
+		v.seek(-page)
+	case "PgDn":
+		return v.seek(page)
+	case "Home":
+		v.seek(-len(v.frames))
+	case "End":
+		v.end()
 	case "s", ">":
 		v.order = (v.order + 1) % orders
 	case "<":

@@ -5,35 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+
+	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/procs"
+	"github.com/stallspan/stallspan/agent/internal/runs"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/sample"
 )
-
-// Process is a process of this machine.
-type Process struct {
-	PID, Parent int
-	Name        string // of its script, or of its program
-	Program     string
-}
-
-// Options configure a Machine.
-type Options struct {
-	Monitor *monitor.Monitor              // started
-	Find    func(pid int) (Process, bool) // reads a process; false if it has ended
-	Jobs    []Process                     // that the user named; without any, those that work are found
-	Agent   *api.Client                   // of the machine's agent; nil for none
-	Runs    func() []string               // the sockets of stallspan run; nil for none
-}
 
 const (
 	// maxFound bounds the jobs that are found: each costs about 0.05 % of a core.
@@ -58,7 +45,9 @@ const (
 
 // Machine makes frames of this machine. It is not safe for concurrent use.
 type Machine struct {
-	options Options
+	agent   *api.Client // of the machine's agent
+	files   procfs.FS
+	named   bool // by the user: no other jobs are found
 	builder builder
 	jobs    []*live
 	servers map[string]*server // by socket
@@ -95,20 +84,21 @@ type server struct {
 	err    error
 }
 
-// NewMachine prepares the frames of this machine, and follows the jobs that the user has named.
-func NewMachine(o Options) (*Machine, error) {
-	m := &Machine{options: o, servers: map[string]*server{}, names: map[int]named{}}
+// NewMachine prepares the frames of this machine, and follows the jobs that the user has named. Without any, those that
+// work are found. on has started.
+func NewMachine(on *monitor.Monitor, agent *api.Client, files procfs.FS, jobs []procs.Process) (*Machine, error) {
+	m := &Machine{agent: agent, files: files, named: len(jobs) > 0, servers: map[string]*server{}, names: map[int]named{}}
 	host, _ := os.Hostname()
-	m.builder = builder{monitor: o.Monitor, name: m.nameOf, parent: m.parentOf, host: host}
+	m.builder = builder{monitor: on, name: m.nameOf, parent: m.parentOf, host: host}
 	m.builder.frame(nil) // what the first interval begins with
 	m.begun = sample.Now().Mono
-	for _, p := range o.Jobs {
+	for _, p := range jobs {
 		if err := m.follow(p, true); err != nil {
 			return nil, fmt.Errorf("process %d cannot be followed: %w", p.PID, err)
 		}
 	}
-	if len(o.Jobs) == 0 {
-		o.Monitor.Jobs.ExpectSpans(func(int) string { return "" }) // all are of one user: who looks
+	if !m.named {
+		on.Jobs.ExpectSpans(func(int) string { return "" }) // all are of one user: who looks
 	}
 	return m, nil
 }
@@ -117,7 +107,7 @@ func NewMachine(o Options) (*Machine, error) {
 func (m *Machine) Next(ctx context.Context) *Frame {
 	now := sample.Now().Mono
 	m.review(now)
-	if len(m.options.Jobs) == 0 {
+	if !m.named {
 		m.find(now)
 	}
 	jobs := make([]*watched, len(m.jobs))
@@ -137,8 +127,8 @@ func (m *Machine) Next(ctx context.Context) *Frame {
 }
 
 // follow makes a process a job.
-func (m *Machine) follow(p Process, byName bool) error {
-	jobs := m.options.Monitor.Jobs
+func (m *Machine) follow(p procs.Process, byName bool) error {
+	jobs := m.builder.monitor.Jobs
 	id := jobs.JobOf(p.PID)
 	if id == "" {
 		return errors.New("it has ended")
@@ -172,18 +162,18 @@ func (m *Machine) namesHolders() bool {
 // review ends jobs whose processes have ended, and drops those that ended a while ago, or are idle.
 func (m *Machine) review(now time.Duration) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(j *live) bool {
-		if !j.ended && m.options.Monitor.Jobs.JobOf(j.pid) != j.id && !m.builder.runs(j.id) {
+		if !j.ended && m.builder.monitor.Jobs.JobOf(j.pid) != j.id && !m.builder.runs(j.id) {
 			j.ended, j.gone = true, now
-			m.options.Monitor.Jobs.Unfollow(j.id)
+			m.builder.monitor.Jobs.Unfollow(j.id)
 		}
 		switch {
 		case j.ended:
 			return !j.named && (now-j.gone > endedFor || j.last.Watched < briefly)
 		case !j.named && m.belongs(j):
-			m.options.Monitor.Jobs.Unfollow(j.id)
+			m.builder.monitor.Jobs.Unfollow(j.id)
 			return true
 		case !j.named && !j.holds && now-j.worked > idleFor:
-			m.options.Monitor.Jobs.Unfollow(j.id)
+			m.builder.monitor.Jobs.Unfollow(j.id)
 			return true
 		}
 		return false
@@ -192,7 +182,7 @@ func (m *Machine) review(now time.Duration) {
 
 // belongs reports whether a job is below another one, which was found later.
 func (m *Machine) belongs(j *live) bool {
-	p, ok := m.options.Find(j.pid)
+	p, ok := procs.Read(m.files, j.pid)
 	return ok && len(m.jobs) > 1 && m.below(p, nil)
 }
 
@@ -223,7 +213,7 @@ func (m *Machine) find(now time.Duration) {
 	if len(m.builder.before.GPUs.GPUs) > maxUnnamed && !m.namesHolders() {
 		most = maxUnnamed
 	}
-	candidates, hidden := m.options.Monitor.Jobs.Candidates()
+	candidates, hidden := m.builder.monitor.Jobs.Candidates()
 	m.hidden = hidden
 	for _, c := range candidates {
 		pids = append(pids, c.PID)
@@ -242,7 +232,7 @@ func (m *Machine) find(now time.Duration) {
 			slices.ContainsFunc(m.jobs, func(j *live) bool { return j.pid == pid && !j.ended }) {
 			continue
 		}
-		p, ok := m.options.Find(pid)
+		p, ok := procs.Read(m.files, pid)
 		if !ok || m.below(p, pids) {
 			continue
 		}
@@ -254,12 +244,12 @@ func (m *Machine) find(now time.Duration) {
 
 // own reports whether a process is stallspan, as around a program that it runs.
 func (m *Machine) own(pid int) bool {
-	p, ok := m.options.Find(pid)
+	p, ok := procs.Read(m.files, pid)
 	return !ok || p.Program == filepath.Base(os.Args[0])
 }
 
 // below reports whether a process is below one that is followed or listed, or below this program.
-func (m *Machine) below(p Process, list []int) bool {
+func (m *Machine) below(p procs.Process, list []int) bool {
 	const deepest = 32
 	for range deepest {
 		if p.Parent <= 1 {
@@ -270,7 +260,7 @@ func (m *Machine) below(p Process, list []int) bool {
 			return true
 		}
 		var ok bool
-		if p, ok = m.options.Find(p.Parent); !ok {
+		if p, ok = procs.Read(m.files, p.Parent); !ok {
 			return false
 		}
 	}
@@ -280,11 +270,11 @@ func (m *Machine) below(p Process, list []int) bool {
 // nameFor is how long the name of a process is kept: a process may start another program.
 const nameFor = 10 * time.Second
 
-func (m *Machine) nameOf(pid int) string { return m.named(pid).text }
+func (m *Machine) nameOf(pid int) string { return m.lookUp(pid).text }
 
-func (m *Machine) parentOf(pid int) int { return m.named(pid).parent }
+func (m *Machine) parentOf(pid int) int { return m.lookUp(pid).parent }
 
-func (m *Machine) named(pid int) named {
+func (m *Machine) lookUp(pid int) named {
 	now := sample.Now().Mono
 	if n, ok := m.names[pid]; ok && now-n.at < nameFor {
 		return n
@@ -294,7 +284,7 @@ func (m *Machine) named(pid int) named {
 			delete(m.names, other)
 		}
 	}
-	p, _ := m.options.Find(pid)
+	p, _ := procs.Read(m.files, pid)
 	n := named{p.Name, p.Parent, now}
 	m.names[pid] = n
 	return n
@@ -302,14 +292,8 @@ func (m *Machine) named(pid int) named {
 
 // askAll asks the agent and the runs of this machine for their windows, in turn.
 func (m *Machine) askAll(ctx context.Context, f *Frame) {
-	var sockets []string
-	if m.options.Agent != nil {
-		sockets = append(sockets, m.options.Agent.Server())
-	}
-	if m.options.Runs != nil {
-		runs := m.options.Runs()
-		sockets = append(sockets, runs[:min(len(runs), maxRuns)]...)
-	}
+	others := runs.Sockets()
+	sockets := append([]string{m.agent.Server()}, others[:min(len(others), maxRuns)]...)
 	for socket := range m.servers {
 		if !slices.Contains(sockets, socket) {
 			delete(m.servers, socket)
@@ -320,15 +304,15 @@ func (m *Machine) askAll(ctx context.Context, f *Frame) {
 		s := m.servers[socket]
 		if s == nil {
 			s = &server{client: api.NewClient(socket), label: runLabel(socket)}
-			if i == 0 && m.options.Agent != nil {
-				s.client, s.label = m.options.Agent, "agent"
+			if i == 0 {
+				s.client, s.label = m.agent, "agent"
 			}
 			m.servers[socket] = s
 		}
 		s.ask(ctx)
 		answered = answered || s.err == nil
 		f.Windows = append(f.Windows, s.all...)
-		if s.err != nil && i == 0 && m.options.Agent != nil && !vacant(s.err) {
+		if s.err != nil && i == 0 && !cli.Unserved(s.err) {
 			f.Notes = append(f.Notes, s.err.Error())
 		}
 	}
@@ -348,11 +332,6 @@ func runLabel(socket string) string {
 		return "run"
 	}
 	return "run " + parts[2]
-}
-
-// vacant reports whether no process serves a socket.
-func vacant(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // newestWindows sorts windows, the open ones first and then the newest ones, and leaves out what is more than a frame
@@ -418,7 +397,7 @@ func (m *Machine) explain(f *Frame) {
 			break
 		}
 	}
-	problems := m.options.Monitor.Problems()
+	problems := m.builder.monitor.Problems()
 	for _, p := range problems[max(0, len(problems)-2):] {
 		f.Notes = append(f.Notes, p.Error())
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gdamore/tcell/v3"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -17,8 +18,17 @@ type line struct {
 	parts *[4]float64 // a ledger behind the text
 }
 
+// pageLines are the lines of a page.
+type pageLines []line
+
+func (p *pageLines) add(style tcell.Style, all ...string) {
+	for _, text := range all {
+		*p = append(*p, line{text: text, style: style})
+	}
+}
+
 // drawPage writes lines between header and footer, from the scroll position on.
-func (v *View) drawPage(c *canvas, lines []line) {
+func (v *View) drawPage(c *canvas, lines pageLines) {
 	room := c.height - 2
 	v.scroll = max(0, min(v.scroll, len(lines)-room))
 	for i, l := range lines[v.scroll:min(len(lines), v.scroll+room)] {
@@ -33,35 +43,32 @@ func (v *View) drawPage(c *canvas, lines []line) {
 	}
 }
 
-var helpText = [...]string{
-	"q, ^C           quit",
-	"h, ?            this page",
-	"p, space        pause; the display stops, the measurement goes on",
-	"up, down, k, j  select a job",
-	"enter           its ledger, the reasons of other, and what to try; esc goes back",
-	"t, F5           its processes as a tree: each below the one that started it",
-	"s, <, >         sort the jobs by the next column; I reverses the order",
-	"/               show only jobs with this text in their name",
-	"+, -            a longer or a shorter interval; in a recording the speed",
-	"left, right     one step back or on; pgup and pgdn 30 steps, home and end",
-	"^L, ^Z          draw again; stop (fg continues)",
-	"",
-	"Parts of a job's time, in this order and with these signs:",
+// helpText are the keys, and what they do.
+var helpText = [...][2]string{
+	{"q, ^C", "quit"},
+	{"h, ?", "this page"},
+	{"p, space", "pause; the display stops, the measurement goes on"},
+	{"up, down, k, j", "select a job"},
+	{"enter", "its ledger, the reasons of other, and what to try; esc goes back"},
+	{"t, F5", "its processes as a tree: each below the one that started it"},
+	{"s, <, >", "sort the jobs by the next column; I reverses the order"},
+	{"/", "show only jobs with this text in their name"},
+	{"+, -", "a longer or a shorter interval; in a recording the speed"},
+	{"left, right", "one step back or on; pgup and pgdn 30 steps, home and end"},
+	{"^L, ^Z", "draw again; stop (fg continues)"},
 }
 
 var partNames = [4]string{"busy: the GPU worked", "storage: the GPU idled, the job waited for storage",
 	"CPU: the GPU idled, the input pipeline used or waited for a CPU", "other: idle for neither of the two"}
 
 func (v *View) drawHelp(c *canvas) {
-	lines := []line{{text: "KEYS", style: heading}}
-	for _, text := range helpText {
-		for _, part := range indentedAt(text, 16, c.width) {
-			lines = append(lines, line{text: part})
-		}
+	p := pageLines{{text: "KEYS", style: heading}}
+	for _, key := range helpText {
+		p.add(normal, indented(fmt.Sprintf("%-16s", key[0]), key[1], c.width)...)
 	}
+	p.add(normal, "", "Parts of a job's time, in this order and with these signs:")
 	for i, name := range partNames {
-		lines = append(lines, line{text: fmt.Sprintf("  %s %s", strings.Repeat(string(c.bar(i)), 3), name),
-			style: partStyles[i]})
+		p.add(partStyles[i], fmt.Sprintf("  %s %s", strings.Repeat(string(c.bar(i)), 3), name))
 	}
 	for _, text := range []string{
 		"Without a GPU, a job's own time is divided. Busy is then its time on a CPU, marked c.",
@@ -69,50 +76,34 @@ func (v *View) drawHelp(c *canvas) {
 		"await: mean time of an operation in ms. queue: mean number of operations in flight.",
 		"What cannot be seen here, and how to get it: stallspan check.",
 	} {
-		for _, part := range wrap(text, c.width) {
-			lines = append(lines, line{text: part})
-		}
+		p.add(normal, output.WrapText(text, c.width)...)
 	}
-	v.drawPage(c, lines)
+	v.drawPage(c, p)
 }
 
-// indentedAt wraps the second column of a line.
-func indentedAt(text string, column, width int) []string {
-	if len(text) <= width || len(text) <= column || text[column-1] != ' ' {
-		return wrapKeeping(text, width)
+// selectedJob is the job that a page shows; nil without jobs, which the page says.
+func (v *View) selectedJob(c *canvas, f *Frame) *Job {
+	jobs := v.jobs(f)
+	if len(jobs) == 0 {
+		v.drawPage(c, pageLines{{text: f.NoJobs, style: faint}})
+		return nil
 	}
-	return indented(text[:column], text[column:], width)
-}
-
-func wrapKeeping(text string, width int) []string {
-	if columnsOf(text) <= width {
-		return []string{text}
-	}
-	return wrap(text, width)
+	return &jobs[v.chosen(jobs)]
 }
 
 // drawDetails shows all that is known of the selected job.
 func (v *View) drawDetails(c *canvas, f *Frame) {
-	jobs := v.jobs(f)
-	if len(jobs) == 0 {
-		v.drawPage(c, []line{{text: f.NoJobs, style: faint}})
+	j := v.selectedJob(c, f)
+	if j == nil {
 		return
 	}
-	j := &jobs[v.chosen(jobs)]
 	title := "JOB " + j.label()
 	if j.Ended {
 		title += " (ended)"
 	}
-	lines := []line{{text: title, style: heading}}
-	add := func(style tcell.Style, all ...string) {
-		for _, text := range all {
-			lines = append(lines, line{text: text, style: style})
-		}
-	}
-	state := fmt.Sprintf("watched for %s, %d processes", duration(j.Watched), j.Processes)
-	if j.Processes == 1 {
-		state = fmt.Sprintf("watched for %s, 1 process", duration(j.Watched))
-	}
+	lines := pageLines{{text: title, style: heading}}
+	add := lines.add
+	state := fmt.Sprintf("watched for %s, %s", duration(j.Watched), output.Count(j.Processes, "process"))
 	if j.CPU >= 0 {
 		state += fmt.Sprintf(", %s cores in use", decimal(j.CPU))
 	}
@@ -122,32 +113,24 @@ func (v *View) drawDetails(c *canvas, f *Frame) {
 	case !j.Ended:
 		state += ", bytes unknown: see stallspan check"
 	}
-	add(normal, wrap(state, c.width)...)
+	add(normal, output.WrapText(state, c.width)...)
 	add(normal, "")
 	lines = append(lines, ledgerLine(j.Recent.over(), &j.Recent),
 		ledgerLine("since watched", &j.Whole))
 	add(normal, "")
 	add(normal, indented("", finding(&j.Recent), c.width)...)
-	if j.Recent.Remedy != "" {
-		add(strong, indented("Try: ", j.Recent.Remedy, c.width)...)
-	}
+	add(strong, indented("Try: ", j.Recent.Remedy, c.width)...)
 	for _, also := range j.Recent.Also {
 		add(normal, indented("Also: ", also.Text, c.width)...)
 		add(strong, indented("Try: ", also.Remedy, c.width)...)
 	}
-	if len(j.Recent.Reasons) > 0 {
-		add(normal, indented("Other: ", strings.Join(j.Recent.Reasons, ", "), c.width)...)
-	}
+	add(normal, indented("Other: ", strings.Join(j.Recent.Reasons, ", "), c.width)...)
 	if j.Whole.Length > j.Recent.Length && j.Whole.Finding != "" {
 		add(normal, "")
 		add(normal, indented("Since "+v.clock(f.At.Add(-j.Watched)).Format(time.TimeOnly)+": ", j.Whole.Finding, c.width)...)
-		if len(j.Whole.Reasons) > 0 {
-			add(normal, indented("Other: ", strings.Join(j.Whole.Reasons, ", "), c.width)...)
-		}
+		add(normal, indented("Other: ", strings.Join(j.Whole.Reasons, ", "), c.width)...)
 	}
-	if j.Recent.Evidence != "" {
-		add(faint, indented("", j.Recent.Evidence, c.width)...)
-	}
+	add(faint, indented("", j.Recent.Evidence, c.width)...)
 	if len(j.Recent.Disks) > 0 {
 		add(normal, "")
 		add(heading, fmt.Sprintf("%-20s %10s %10s %9s %7s", "DISK, any process", "read MiB/s", "write", "await ms", "queue"))
@@ -156,7 +139,7 @@ func (v *View) drawDetails(c *canvas, f *Frame) {
 			if d.Await > 0 {
 				await = decimal(float64(d.Await) / float64(time.Millisecond))
 			}
-			add(normal, fmt.Sprintf("%s %10s %10s %9s %7s", terminal.FillRight(shorten(d.Name, 20), 20), decimal(d.Read/mib),
+			add(normal, fmt.Sprintf("%s %10s %10s %9s %7s", output.Fit(d.Name, 20), decimal(d.Read/mib),
 				decimal(d.Write/mib), await, decimal(d.Queue)))
 		}
 	}

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -68,12 +69,7 @@ func text(s string) (string, tcell.Style) { return s, normal }
 func (v *View) gpuTable(f *Frame) *table {
 	list := f.GPUs
 	has := func(known func(*GPU) bool) bool {
-		for i := range list {
-			if known(&list[i]) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(list, func(g GPU) bool { return known(&g) })
 	}
 	cells := func(get func(*GPU) string) func(int) (string, tcell.Style) {
 		return func(row int) (string, tcell.Style) {
@@ -111,10 +107,10 @@ func (v *View) gpuTable(f *Frame) *table {
 			switch {
 			case g.Power == nil:
 				return "-"
-			case g.Use.PowerLimit == nil:
+			case g.PowerLimit == nil:
 				return fmt.Sprintf("%.0f", *g.Power)
 			}
-			return fmt.Sprintf("%.0f/%.0f", *g.Power, *g.Use.PowerLimit)
+			return fmt.Sprintf("%.0f/%.0f", *g.Power, *g.PowerLimit)
 		})},
 		{title: "temp C", width: 6, level: 4, cell: cells(func(g *GPU) string {
 			if g.Temperature == nil {
@@ -123,16 +119,16 @@ func (v *View) gpuTable(f *Frame) *table {
 			return fmt.Sprintf("%.0f", *g.Temperature)
 		})},
 	}
-	if has(func(g *GPU) bool { return g.Use.SMActive != nil }) {
+	if has(func(g *GPU) bool { return g.SMActive != nil }) {
 		columns = append(columns,
-			column{title: "SM %", width: 5, level: 5, cell: cells(func(g *GPU) string { return percentOf(g.Use.SMActive) })},
+			column{title: "SM %", width: 5, level: 5, cell: cells(func(g *GPU) string { return percentOf(g.SMActive) })},
 			column{title: "tensor %", width: 8, level: 5,
-				cell: cells(func(g *GPU) string { return percentOf(g.Use.TensorActive) })})
+				cell: cells(func(g *GPU) string { return percentOf(g.TensorActive) })})
 	}
-	if has(func(g *GPU) bool { return g.Use.ThrottledBy != "" && valueOf(g.Use.Throttled) > 0 }) {
+	if has(func(g *GPU) bool { return g.ThrottledBy != "" && valueOf(g.Throttled) > 0 }) {
 		columns = append(columns, column{title: "throttled", width: 16, level: 3, left: true,
 			cell: func(row int) (string, tcell.Style) {
-				u := &list[row].Use
+				u := &list[row].GPUUse
 				if u.ThrottledBy == "" || valueOf(u.Throttled) == 0 {
 					return text("-")
 				}
@@ -190,7 +186,7 @@ func lostStyle(share float64, style tcell.Style) tcell.Style {
 func (v *View) diskTable(f *Frame, rows int) *table {
 	list := slices.Clone(f.Disks)
 	if len(list) > rows {
-		slices.SortStableFunc(list, func(a, b Disk) int { return compare(b.load(), a.load()) })
+		slices.SortStableFunc(list, func(a, b Disk) int { return cmp.Compare(b.load(), a.load()) })
 	}
 	cells := func(get func(*Disk) string) func(int) (string, tcell.Style) {
 		return func(row int) (string, tcell.Style) { return text(get(&list[row])) }
@@ -252,16 +248,6 @@ func (d *Disk) ofCeiling() (share float64, ok bool) {
 	return min(1, share), ok
 }
 
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 func valueOf(v *float64) float64 {
 	if v == nil {
 		return 0
@@ -271,50 +257,39 @@ func valueOf(v *float64) float64 {
 
 // shareColumns are the four parts of a ledger. A job without a GPU has its own time divided: its time on a CPU stands
 // in the first one.
-func shareColumns(group string, level int, get func(row int) (l Ledger)) []column {
-	part := func(title string, width int, value func(l *Ledger) string, share func(l *Ledger) float64,
-		style func(float64) tcell.Style) column {
-		return column{title: title, group: group, width: width, level: level, cell: func(row int) (string, tcell.Style) {
+func shareColumns(group string, level int, get func(row int) Ledger) []column {
+	names := [4]string{"busy %", "storage", "CPU", "other"}
+	widths := [4]int{6, 7, 4, 5}
+	columns := make([]column, len(names))
+	for i := range columns {
+		cell := func(row int) (string, tcell.Style) {
 			l := get(row)
-			if !l.Split {
+			share := l.parts()[i]
+			switch {
+			case !l.Split:
 				return "-", faint
+			case i == 0 && l.GPUs == 0:
+				return percent(share) + "c", busyStyle(&share)
+			case i == 0:
+				return percent(share), busyStyle(&share)
+			case i == 2 && l.GPUs == 0:
+				return "-", normal
+			case i == 3:
+				return percent(share), lostStyle(share, normal)
 			}
-			return value(&l), style(share(&l))
-		}}
-	}
-	work := func(l *Ledger) float64 {
-		if l.GPUs == 0 {
-			return l.CPU
+			return percent(share), lostStyle(share, partStyles[i])
 		}
-		return l.Busy
+		columns[i] = column{title: names[i], group: group, width: widths[i], level: level, cell: cell}
 	}
-	wait := func(l *Ledger) float64 {
-		if l.GPUs == 0 {
-			return 0
-		}
-		return l.CPU
-	}
-	storage := func(l *Ledger) float64 { return l.Storage }
-	other := func(l *Ledger) float64 { return l.Other }
-	as := func(style tcell.Style) func(float64) tcell.Style {
-		return func(share float64) tcell.Style { return lostStyle(share, style) }
-	}
-	return []column{
-		part("busy %", 6, func(l *Ledger) string {
-			if l.GPUs == 0 {
-				return percent(l.CPU) + "c"
-			}
-			return percent(l.Busy)
-		}, work, func(share float64) tcell.Style { return busyStyle(&share) }),
-		part("storage", 7, func(l *Ledger) string { return percent(l.Storage) }, storage, as(red)),
-		part("CPU", 4, func(l *Ledger) string {
-			if l.GPUs == 0 {
-				return "-"
-			}
-			return percent(l.CPU)
-		}, wait, as(yellow)),
-		part("other", 5, func(l *Ledger) string { return percent(l.Other) }, other, as(normal)),
-	}
+	return columns
+}
+
+// partsColumn draws a ledger as a bar.
+func partsColumn(group string, get func(row int) Ledger) column {
+	return column{title: "parts", group: group, width: 8, grow: 30, level: 4, draw: func(c *canvas, x, y, width, row int) {
+		l := get(row)
+		c.stack(x, y, width, l.parts())
+	}}
 }
 
 // parts are the shares of a ledger in the order of the glyphs.
@@ -330,7 +305,7 @@ func (l *Ledger) parts() [4]float64 {
 
 // jobTable lists the jobs.
 func (v *View) jobTable(f *Frame, list []Job) *table {
-	legend := "parts"
+	recent := func(row int) Ledger { return list[row].Recent }
 	columns := []column{{title: v.titled("JOB", sortName), width: 14, grow: 34, left: true,
 		cell: func(row int) (string, tcell.Style) {
 			j := &list[row]
@@ -341,12 +316,11 @@ func (v *View) jobTable(f *Frame, list []Job) *table {
 			return j.label(), style
 		}}}
 	last := "last " + duration(Recent)
-	columns = append(columns, shareColumns(last, 0, func(row int) Ledger { return list[row].Recent })...)
+	columns = append(columns, shareColumns(last, 0, recent)...)
 	columns[1].title = v.titled("busy %", sortBusy)
 	columns[2].title = v.titled("storage", sortStorage)
 	columns = append(columns,
-		column{title: legend, group: last, width: 8, grow: 30, level: 4,
-			draw: func(c *canvas, x, y, width, row int) { c.stack(x, y, width, list[row].Recent.parts()) }},
+		partsColumn(last, recent),
 		column{title: "watched", group: "since watched", width: 7, level: 3,
 			cell: func(row int) (string, tcell.Style) { return text(duration(list[row].Watched)) }})
 	columns = append(columns, shareColumns("since watched", 3, func(row int) Ledger { return list[row].Whole })...)
@@ -369,7 +343,8 @@ func (v *View) jobTable(f *Frame, list []Job) *table {
 			draw: func(c *canvas, x, y, width, row int) {
 				c.spark(x, y, width, v.history(width, func(f *Frame) float64 {
 					if i := slices.IndexFunc(f.Jobs, func(j Job) bool { return j.ID == list[row].ID }); i >= 0 {
-						return f.Jobs[i].Recent.Storage + f.Jobs[i].Recent.stalledByCPU()
+						parts := f.Jobs[i].Recent.parts()
+						return parts[1] + parts[2]
 					}
 					return 0
 				}), red)
@@ -379,27 +354,13 @@ func (v *View) jobTable(f *Frame, list []Job) *table {
 				if list[row].Ended {
 					return "ended", faint
 				}
-				return text(verdictOf(&list[row].Recent))
+				return text(cmp.Or(string(list[row].Recent.Verdict), "-"))
 			}})
 	t := &table{columns: columns, rows: len(list), empty: f.NoJobs, selected: -1, more: "jobs"}
 	if v.filter != "" && len(f.Jobs) > 0 {
 		t.empty = fmt.Sprintf("No job's name holds %q: / changes the filter.", v.filter)
 	}
 	return t
-}
-
-func (l *Ledger) stalledByCPU() float64 {
-	if l.GPUs == 0 {
-		return 0
-	}
-	return l.CPU
-}
-
-func verdictOf(l *Ledger) string {
-	if l.Verdict == "" {
-		return "-"
-	}
-	return string(l.Verdict)
 }
 
 func (j *Job) label() string {
@@ -420,49 +381,13 @@ func (v *View) titled(title string, by order) string {
 // windowTable lists the windows that programs announced.
 func (v *View) windowTable(f *Frame) *table {
 	list := f.Windows
-	type cells = func(row int) (string, tcell.Style)
-	part := func(get func(busy, storage, cpu, other float64) float64, style tcell.Style) cells {
-		return func(row int) (string, tcell.Style) {
-			busy, storage, cpu, other, ok := list[row].shares()
-			if !ok {
-				return "-", faint
-			}
-			share := get(busy, storage, cpu, other)
-			return percent(share), lostStyle(share, style)
-		}
-	}
-	return &table{rows: len(list), empty: f.NoWindows, selected: -1, more: "windows", columns: []column{
-		{title: "WINDOW", width: 14, grow: 34, left: true, cell: func(row int) (string, tcell.Style) {
-			return explain.Label(list[row].Label(), list[row].Unfinished), strong
-		}},
-		{title: "busy %", width: 6, cell: func(row int) (string, tcell.Style) {
-			w := &list[row]
-			busy, _, cpu, _, ok := w.shares()
-			switch {
-			case !ok:
-				return "-", faint
-			case w.GPU == nil:
-				return percent(cpu) + "c", busyStyle(&cpu)
-			}
-			return percent(busy), busyStyle(&busy)
-		}},
-		{title: "storage", width: 7, cell: part(func(_, storage, _, _ float64) float64 { return storage }, red)},
-		{title: "CPU", width: 4, cell: func(row int) (string, tcell.Style) {
-			if list[row].GPU == nil {
-				return "-", faint
-			}
-			return part(func(_, _, cpu, _ float64) float64 { return cpu }, yellow)(row)
-		}},
-		{title: "other", width: 5, cell: part(func(_, _, _, other float64) float64 { return other }, normal)},
-		{title: "parts", width: 8, grow: 30, level: 4, draw: func(c *canvas, x, y, width, row int) {
-			busy, storage, cpu, other, ok := list[row].shares()
-			if ok && list[row].GPU == nil {
-				busy, cpu = cpu, 0
-			}
-			if ok {
-				c.stack(x, y, width, [4]float64{busy, storage, cpu, other})
-			}
-		}},
+	ledger := func(row int) Ledger { return list[row].ledger() }
+	columns := []column{{title: "WINDOW", width: 14, grow: 34, left: true, cell: func(row int) (string, tcell.Style) {
+		return explain.Label(list[row].Label(), list[row].Unfinished), strong
+	}}}
+	columns = append(columns, shareColumns("", 0, ledger)...)
+	columns = append(columns, []column{
+		partsColumn("", ledger),
 		{title: "took", width: 8, level: 2, cell: func(row int) (string, tcell.Style) {
 			return text(explain.Duration(list[row].Duration))
 		}},
@@ -482,5 +407,6 @@ func (v *View) windowTable(f *Frame) *table {
 			}
 			return explain.Verdict(w.Verdict, w.Slow), style
 		}},
-	}}
+	}...)
+	return &table{columns: columns, rows: len(list), empty: f.NoWindows, selected: -1, more: "windows"}
 }

@@ -27,9 +27,6 @@ const (
 	DrawEvery = 100 * time.Millisecond
 )
 
-// ErrCharset means that the locale's characters are unknown.
-var ErrCharset = errors.New("the characters of the locale are unknown: set LC_ALL to C.UTF-8, or to C")
-
 // screen is a terminal that shows a view.
 type screen struct {
 	view   *View
@@ -70,7 +67,7 @@ func Run(ctx context.Context, v *View, colors output.When, source Source) (err e
 		err = terminal.Init()
 	}
 	if errors.Is(err, tcell.ErrNoCharset) {
-		return ErrCharset
+		return errors.New("the characters of the locale are unknown: set LC_ALL to C.UTF-8, or to C")
 	}
 	if err != nil {
 		return fmt.Errorf("the terminal cannot be used, check TERM: %w", err)
@@ -242,7 +239,7 @@ func (s *screen) draw() {
 			s.tcell.SetContent(i%width, i/width, at.char, nil, at.style)
 		}
 	}
-	s.drawn, s.view.spare = c, s.drawn
+	s.drawn = c
 	s.tcell.Show()
 }
 

@@ -1,7 +1,11 @@
 package top
 
 import (
+	"slices"
+
 	"github.com/gdamore/tcell/v3"
+
+	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
 // column is one of a table. Its cells are texts, or are drawn.
@@ -14,35 +18,24 @@ type column struct {
 	left  bool   // text begins at the left
 	cell  func(row int) (string, tcell.Style)
 	draw  func(c *canvas, x, y, width, row int)
+	x     int // where it begins, as arrange has it
 }
 
-// arrange returns the columns that fit, with their widths.
+// write writes a text into the column.
+func (f *column) write(c *canvas, y int, text string, style tcell.Style) {
+	x := f.x
+	if !f.left && f.draw == nil {
+		x += max(0, f.width-output.Columns(text))
+	}
+	c.put(x, y, f.width, text, style)
+}
+
+// arrange returns the columns that fit, with their widths and places.
 func arrange(all []column, width int) []column {
-	total := func(level int) (sum, count int) {
-		for i := range all {
-			if all[i].level <= level {
-				sum += all[i].width + 1
-				count++
-			}
-		}
-		return sum - 1, count
-	}
-	level := 0
-	for next := 1; next <= highestLevel; next++ {
-		if sum, _ := total(next); sum > width {
-			break
-		}
-		level = next
-	}
-	var fitting []column
-	for i := range all {
-		if all[i].level <= level {
-			fitting = append(fitting, all[i])
-		}
-	}
-	sum, _ := total(level)
-	for room := width - sum; room > 0; {
-		grown := false
+	fitting, used := output.FitColumns(all, width+1, func(c *column) (int, int) { return c.level, c.width + 1 })
+	room := width + 1 - used
+	for grown := true; room > 0 && grown; {
+		grown = false
 		for i := range fitting {
 			if at := &fitting[i]; room > 0 && at.width < at.grow {
 				at.width++
@@ -50,14 +43,12 @@ func arrange(all []column, width int) []column {
 				grown = true
 			}
 		}
-		if !grown {
-			break
-		}
+	}
+	for i := 1; i < len(fitting); i++ {
+		fitting[i].x = fitting[i-1].x + fitting[i-1].width + 1
 	}
 	return fitting
 }
-
-const highestLevel = 9
 
 // table is a list with a heading.
 type table struct {
@@ -71,12 +62,7 @@ type table struct {
 
 // groups reports whether the columns that fit have groups.
 func groups(fitting []column) bool {
-	for i := range fitting {
-		if fitting[i].group != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fitting, func(c column) bool { return c.group != "" })
 }
 
 // height returns the lines that a table would take.
@@ -97,19 +83,12 @@ func (t *table) draw(c *canvas, y, lines int) {
 		y++
 	}
 	c.fill(y, heading)
-	x := 0
 	for i := range fitting {
-		f := &fitting[i]
-		at := x
-		if !f.left && f.draw == nil {
-			at += max(0, f.width-columnsOf(f.title))
-		}
-		c.put(at, y, f.width, f.title, heading)
-		x += f.width + 1
+		fitting[i].write(c, y, fitting[i].title, heading)
 	}
 	y++
 	if t.rows == 0 {
-		for _, line := range wrap(t.empty, c.width-2) {
+		for _, line := range output.WrapText(t.empty, c.width-2) {
 			if y < end {
 				c.put(1, y, c.width, line, faint)
 			}
@@ -128,38 +107,34 @@ func (t *table) draw(c *canvas, y, lines int) {
 }
 
 func (t *table) row(c *canvas, y, row int, fitting []column) {
-	x := 0
 	for i := range fitting {
 		f := &fitting[i]
-		switch {
-		case f.draw != nil:
-			f.draw(c, x, y, f.width, row)
-		default:
-			text, style := f.cell(row)
-			if f.left {
-				text = shorten(text, f.width)
-			} else {
-				text = terminal.FillLeft(text, f.width)
-			}
-			c.put(x, y, f.width, text, style)
+		if f.draw != nil {
+			f.draw(c, f.x, y, f.width, row)
+			continue
 		}
-		x += f.width + 1
+		text, style := f.cell(row)
+		if f.left {
+			text = output.Fit(text, f.width)
+		}
+		f.write(c, y, text, style)
 	}
 	if row == t.selected {
-		c.shade(y)
+		for i := y * c.width; i < (y+1)*c.width; i++ { // its colours stay
+			c.cells[i].style = c.cells[i].style.Reverse(true)
+		}
 	}
 }
 
 // groups writes what several columns have in common, above them.
 func (t *table) groups(c *canvas, y int, fitting []column) {
 	c.fill(y, heading)
-	x, group := 0, ""
+	group := ""
 	for i := range fitting {
 		f := &fitting[i]
 		if f.group != group && f.group != "" {
-			c.put(x, y, c.width-x, f.group, heading)
+			c.put(f.x, y, c.width-f.x, f.group, heading)
 		}
 		group = f.group
-		x += f.width + 1
 	}
 }

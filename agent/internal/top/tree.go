@@ -58,36 +58,33 @@ func tree(list []Member, ascii bool) []branch {
 
 // drawProcesses shows the processes of the selected job as a tree.
 func (v *View) drawProcesses(c *canvas, f *Frame) {
-	jobs := v.jobs(f)
-	if len(jobs) == 0 {
-		v.drawPage(c, []line{{text: f.NoJobs, style: faint}})
+	j := v.selectedJob(c, f)
+	if j == nil {
 		return
 	}
-	j := &jobs[v.chosen(jobs)]
-	lines := []line{{text: "PROCESSES of " + j.label(), style: heading}}
+	lines := pageLines{{text: "PROCESSES of " + j.label(), style: heading}}
 	all := tree(j.Members, c.ascii)
 	switch {
 	case j.Ended:
-		lines = append(lines, line{text: "The job has ended.", style: faint})
+		lines.add(faint, "The job has ended.")
 	case len(all) == 0:
-		lines = append(lines, line{text: "Not read yet.", style: faint})
+		lines.add(faint, "Not read yet.")
 	default:
-		lines = append(lines, line{text: fmt.Sprintf("%8s %7s %10s %8s  %s", "PID", "cores", "read MiB/s", "GPU MiB",
-			"process"), style: strong})
+		lines.add(strong, fmt.Sprintf("%8s %7s %10s %8s  %s", "PID", "cores", "read MiB/s", "GPU MiB", "process"))
 	}
 	for _, b := range all {
 		read := "-"
 		if j.HasIO {
 			read = decimal(b.Read / mib)
 		}
-		lines = append(lines, line{text: fmt.Sprintf("%8d %7s %10s %8s  %s%s", b.PID, decimal(b.CPU), read,
-			f.memoryOf(b.PID), b.before, window.ShownName(b.Name))})
+		lines.add(normal, fmt.Sprintf("%8d %7s %10s %8s  %s%s", b.PID, decimal(b.CPU), read, f.memoryOf(b.PID), b.before,
+			window.ShownName(b.Name)))
 	}
 	if more := j.Processes - len(all); more > 0 && len(all) > 0 {
-		lines = append(lines, line{text: plural(more, "that do less"), style: faint})
+		lines.add(faint, plural(more, "that do less"))
 	}
 	if v.File != "" {
-		lines = append(lines, line{text: "A recording holds neither names nor parents of processes.", style: faint})
+		lines.add(faint, "A recording holds neither names nor parents of processes.")
 	}
 	v.drawPage(c, lines)
 }

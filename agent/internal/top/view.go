@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
 // Smallest terminal, in columns and lines.
@@ -63,8 +65,6 @@ type View struct {
 	filter   string
 	typing   bool // the filter
 	scroll   int  // of the details
-
-	spare *canvas // one that is no longer needed; nil for none
 }
 
 // NewView returns a view without frames.
@@ -162,8 +162,7 @@ func (v *View) chosen(list []Job) int {
 
 // draw returns the screen.
 func (v *View) draw(width, height int) *canvas {
-	c := newCanvas(width, height, v.ASCII, v.spare)
-	v.spare = nil
+	c := newCanvas(width, height, v.ASCII)
 	f := v.frame()
 	switch {
 	case width < MinWidth || height < MinHeight:
@@ -212,7 +211,7 @@ func (v *View) header(c *canvas, f *Frame) {
 	}
 	for ; len(right) > 0; right = right[:len(right)-1] {
 		line := strings.Join(right, "  ")
-		if w := columnsOf(line); x+w <= c.width {
+		if w := output.Columns(line); x+w <= c.width {
 			c.put(c.width-w, 0, w, line, normal)
 			return
 		}
@@ -361,13 +360,11 @@ func (v *View) why(f *Frame, jobs []Job, chosen, width int, brief bool) []string
 			found = found[:min(len(found), 2)]
 		}
 		lines = append(lines, found...)
-		if j.Recent.Remedy != "" {
-			lines = append(lines, indented("Try: ", j.Recent.Remedy, width)...)
-		}
+		lines = append(lines, indented("Try: ", j.Recent.Remedy, width)...)
 		if brief {
 			return lines[:min(len(lines), 4)]
 		}
-		if v.busyIsCPU(jobs) {
+		if slices.ContainsFunc(jobs, func(j Job) bool { return j.Recent.Split && j.Recent.GPUs == 0 }) {
 			lines = append(lines, indented("", "c: without a GPU, busy is the program's time on a CPU.", width)...)
 		}
 	} else {
@@ -382,19 +379,12 @@ func (v *View) why(f *Frame, jobs []Job, chosen, width int, brief bool) []string
 	return lines
 }
 
-func (v *View) busyIsCPU(jobs []Job) bool {
-	return slices.ContainsFunc(jobs, func(j Job) bool { return j.Recent.Split && j.Recent.GPUs == 0 })
-}
-
 // indented wraps a sentence below its first word.
 func indented(start, sentence string, width int) []string {
-	lines := wrap(sentence, max(10, width-len(start)))
+	lines := output.WrapText(sentence, max(10, width-len(start)))
 	for i := range lines {
-		if i == 0 {
-			lines[i] = start + lines[i]
-		} else {
-			lines[i] = strings.Repeat(" ", len(start)) + lines[i]
-		}
+		lines[i] = start + lines[i]
+		start = strings.Repeat(" ", len(start))
 	}
 	return lines
 }
@@ -424,7 +414,7 @@ func (v *View) footer(c *canvas) {
 	if v.filter != "" {
 		keys += "  [" + v.filter + "]"
 	}
-	if columnsOf(keys) > c.width {
+	if output.Columns(keys) > c.width {
 		keys = short
 	}
 	c.put(0, y, c.width, keys, heading)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gdamore/tcell/v3"
 
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/stat"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -135,12 +136,27 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// text is the screen without styles and without blanks at the ends of lines.
+func (c *canvas) text() string {
+	var all strings.Builder
+	for y := range c.height {
+		var line strings.Builder
+		for _, at := range c.cells[y*c.width : (y+1)*c.width] {
+			if at.char != 0 {
+				line.WriteRune(at.char)
+			}
+		}
+		all.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return all.String()
+}
+
 // check reports cells that a terminal would not show as they are meant.
 func check(t *testing.T, c *canvas, ascii bool) {
 	t.Helper()
 	for y, line := range strings.Split(strings.TrimSuffix(c.text(), "\n"), "\n") {
-		if columnsOf(line) > c.width {
-			t.Errorf("line %d has %d columns, want at most %d: %q", y, columnsOf(line), c.width, line)
+		if output.Columns(line) > c.width {
+			t.Errorf("line %d has %d columns, want at most %d: %q", y, output.Columns(line), c.width, line)
 		}
 		for _, r := range line {
 			if !unicode.IsGraphic(r) || ascii && r > unicode.MaxASCII {
@@ -159,7 +175,7 @@ func crowded() *Frame {
 		name := names[i%len(names)]
 		f.GPUs = append(f.GPUs, GPU{stat.GPU{ID: fmt.Sprint(i), Index: i, Name: name, Utilization: new(1.0),
 			MemoryUsed: new(uint64(1 << 50)), MemoryTotal: new(uint64(1 << 50)), Power: new(1e9), Temperature: new(1e9),
-			Use: stat.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), Throttled: new(1.0), ThrottledBy: "power_brake"}},
+			GPUUse: stat.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), Throttled: new(1.0), ThrottledBy: "power_brake"}},
 			[]Holder{{PID: 1 << 22, Name: name, Memory: 1 << 50, Has: true}, {PID: 1}}})
 		f.Disks = append(f.Disks, Disk{stat.Disk{Name: name, ReadBytesPerSecond: 1e15, WriteBytesPerSecond: 1e15,
 			Await: new(1e9), QueueDepth: 1e9, Utilization: 1, ReadsPerSecond: 1e12}, 1e12, 1e12})
@@ -279,6 +295,6 @@ func BenchmarkDraw(b *testing.B) {
 	v := shown(b, "epochs")
 	b.ReportAllocs()
 	for b.Loop() {
-		v.spare = v.draw(120, 40)
+		v.draw(120, 40)
 	}
 }

@@ -46,7 +46,7 @@ func Start(argv, environment []string, group *follow.Cgroup, signals *Relay, hoo
 		return nil, err
 	}
 	if group != nil {
-		err = c.start(argv, environment, inCgroup(group))
+		err = c.start(argv, environment, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Dir.Fd())})
 		c.OwnCgroup = err == nil
 	}
 	if !c.OwnCgroup {
@@ -85,21 +85,18 @@ func (c *Child) start(argv, environment []string, attr *syscall.SysProcAttr) err
 func CannotStart(name string, err error) error {
 	info, statErr := os.Stat(name)
 	_, missing := exec.LookPath(name)
+	code, why := cli.ExitCannotRun, "cannot be started: "+err.Error()
 	switch {
 	case errors.Is(err, os.ErrNotExist) && missing == nil:
-		return cli.ExitError{Code: cli.ExitCannotRun,
-			Err: fmt.Errorf("%s: the interpreter in its first line was not found: correct that line",
-				name)}
+		why = "the interpreter in its first line was not found: correct that line"
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
-		return cli.ExitError{Code: cli.ExitNotFound, Err: fmt.Errorf("%s: not found: check its name and PATH", name)}
+		code, why = cli.ExitNotFound, "not found: check its name and PATH"
 	case errors.Is(err, os.ErrPermission) && statErr == nil && info.IsDir():
-		return cli.ExitError{Code: cli.ExitCannotRun, Err: fmt.Errorf("%s: is a directory: give a program", name)}
+		why = "is a directory: give a program"
 	case errors.Is(err, os.ErrPermission):
-		return cli.ExitError{Code: cli.ExitCannotRun,
-			Err: fmt.Errorf("%s: permission denied: check that it is executable", name)}
-	default:
-		return cli.ExitError{Code: cli.ExitCannotRun, Err: fmt.Errorf("%s: cannot be started: %w", name, err)}
+		why = "permission denied: check that it is executable"
 	}
+	return cli.ExitError{Code: code, Err: errors.New(name + ": " + why)}
 }
 
 // resize passes the size of our terminal on. The program may have got the signal before its own terminal had the new
@@ -115,7 +112,9 @@ func (c *Child) resize() {
 // Wait returns when the program has exited, with the code that a shell would give. exited runs at that moment, while
 // the kernel still has all counters of the program, and before the rest of the output is passed on.
 func (c *Child) Wait(exited func()) (code int, status *os.ProcessState) {
-	awaitExit(c.Cmd.Process.Pid)
+	pid := c.Cmd.Process.Pid // its files in /proc keep the final counters until its parent waits for it
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
 	exited()
 	_ = c.Cmd.Wait() // its error only repeats the state
 	if held := c.streams.finish(); held {
@@ -123,15 +122,4 @@ func (c *Child) Wait(exited func()) (code int, status *os.ProcessState) {
 	}
 	c.signals.Stop()
 	return ShellCode(c.Cmd.ProcessState), c.Cmd.ProcessState
-}
-
-// inCgroup has a program start in a cgroup.
-func inCgroup(group *follow.Cgroup) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Dir.Fd())}
-}
-
-// awaitExit returns when a child has exited. Its files in /proc keep the final counters until its parent waits for it.
-func awaitExit(pid int) {
-	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
-	}
 }

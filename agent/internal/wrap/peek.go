@@ -174,28 +174,24 @@ func control(file *os.File, do func(fd int) error) error {
 
 // tee copies up to n bytes from one pipe to another.
 func tee(from int, to *os.File, n int) (copied int, err error) {
-	err = control(to, func(fd int) error {
-		for {
-			done, err := unix.Tee(from, fd, n, unix.SPLICE_F_NONBLOCK)
-			if !errors.Is(err, unix.EINTR) {
-				copied = int(done)
-				return err
-			}
-		}
-	})
-	return copied, err
+	return into(to, func(fd int) (int64, error) { return unix.Tee(from, fd, n, unix.SPLICE_F_NONBLOCK) })
 }
 
 // splice moves up to n bytes to a pipe.
 func splice(from int, to *os.File, n int) (moved int, err error) {
+	return into(to, func(fd int) (int64, error) { return unix.Splice(from, nil, fd, nil, n, unix.SPLICE_F_NONBLOCK) })
+}
+
+// into calls a system call that writes to a pipe, again where a signal has interrupted it.
+func into(to *os.File, call func(fd int) (int64, error)) (done int, err error) {
 	err = control(to, func(fd int) error {
 		for {
-			done, err := unix.Splice(from, nil, fd, nil, n, unix.SPLICE_F_NONBLOCK)
+			n, err := call(fd)
 			if !errors.Is(err, unix.EINTR) {
-				moved = int(done)
+				done = int(n)
 				return err
 			}
 		}
 	})
-	return moved, err
+	return done, err
 }

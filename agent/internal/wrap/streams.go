@@ -28,16 +28,14 @@ func openStreams(stdout, stderr *os.File) (*streams, error) {
 		return nil, err
 	}
 	s.all = append(s.all, s.stdout)
-	if s.stdout.isTerminal && sameFile(stdout, stderr) {
-		s.stderr = s.stdout
-		s.startHeir()
-		return s, nil
+	s.stderr = s.stdout
+	if !s.stdout.isTerminal || !sameFile(stdout, stderr) {
+		if s.stderr, err = openPipe(stderr); err != nil {
+			s.closeAll()
+			return nil, err
+		}
+		s.all = append(s.all, s.stderr)
 	}
-	if s.stderr, err = openPipe(stderr); err != nil {
-		s.closeAll()
-		return nil, err
-	}
-	s.all = append(s.all, s.stderr)
 	s.startHeir()
 	return s, nil
 }
@@ -54,20 +52,13 @@ func (s *streams) startHeir() {
 		outputs = append(outputs, o)
 	}
 	h, err := heir.Start(outputs...)
-	if s.heir = h; err != nil {
-		s.closePeeked() // nothing is kept back for it
-	}
+	s.heir = h
 	for number, p := range s.all {
-		p.heir, p.number = h, number
-	}
-}
-
-func (s *streams) closePeeked() {
-	for _, p := range s.all {
-		if p.peeked != nil {
+		if err != nil && p.peeked != nil { // nothing is kept back for it
 			p.peeked.close()
 			p.peeked = nil
 		}
+		p.heir, p.number = h, number
 	}
 }
 
