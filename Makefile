@@ -66,9 +66,10 @@ test: ## Run all tests, and fail for a skip that nothing this machine lacks expl
 race: ## Run the tests of the parts that share memory, with the race detector (a C compiler)
 	$(SKIPS) sh -ec '$(TEST) -race $(if $(ALL),./...; cd lab; $(TEST) -race ./...,./internal/... ./receiver/... ./processor/...)'
 
-full: ## Check what takes too long for each change, as root (an hour; docs/internals/benches.md has the date of the last run)
+full: ## Check what takes too long for each change, as root (two hours; docs/internals/benches.md has the date of the last run)
 	$(MAKE) race ALL=1
 	go -C lab test -count 1 -timeout $(TIMEOUT) ./refuse -all
+	$(MAKE) kernels
 	$(MAKE) slurm-test
 	$(MAKE) fleet SHORT=1
 	$(MAKE) image
