@@ -140,7 +140,6 @@ func (s *Store) run(loaded chan<- struct{}) {
 	opened := sync.OnceFunc(func() { close(loaded) })
 	sample.Restart(s.open, s.report, func() {
 		defer opened()
-		retireDatabase(s.path, s.report)
 		s.read()
 		opened()
 		s.serve()

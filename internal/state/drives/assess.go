@@ -21,6 +21,7 @@ type rule struct {
 	status  sample.DriveStatus
 	applies func(*evidence) string // the finding without the drive's name, or ""
 	remedy  string                 // "" if there is nothing to do
+	added   bool                   // its finding is added to that of another rule
 }
 
 const (
@@ -41,49 +42,36 @@ const (
 	replaceSSD = "Plan to replace it: it may work for long, but its maker no longer guarantees that it keeps written data."
 )
 
-// Names of rules whose findings are added to the finding of another rule.
-const (
-	ruleAged          = "aged"
-	ruleSelfTest      = "self_test"
-	ruleUntold        = "untold"
-	ruleCommandFailed = "command_failed"
-)
-
 // rules are in the order of precedence: the first that applies sets the status. Rules for DriveOK always add their
 // finding, because it explains smartctl's exit code.
 var rules = []rule{
-	{"self_assessment", sample.DriveFailed, selfAssessment, replaceNow},
-	{"nvme_critical", sample.DriveFailed, hasWarning(criticalSpare | criticalReliability | criticalReadOnly), replaceNow},
-	{"silent", sample.DriveFailed, silentAgain, resetDrive},
-	{"bad_sectors_growing", sample.DriveFailing, countsGrow(badSectors), replaceSoon},
-	{"media_errors_growing", sample.DriveFailing, countsGrow(mediaErrors), replaceSoon},
-	{"spare_low", sample.DriveFailing, spareLow, replaceSoon},
-	{"at_threshold", sample.DriveFailing, atThreshold, replaceSoon},
-	{"nvme_warning", sample.DriveDegraded, hasWarning(criticalBackup | criticalPersistent), keepPower},
-	{"scsi_warning", sample.DriveDegraded, scsiWarning, askMaker},
-	{"too_hot", sample.DriveDegraded, tooHot, cool},
-	{"worn_out", sample.DriveDegraded, wornOut, replaceSSD},
-	{"bad_sectors", sample.DriveDegraded, hasCounts(badSectorsWithoutTimeouts), watchCount},
-	{"media_errors", sample.DriveDegraded, hasCounts(mediaErrors), watchCount},
-	{"crc_errors_growing", sample.DriveDegraded, countsGrow(crcErrors), checkCable},
-	{ruleAged, sample.DriveDegraded, aged, replaceOld},
-	{ruleSelfTest, sample.DriveDegraded, selfTestFailed, testAgain},
-	{ruleUntold, sample.DriveUnread, nothingReported, setType},
-	{ruleCommandFailed, sample.DriveOK, commandFailed, ""},
-	{"was_at_threshold", sample.DriveOK, wasAtThreshold, ""},
-	{"error_log", sample.DriveOK, errorLog, ""},
-}
-
-// isAdded reports whether the rule's finding is added to the finding of another rule.
-func (r *rule) isAdded() bool {
-	return slices.Contains([]string{ruleAged, ruleSelfTest, ruleUntold, ruleCommandFailed}, r.name)
+	{"self_assessment", sample.DriveFailed, selfAssessment, replaceNow, false},
+	{"nvme_critical", sample.DriveFailed, hasWarning(criticalSpare | criticalReliability | criticalReadOnly), replaceNow, false},
+	{"silent", sample.DriveFailed, silentAgain, resetDrive, false},
+	{"bad_sectors_growing", sample.DriveFailing, countsGrow(badSectors), replaceSoon, false},
+	{"media_errors_growing", sample.DriveFailing, countsGrow(mediaErrors), replaceSoon, false},
+	{"spare_low", sample.DriveFailing, spareLow, replaceSoon, false},
+	{"at_threshold", sample.DriveFailing, atThreshold, replaceSoon, false},
+	{"nvme_warning", sample.DriveDegraded, hasWarning(criticalBackup | criticalPersistent), keepPower, false},
+	{"scsi_warning", sample.DriveDegraded, scsiWarning, askMaker, false},
+	{"too_hot", sample.DriveDegraded, tooHot, cool, false},
+	{"worn_out", sample.DriveDegraded, wornOut, replaceSSD, false},
+	{"bad_sectors", sample.DriveDegraded, hasCounts(badSectorsWithoutTimeouts), watchCount, false},
+	{"media_errors", sample.DriveDegraded, hasCounts(mediaErrors), watchCount, false},
+	{"crc_errors_growing", sample.DriveDegraded, countsGrow(crcErrors), checkCable, false},
+	{"aged", sample.DriveDegraded, aged, replaceOld, true},
+	{"self_test", sample.DriveDegraded, selfTestFailed, testAgain, true},
+	{"untold", sample.DriveUnread, nothingReported, setType, true},
+	{"command_failed", sample.DriveOK, commandFailed, "", true},
+	{"was_at_threshold", sample.DriveOK, wasAtThreshold, "", false},
+	{"error_log", sample.DriveOK, errorLog, "", false},
 }
 
 // assess returns the status, the finding and the remedy.
 func (e *evidence) assess() (status sample.DriveStatus, finding, remedy string) {
 	for i := range rules {
 		r := &rules[i]
-		if finding != "" && status != sample.DriveOK && !r.isAdded() {
+		if finding != "" && status != sample.DriveOK && !r.added {
 			continue
 		}
 		switch text := r.applies(e); {

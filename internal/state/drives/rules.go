@@ -29,7 +29,11 @@ var criticalText = []string{
 	"its persistent memory is read-only or unreliable",
 }
 
-// criticalWarning returns which bits of a mask are set.
+// hasWarning returns the rule that some bits of a mask are set.
+func hasWarning(mask int) func(*evidence) string {
+	return func(e *evidence) string { return e.criticalWarning(mask) }
+}
+
 func (e *evidence) criticalWarning(mask int) string {
 	bits, ok := e.drive.Values.Get(sample.DriveCritical)
 	var parts []string
@@ -42,10 +46,6 @@ func (e *evidence) criticalWarning(mask int) string {
 		return ""
 	}
 	return fmt.Sprintf("warns (critical warning 0x%02x): %s", int(bits), strings.Join(parts, ", and "))
-}
-
-func hasWarning(mask int) func(*evidence) string {
-	return func(e *evidence) string { return e.criticalWarning(mask) }
 }
 
 // selfAssessment uses the drive's own assessment, or smartctl's exit code without one. NVMe drives and SCSI drives with
@@ -224,12 +224,10 @@ func commandFailed(e *evidence) string {
 
 // reportsCounts reports whether a drive reports any error count.
 func reportsCounts(d *sample.Drive) bool {
-	for _, q := range trackedCounts {
-		if _, ok := d.Values.Get(q); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(trackedCounts[:], func(q sample.DriveQuantity) bool {
+		_, ok := d.Values.Get(q)
+		return ok
+	})
 }
 
 // wasAtThreshold applies to attributes that were at their threshold, for example when the drive was hot.
