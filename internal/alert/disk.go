@@ -2,6 +2,7 @@ package alert
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -65,11 +66,7 @@ func (w *Watcher) evaluateDisks(s *sample.Sample, ceilings []sample.Ceiling) {
 	for _, t := range w.saturated.endRound(w.now.Mono) {
 		w.emitSaturated(t, load{})
 	}
-	for name, d := range w.disks {
-		if !d.present {
-			delete(w.disks, name)
-		}
-	}
+	maps.DeleteFunc(w.disks, func(_ string, d *disk) bool { return !d.present })
 }
 
 // saturation returns how close the disk was to its limits over the last minute: 1 or more is saturated, NaN is unknown.

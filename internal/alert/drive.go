@@ -2,6 +2,7 @@ package alert
 
 import (
 	"cmp"
+	"maps"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -20,7 +21,8 @@ func (w *Watcher) evaluateDrives(drives []sample.Drive) {
 		if t, changed := w.failing.evaluate(key, at, failing(d.Status)); changed {
 			w.emitDrive(DiskFailing, t)
 		}
-		if t, changed := w.vanished.evaluate(key, at, vanished(d.Status)); changed {
+		// One that cannot be read is present.
+		if t, changed := w.vanished.evaluate(key, at, oneIf(d.Status == sample.DriveVanished)); changed {
 			w.emitDrive(DiskVanished, t)
 		}
 	}
@@ -33,11 +35,7 @@ func (w *Watcher) evaluateDrives(drives []sample.Drive) {
 	for _, t := range w.vanished.endRound(at) {
 		w.emitDrive(DiskVanished, t)
 	}
-	for key := range w.drives {
-		if !w.failing.has(key) && !w.vanished.has(key) {
-			delete(w.drives, key)
-		}
-	}
+	maps.DeleteFunc(w.drives, func(key string, _ sample.Drive) bool { return !w.failing.has(key) && !w.vanished.has(key) })
 }
 
 // failing is 1 for a drive that should be replaced.
@@ -49,13 +47,6 @@ func failing(s sample.DriveStatus) float64 {
 		return 0
 	}
 	return unknown
-}
-
-func vanished(s sample.DriveStatus) float64 {
-	if s == sample.DriveVanished {
-		return 1
-	}
-	return 0 // a drive that cannot be read is present
 }
 
 func (w *Watcher) emitDrive(kind Kind, t transition[string]) {

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -58,6 +59,14 @@ func NewMetrics(version string, disabled ...string) *Metrics {
 	}
 }
 
+// CheckMetric returns an error if there is no metric of that name.
+func CheckMetric(name string) error {
+	if slices.ContainsFunc(semconv.Metrics, func(m semconv.Metric) bool { return m.Name == name }) {
+		return nil
+	}
+	return fmt.Errorf("there is no metric %.60q: stallspan docs metrics lists them", name)
+}
+
 // Collect returns the metrics of a snapshot. Readings that the machine lacks are absent. Differences are absent at the
 // first collection. Collect keeps and changes the snapshot: the caller must not use it afterwards.
 func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
@@ -96,7 +105,7 @@ type builder struct {
 	floats map[*semconv.Metric]*series[float64]
 	done   []metricdata.Metrics
 
-	exponentials map[*semconv.Metric]*exponentials
+	exponentials *exponentials // of the one such metric; nil for none
 }
 
 // exponentials are the data points of an exponential histogram.
@@ -106,16 +115,11 @@ type exponentials struct {
 }
 
 func (b *builder) exponential(m *semconv.Metric, p metricdata.ExponentialHistogramDataPoint[float64]) {
-	h := b.exponentials[m]
-	if h == nil {
-		if b.exponentials == nil {
-			b.exponentials = map[*semconv.Metric]*exponentials{}
-		}
-		h = &exponentials{of: m}
-		b.exponentials[m] = h
-		b.order = append(b.order, h)
+	if b.exponentials == nil {
+		b.exponentials = &exponentials{of: m}
+		b.order = append(b.order, b.exponentials)
 	}
-	h.points = append(h.points, p)
+	b.exponentials.points = append(b.exponentials.points, p)
 }
 
 func (h *exponentials) metric(map[*semconv.Metric]int) metricdata.Metrics {

@@ -12,11 +12,10 @@ func (m *Metrics) mounts(b *builder, now *sample.Snapshot) {
 	b.at(now.Mounts.At, m.last.Mounts.At)
 	for i := range now.Mounts.MountCounters {
 		c := &now.Mounts.MountCounters[i]
-		sets := m.sets.mounts.get(mountKey{c.Source, c.Point, c.Type}, newMountSets)
 		if b.start = c.Began.Wall; b.start.IsZero() { // of an old recording
 			b.start = now.Boot
 		}
-		b.mount(c, sets)
+		b.mount(c)
 	}
 	b.start = now.Boot
 	if d := now.Mounts.GPUDirect; d != nil {
@@ -25,38 +24,46 @@ func (m *Metrics) mounts(b *builder, now *sample.Snapshot) {
 	}
 }
 
-func (b *builder) mount(c *sample.MountCounters, sets *mountSets) {
+func (b *builder) mount(c *sample.MountCounters) {
+	of := list{
+		semconv.MountSourceKey.String(UTF8(c.Source)), semconv.SystemFilesystemMountpointKey.String(UTF8(c.Point)),
+		semconv.SystemFilesystemTypeKey.String(UTF8(c.Type)),
+	}
+	plain := of.with()
 	operations, requests := c.Has&sample.HasMountOperations != 0, c.Has&sample.HasMountTransport != 0
-	for _, of := range [...]struct {
+	for _, class := range [...]struct {
 		*sample.MountOperations
-		set   attribute.Set
-		bytes bool
-	}{{&c.Read, sets.read, true}, {&c.Write, sets.write, true}, {&c.Other, sets.other, false}} {
+		name attribute.KeyValue
+	}{
+		{&c.Read, semconv.MountOperationClassRead}, {&c.Write, semconv.MountOperationClassWrite},
+		{&c.Other, semconv.MountOperationClassOther},
+	} {
 		if !operations {
 			break
 		}
-		b.int(&semconv.MountOperations, of.Operations, of.set)
-		if of.bytes {
-			b.int(&semconv.MountIO, of.Bytes, of.set)
+		set := of.with(class.name)
+		b.int(&semconv.MountOperations, class.Operations, set)
+		if class.MountOperations != &c.Other {
+			b.int(&semconv.MountIO, class.Bytes, set)
 		}
 		if c.Has&sample.HasMountTime != 0 {
-			b.float(&semconv.MountOperationTime, of.Time.Seconds(), of.set)
+			b.float(&semconv.MountOperationTime, class.Time.Seconds(), set)
 		}
 		if requests {
-			b.float(&semconv.MountQueueTime, of.Queue.Seconds(), of.set)
-			b.float(&semconv.MountRoundTripTime, of.RoundTrip.Seconds(), of.set)
+			b.float(&semconv.MountQueueTime, class.Queue.Seconds(), set)
+			b.float(&semconv.MountRoundTripTime, class.RoundTrip.Seconds(), set)
 		}
 	}
 	if requests {
-		b.int(&semconv.MountRetransmissions, c.Retransmissions, sets.plain)
-		b.int(&semconv.MountTimeouts, c.Timeouts, sets.plain)
+		b.int(&semconv.MountRetransmissions, c.Retransmissions, plain)
+		b.int(&semconv.MountTimeouts, c.Timeouts, plain)
 	}
 	if c.Connections > 0 {
-		b.int(&semconv.MountConnections, uint64(c.Connections), sets.plain)
+		b.int(&semconv.MountConnections, uint64(c.Connections), plain)
 	}
 	if c.Has&sample.HasMountWaiting != 0 {
-		b.int(&semconv.MountRequestsWaiting, c.Waiting, sets.plain)
-		b.float(&semconv.MountWaitingTime, c.WaitingTime.Seconds(), sets.plain)
+		b.int(&semconv.MountRequestsWaiting, c.Waiting, plain)
+		b.float(&semconv.MountWaitingTime, c.WaitingTime.Seconds(), plain)
 	}
 }
 
@@ -72,18 +79,3 @@ var (
 	directRead  = attribute.NewSet(semconv.DiskIODirectionRead)
 	directWrite = attribute.NewSet(semconv.DiskIODirectionWrite)
 )
-
-type mountKey struct{ source, point, fsType string }
-
-type mountSets struct{ plain, read, write, other attribute.Set }
-
-func newMountSets(k mountKey) mountSets {
-	mount := list{
-		semconv.MountSourceKey.String(UTF8(k.source)), semconv.SystemFilesystemMountpointKey.String(UTF8(k.point)),
-		semconv.SystemFilesystemTypeKey.String(UTF8(k.fsType)),
-	}
-	return mountSets{
-		plain: mount.with(), read: mount.with(semconv.MountOperationClassRead),
-		write: mount.with(semconv.MountOperationClassWrite), other: mount.with(semconv.MountOperationClassOther),
-	}
-}

@@ -12,19 +12,15 @@ const maxKept = 1024
 
 // sets caches the attribute sets. To sort and hash them for every point would be most of the cost of a collection.
 type sets struct {
-	disks     cache[string, diskSets] // by name
-	cores     cache[int, coreSets]    // by number
-	gpus      cache[gpuName, gpuSets]
-	drives    cache[driveName, driveSets]
-	mounts    cache[mountKey, mountSets]
-	processes cache[int, processSets] // by PID
-	holders   cache[holder, attribute.Set]
-	times     cache[string, timeSets]      // by GPU
-	calls     cache[string, attribute.Set] // by function of the driver
-	fields    cache[string, attribute.Set] // by field of the driver
+	disks  cache[string, diskSets] // by name
+	cores  cache[int, coreSets]    // by number
+	gpus   cache[gpuName, gpuSets]
+	drives cache[driveName, driveSets]
+	times  cache[string, timeSets] // by GPU
 }
 
-// cache keeps one value for each key. The zero value is ready. When it is full, it is emptied.
+// cache keeps one value for each key, zero at first without create. The zero cache is ready. When it is full, it is
+// emptied.
 type cache[K comparable, V any] struct{ kept map[K]*V }
 
 func (c *cache[K, V]) get(key K, create func(K) V) *V {
@@ -34,9 +30,12 @@ func (c *cache[K, V]) get(key K, create func(K) V) *V {
 	if c.kept == nil || len(c.kept) >= maxKept {
 		c.kept = map[K]*V{}
 	}
-	v := create(key)
-	c.kept[key] = &v
-	return &v
+	v := new(V)
+	if create != nil {
+		*v = create(key)
+	}
+	c.kept[key] = v
+	return v
 }
 
 type diskSets struct{ plain, read, write, flush, discard attribute.Set }
@@ -77,24 +76,4 @@ func newCoreSets(number int) (s coreSets) {
 		s[i] = attribute.NewSet(semconv.CPULogicalNumberKey.Int(number), mode)
 	}
 	return s
-}
-
-type processSets struct{ read, write attribute.Set }
-
-func newProcessSets(number int) processSets {
-	pid := semconv.ProcessPIDKey.Int(number)
-	return processSets{
-		read:  attribute.NewSet(pid, semconv.DiskIODirectionRead),
-		write: attribute.NewSet(pid, semconv.DiskIODirectionWrite),
-	}
-}
-
-// holder is a process with memory on a GPU.
-type holder struct {
-	gpu string
-	pid int
-}
-
-func newHolderSet(h holder) attribute.Set {
-	return attribute.NewSet(semconv.HwIDKey.String(UTF8(h.gpu)), semconv.ProcessPIDKey.Int(h.pid))
 }
