@@ -52,7 +52,7 @@ type History struct {
 	clock       clock
 	bytes       int // of all rows
 	diskBytes   int // part of bytes, for disks and layers
-	idle        idleLayers
+	idle        map[string]idleLayer
 	pasts       map[string]*past    // of candidates
 	details     map[string]*details // by GPU
 	detailBytes int                 // part of bytes, for details
@@ -136,7 +136,7 @@ func (a *axis) notePeriods(gpus []sample.GPU) {
 func (h *History) SamplePeriod(gpu string) time.Duration {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if g := h.axes[gpuAxis].groups[groupKey{kindGPU, gpu}]; g != nil {
+	if _, g := h.find(GPUBusyTime, gpu); g != nil {
 		return g.period
 	}
 	return 0
@@ -181,10 +181,7 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	if g := a.find(key); g != nil {
 		return g
 	}
-	if key.kind == kindNone {
-		return nil
-	}
-	if h.refused.still(key) {
+	if key.kind == kindNone || h.refused.still(key) {
 		return nil
 	}
 	tiers := len(h.config.Tiers)
@@ -336,7 +333,7 @@ func (h *History) Known(s Series) []string {
 func (h *History) Gone(key Key) (since time.Duration, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	g := h.axes[key.Series.kind().axis()].groups[groupKey{key.Series.kind(), key.ID}]
+	_, g := h.find(key.Series, key.ID)
 	if g == nil || !g.gone {
 		return 0, false
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,12 +24,7 @@ type Entry struct {
 
 // HasOption reports whether the file system has an option without a value, such as a controller of cgroup v1.
 func (e *Entry) HasOption(name string) bool {
-	for option := range strings.SplitSeq(e.options, ",") {
-		if option == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(e.options, ","), name)
 }
 
 // Option returns the value of an option of the file system, such as user_id of FUSE, as the kernel escapes it; ""
@@ -123,13 +119,13 @@ func parseLine(line string) (Entry, bool) {
 	majorText, minorText, found := strings.Cut(fields[2], ":")
 	major, majorErr := strconv.ParseUint(majorText, 10, 32)
 	minor, minorErr := strconv.ParseUint(minorText, 10, 32)
-	point := unescape(fields[4])
+	point := Unescape(fields[4])
 	if !found || majorErr != nil || minorErr != nil || !strings.HasPrefix(point, "/") {
 		return Entry{}, false
 	}
 	return Entry{
 		Mount: sample.Mount{
-			ID: int(id), Point: point, Type: unescape(fsType), Source: unescape(source), Root: unescape(fields[3]),
+			ID: int(id), Point: point, Type: Unescape(fsType), Source: Unescape(source), Root: Unescape(fields[3]),
 			Major: uint32(major), Minor: uint32(minor),
 		},
 		Parent:  int(parent),
@@ -137,11 +133,9 @@ func parseLine(line string) (Entry, bool) {
 	}, true
 }
 
-// Unescape decodes a name in a list of mounts of the kernel.
-func Unescape(s string) string { return unescape(s) }
-
-// unescape decodes the kernel's octal escapes of blanks and backslashes ("\040" is a space). Invalid escapes stay.
-func unescape(s string) string {
+// Unescape decodes a name in a list of mounts: the kernel's octal escapes of blanks and backslashes ("\040" is a space).
+// Invalid escapes stay.
+func Unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
 	}

@@ -75,9 +75,7 @@ func (s *Source) readLustre(m *mounted) {
 func parseLustre(text []byte, c *sample.MountCounters) bool {
 	var read, write, other sample.MountOperations
 	known := false
-	for len(text) > 0 {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte{'\n'})
+	for line := range bytes.Lines(text) {
 		words := bytes.Fields(line)
 		if len(words) < 4 || string(words[2]) != "samples" {
 			continue
@@ -142,9 +140,7 @@ func (s *Source) readCeph(m *mounted) {
 func parseCeph(text []byte, c *sample.MountCounters) (known bool) {
 	const latency, size = 1, 2
 	table := 0
-	for len(text) > 0 {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte{'\n'})
+	for line := range bytes.Lines(text) {
 		words := bytes.Fields(line)
 		if len(words) < 3 {
 			continue

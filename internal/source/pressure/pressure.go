@@ -3,9 +3,11 @@
 package pressure
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // maxScopes bounds the cgroups besides the host: one for each job. Each takes three files and about 2 us per tick.
@@ -197,4 +200,92 @@ func (s *scope) close() {
 // files are missing, or exist and cannot be read (before Linux 5.2). Open files of a removed cgroup return ENODEV.
 func hidden(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV)
+}
+
+// file is one pressure file. It stays open between readings.
+type file struct {
+	path string
+	open *kernfile.File
+}
+
+// read returns the totals. If an open file fails, it opens the file again, which may have been replaced.
+func (f *file) read(buf []byte) (some, full time.Duration, err error) {
+	wasOpen := f.open != nil
+	some, full, err = f.readOnce(buf)
+	if err != nil && wasOpen {
+		some, full, err = f.readOnce(buf)
+	}
+	return some, full, err
+}
+
+func (f *file) readOnce(buf []byte) (some, full time.Duration, err error) {
+	if f.open == nil {
+		if f.open, err = kernfile.Open(f.path); err != nil {
+			f.open = nil
+			if errors.Is(err, fs.ErrPermission) {
+				return 0, 0, fmt.Errorf("run as a user with access: %w", err)
+			}
+			return 0, 0, err
+		}
+	}
+	n, err := f.open.ReadAt(buf, 0)
+	if err != nil {
+		f.close()
+		return 0, 0, err
+	}
+	some, full, ok := parse(buf[:n])
+	if !ok {
+		f.close()
+		return 0, 0, fmt.Errorf("%s does not have the format of Linux, check what is mounted there: it begins with %q",
+			f.path, buf[:min(n, 80)])
+	}
+	return some, full, nil
+}
+
+func (f *file) close() {
+	if f.open != nil {
+		_ = f.open.Close() // read-only: the error has no meaning
+		f.open = nil
+	}
+}
+
+var (
+	somePrefix = []byte("some ")
+	fullPrefix = []byte("full ")
+	totalField = []byte(" total=")
+)
+
+// parse reads the lines "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" and "full ...", totals in microseconds. The
+// CPU has no line "full" before Linux 5.13; then full is 0. The averages are not needed, because the totals give any
+// average. Other lines are ignored.
+func parse(text []byte) (some, full time.Duration, ok bool) {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSuffix(line, []byte{'\n'})
+		switch {
+		case bytes.HasPrefix(line, somePrefix):
+			if some, ok = total(line); !ok {
+				return 0, 0, false
+			}
+		case bytes.HasPrefix(line, fullPrefix):
+			var fullOK bool
+			if full, fullOK = total(line); !fullOK {
+				return 0, 0, false
+			}
+		}
+	}
+	return some, full, ok
+}
+
+// total returns the number after "total=". It rejects numbers that exceed a Duration (292 years).
+func total(line []byte) (time.Duration, bool) {
+	at := bytes.Index(line, totalField)
+	if at < 0 {
+		return 0, false
+	}
+	digits, _, _ := bytes.Cut(line[at+len(totalField):], []byte{' '})
+	micros, ok := kernfile.ParseUint(digits)
+	if !ok || micros > math.MaxInt64/uint64(time.Microsecond) {
+		return 0, false
+	}
+	return time.Duration(micros) * time.Microsecond, true
 }
