@@ -20,7 +20,6 @@ const (
 	heldWindows = time.Hour        // how long windows that ended are in memory
 	longWindow  = 6 * time.Hour    // a window that ends so much later than the time that is shown is found
 	pastTime    = 10 * time.Second
-	workPart    = 10 * time.Millisecond // of work, before a pause of the same length
 )
 
 // firstKnown is the first time that may be known: to the store, or else in memory.
@@ -63,7 +62,13 @@ func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 		v.who.sees)
 	from := v.copied(start, end.Add(longWindow))
 	late := time.AfterFunc(pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) }) // its disk may hang
-	read, err := pastUntil(ctx, from, made)
+	var read time.Time                                                                           // of the last block
+	err := store.NewReader(from).Each(ctx, func(item *store.Item) {
+		made.Add(item)
+		if item.Rows != nil {
+			read = time.Unix(item.Rows.Starts[len(item.Rows.Starts)-1], 0)
+		}
+	})
 	late.Stop()
 	_ = from.Close()
 	slow := errors.Is(err, io.ErrClosedPipe)
@@ -91,28 +96,4 @@ func (v *viewer) copied(from, until time.Time) *io.PipeReader {
 		_ = in.CloseWithError(err)
 	}()
 	return out
-}
-
-// pastUntil passes blocks on until the reader is closed. It returns the time of the last one.
-func pastUntil(ctx context.Context, in io.Reader, to *page.Past) (read time.Time, err error) {
-	r := store.NewReader(in)
-	for worked := time.Now(); ; {
-		item, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return read, nil
-		case err != nil:
-			return read, err
-		case ctx.Err() != nil:
-			return read, ctx.Err()
-		}
-		to.Add(&item)
-		if item.Rows != nil {
-			read = time.Unix(item.Rows.Starts[len(item.Rows.Starts)-1], 0)
-		}
-		if time.Since(worked) > workPart { // the machine's programs come first
-			time.Sleep(workPart)
-			worked = time.Now()
-		}
-	}
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
 const (
@@ -131,9 +134,6 @@ func (f *Files) Close() error {
 	return nil
 }
 
-// Dir returns the folder that holds only the files.
-func (f *Files) Dir() string { return f.dir }
-
 // FileSystem returns the file system of the files. If it is Remote, the reads appear on no disk.
 func (f *Files) FileSystem() FileSystem { return f.system }
 
@@ -142,9 +142,6 @@ func (f *Files) Model() string { return filepath.Join(f.dir, "model.bin") }
 
 // ModelBytes returns the model file's size.
 func (f *Files) ModelBytes() int64 { return f.rounds * roundModel }
-
-// Bytes returns the size of all files together, which may be less than requested.
-func (f *Files) Bytes() int64 { return f.rounds * roundBytes }
 
 func (f *Files) shard(i int) string { return filepath.Join(f.dir, "shard-"+strconv.Itoa(i)+".bin") }
 
@@ -161,3 +158,90 @@ func (f *Files) paths() []string {
 
 // size formats a number of bytes.
 func size(bytes int64) string { return fmt.Sprintf("%d MiB", bytes/mib) }
+
+// stillWarm is the maximum share of cached bytes at which files still count as cold.
+const stillWarm = 0.05
+
+// StillCachedError reports files that stayed in the page cache although they should have been dropped.
+type StillCachedError struct {
+	System string // the file system's name
+	Cached int64  // bytes
+	Of     int64  // bytes
+}
+
+func (e *StillCachedError) Error() string {
+	return fmt.Sprintf("%s of %s stay in the page cache of this %s, so reading them is not cold: pass --dir with a path "+
+		"on another file system",
+		size(e.Cached), size(e.Of), e.System)
+}
+
+// Cold drops all files from the page cache. The error is a *StillCachedError if more than 5 % of their bytes stay.
+// Caches below the kernel's (ZFS, the hypervisor's host, a server) are invisible here; Calibrate detects them by the
+// time of a read.
+func (f *Files) Cold() error {
+	for _, path := range f.paths() {
+		if err := with(path, forget); err != nil {
+			return err
+		}
+	}
+	return f.checkCold(f.paths()...)
+}
+
+func (f *Files) checkCold(paths ...string) error {
+	found, of, err := f.cachedOf(paths...)
+	if err != nil {
+		return err
+	}
+	if float64(found) > stillWarm*float64(of) {
+		return &StillCachedError{System: f.system.Name, Cached: found, Of: of}
+	}
+	return nil
+}
+
+func (f *Files) cachedOf(paths ...string) (found, of int64, err error) {
+	for _, path := range paths {
+		err := with(path, func(file *os.File) error {
+			n, size, err := pagecache.Resident(file)
+			found += n
+			of += size
+			return err
+		})
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return found, of, nil
+}
+
+// Warm reads all files into the page cache, which keeps what it has room for; Cached returns how much.
+func (f *Files) Warm(ctx context.Context) error {
+	buffer := make([]byte, mib)
+	for _, path := range f.paths() {
+		err := with(path, func(file *os.File) error {
+			for {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if _, err := file.Read(buffer); errors.Is(err, io.EOF) {
+					return nil
+				} else if err != nil {
+					return err
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// with opens a file for reading, uses it and closes it.
+func with(path string, use func(*os.File) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return use(file)
+}

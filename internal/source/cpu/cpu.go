@@ -24,28 +24,27 @@ const (
 //
 // The kernel counts ticks of USER_HZ, which is 100 Hz on all platforms of Linux and Go: times are exact to 10 ms.
 type Source struct {
-	path   string
-	file   *kernfile.File
+	file   kernfile.Kept
 	buf    []byte
 	parser parser
 }
 
 // New returns a source for root+"/proc/stat"; root is "" or "/" for this machine. Read opens the file.
 func New(root string) *Source {
-	return &Source{path: filepath.Join("/", root, "proc/stat"), buf: make([]byte, firstBuffer)}
+	path := filepath.Join("/", root, "proc/stat")
+	return &Source{file: kernfile.Kept{Path: path}, buf: make([]byte, firstBuffer)}
 }
 
 // Read appends the online cores in the order of the kernel. Cores may come and go between readings.
 func (s *Source) Read(out *sample.Sample) error {
-	wasOpen := s.file != nil
-	out.At = sample.Now()
-	lines, err := s.lines()
-	if err != nil && wasOpen { // the file was replaced: retry with the new one
+	var lines []byte
+	err := s.file.Read(func(file *kernfile.File) (err error) {
 		out.At = sample.Now()
-		lines, err = s.lines()
-	}
+		lines, err = s.lines(file)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("cannot read the times of CPU cores, check that %s is mounted and readable: %w", s.path, err)
+		return fmt.Errorf("cannot read the times of CPU cores, check that %s is mounted and readable: %w", s.file.Path, err)
 	}
 	cores, err := s.parser.parse(out.Cores, lines)
 	out.Cores = cores
@@ -53,36 +52,23 @@ func (s *Source) Read(out *sample.Sample) error {
 		err = errors.New("it has no line of a core")
 	}
 	if err != nil {
-		return fmt.Errorf("%s does not have the format of Linux, check what is mounted there: %w", s.path, err)
+		return fmt.Errorf("%s does not have the format of Linux, check what is mounted there: %w", s.file.Path, err)
 	}
 	return nil
 }
 
 // Close closes the file. Read opens it again.
-func (s *Source) Close() {
-	if s.file != nil {
-		_ = s.file.Close() // read-only: the error has no meaning
-		s.file = nil
-	}
-}
+func (s *Source) Close() { s.file.Close() }
 
 // lines returns the start of the file with all core lines. The rest is longer, with a number for each interrupt, so the
 // buffer grows only while it ends in a core line. The kernel generates the text at the read at offset 0, so that later
 // reads belong to the same time.
-func (s *Source) lines() ([]byte, error) {
-	if s.file == nil {
-		file, err := kernfile.Open(s.path)
-		if err != nil {
-			return nil, err
-		}
-		s.file = file
-	}
+func (s *Source) lines(file *kernfile.File) ([]byte, error) {
 	n := 0
 	for {
-		m, err := s.file.ReadAt(s.buf[n:], int64(n))
+		m, err := file.ReadAt(s.buf[n:], int64(n))
 		n += m
 		if err != nil {
-			s.Close()
 			return nil, err
 		}
 		lines, complete := coreLines(s.buf[:n])

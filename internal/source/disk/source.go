@@ -4,8 +4,10 @@ package disk
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -29,11 +31,11 @@ type Source struct {
 	sys   sysfs
 	lists []*mount.List
 
-	file    *kernfile.File // /proc/diskstats; nil after it failed, until the next Read opens it again
-	text    []byte         // buffer with its full length
-	known   []string       // devices of the last reading, in its order
-	tree    tree           // from /sys, about known
-	looped  []loop         // loop devices of known
+	file    kernfile.Kept // /proc/diskstats
+	text    []byte        // buffer with its full length
+	known   []string      // devices of the last reading, in its order
+	tree    tree          // from /sys, about known
+	looped  []loop        // loop devices of known
 	counts  sample.DiskNormalizer
 	noSysfs bool // the missing /sys was reported
 }
@@ -49,8 +51,9 @@ func New(root string) (*Source, error) {
 	s := &Source{root: filepath.Clean(root), text: make([]byte, firstText)}
 	s.lists = mountLists(s.root)
 	s.sys = sysfs{root: s.root}
-	if err := s.open(); err != nil {
-		return nil, err
+	s.file.Path = filepath.Join(s.root, "proc/diskstats")
+	if err := s.file.Read(func(*kernfile.File) error { return nil }); err != nil {
+		return nil, missing(err)
 	}
 	return s, nil
 }
@@ -60,16 +63,8 @@ func (s *Source) Close() error {
 	for _, list := range s.lists {
 		_ = list.Close()
 	}
-	return s.closeCounters()
-}
-
-func (s *Source) closeCounters() error {
-	if s.file == nil {
-		return nil
-	}
-	file := s.file
-	s.file = nil
-	return file.Close()
+	s.file.Close()
+	return nil
 }
 
 // Read appends every block device to out.Disks, in the order of the kernel, and sets out.At to the middle of the
@@ -118,30 +113,31 @@ func (s *Source) learn(disks []sample.Disk) error {
 	return nil
 }
 
-// readAll returns all of /proc/diskstats. It opens the file again once if a read fails.
-func (s *Source) readAll() ([]byte, error) {
-	if s.file != nil {
-		text, err := s.readOpen()
-		if err == nil || errors.Is(err, errTooLong) {
-			return text, err
+// readAll returns all of /proc/diskstats, or the complete lines before an error.
+func (s *Source) readAll() (text []byte, err error) {
+	var tooLong error
+	err = s.file.Read(func(file *kernfile.File) (err error) {
+		text, err = s.readOpen(file)
+		if tooLong = nil; errors.Is(err, errTooLong) {
+			tooLong, err = err, nil
 		}
-		_ = s.closeCounters()
+		return err
+	})
+	if path := new(fs.PathError); errors.As(err, &path) && path.Op == "open" {
+		return nil, missing(err)
 	}
-	if err := s.open(); err != nil {
-		return nil, err
-	}
-	text, err := s.readOpen()
-	if err != nil && !errors.Is(err, errTooLong) {
-		_ = s.closeCounters()
-	}
-	return text, err
+	return text, cmp.Or(err, tooLong)
+}
+
+func missing(err error) error {
+	return fmt.Errorf("no disk counters: %w: mount /proc of the machine there", err)
 }
 
 var errTooLong = fmt.Errorf("/proc/diskstats exceeds %d MiB: the devices after that are left out", maxText>>20)
 
 // readOpen reads to the end. One read returns at most about 4 KiB, and less where the next disk with all its partitions
 // does not fit (diskstats_show of block/genhd.c). After an error it returns the complete lines before it.
-func (s *Source) readOpen() ([]byte, error) {
+func (s *Source) readOpen(file *kernfile.File) ([]byte, error) {
 	size := 0
 	for {
 		if size == len(s.text) {
@@ -150,7 +146,7 @@ func (s *Source) readOpen() ([]byte, error) {
 			}
 			s.text = append(s.text, make([]byte, min(size, maxText-size))...)
 		}
-		n, err := s.file.ReadAt(s.text[size:], int64(size))
+		n, err := file.ReadAt(s.text[size:], int64(size))
 		size += n
 		if err != nil {
 			return wholeLines(s.text[:size]), fmt.Errorf("the disk counters could not be read completely: %w", err)
@@ -162,15 +158,6 @@ func (s *Source) readOpen() ([]byte, error) {
 }
 
 func wholeLines(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
-
-func (s *Source) open() error {
-	file, err := kernfile.Open(filepath.Join(s.root, "proc/diskstats"))
-	if err != nil {
-		return fmt.Errorf("no disk counters: %w: mount /proc of the machine there", err)
-	}
-	s.file = file
-	return nil
-}
 
 // oneLine joins errors into one of one line, or returns nil.
 func oneLine(causes ...error) error {

@@ -52,7 +52,7 @@ type scope struct {
 	name  string               // sample.HostScope, or the path of a cgroup
 	users int                  // calls of Add without Remove
 	gone  [len(resources)]bool // it is gone, and a pressure that was disabled was reported
-	files [len(resources)]file
+	files [len(resources)]kernfile.Kept
 }
 
 // New returns a source for root+"/proc/pressure" and the cgroup v2 tree below root; root is "" or "/" for this machine.
@@ -60,7 +60,7 @@ type scope struct {
 func New(root string) *Source {
 	s := &Source{root: filepath.Join("/", root)}
 	for i, resource := range resources {
-		s.host.files[i].path = filepath.Join(s.root, "proc/pressure", string(resource))
+		s.host.files[i].Path = filepath.Join(s.root, "proc/pressure", string(resource))
 	}
 	return s
 }
@@ -88,8 +88,8 @@ func (s *Source) Add(name string) error {
 	added := &scope{name: name, users: 1}
 	readable := 0
 	for i, resource := range resources {
-		added.files[i].path = filepath.Join(dir, string(resource)+".pressure")
-		if _, _, readErr := added.files[i].read(s.buf[:]); readErr == nil {
+		added.files[i].Path = filepath.Join(dir, string(resource)+".pressure")
+		if _, _, readErr := read(&added.files[i], s.buf[:]); readErr == nil {
 			readable++
 		} else if err == nil {
 			err = readErr
@@ -157,7 +157,7 @@ func (s *Source) Read(out *sample.Sample) error {
 
 // readFile appends one reading. It reports whether there was one.
 func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *scope, i int) bool {
-	some, full, err := from.files[i].read(s.buf[:])
+	some, full, err := read(&from.files[i], s.buf[:])
 	switch {
 	case err == nil:
 		out.Pressures = append(out.Pressures,
@@ -171,7 +171,7 @@ func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *s
 	case hidden(err) && from.gone[i]:
 	case hidden(err):
 		from.gone[i] = true
-		if _, missing := os.Lstat(filepath.Dir(from.files[i].path)); missing == nil { // else the cgroup has ended: no problem
+		if _, missing := os.Lstat(filepath.Dir(from.files[i].Path)); missing == nil { // else the cgroup has ended: no problem
 			problems.Add(fmt.Errorf("cgroup %s has its pressure disabled: write 1 to its cgroup.pressure", from.name))
 		}
 	default:
@@ -192,7 +192,7 @@ func (s *Source) Close() {
 
 func (s *scope) close() {
 	for i := range s.files {
-		s.files[i].close()
+		s.files[i].Close()
 	}
 }
 
@@ -202,51 +202,24 @@ func hidden(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV)
 }
 
-// file is one pressure file. It stays open between readings.
-type file struct {
-	path string
-	open *kernfile.File
-}
-
-// read returns the totals. If an open file fails, it opens the file again, which may have been replaced.
-func (f *file) read(buf []byte) (some, full time.Duration, err error) {
-	wasOpen := f.open != nil
-	some, full, err = f.readOnce(buf)
-	if err != nil && wasOpen {
-		some, full, err = f.readOnce(buf)
+// read returns the totals of a file.
+func read(f *kernfile.Kept, buf []byte) (some, full time.Duration, err error) {
+	err = f.Read(func(file *kernfile.File) error {
+		n, err := file.ReadAt(buf, 0)
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if some, full, ok = parse(buf[:n]); !ok {
+			return fmt.Errorf("%s does not have the format of Linux, check what is mounted there: it begins with %q",
+				f.Path, buf[:min(n, 80)])
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("run as a user with access: %w", err)
 	}
 	return some, full, err
-}
-
-func (f *file) readOnce(buf []byte) (some, full time.Duration, err error) {
-	if f.open == nil {
-		if f.open, err = kernfile.Open(f.path); err != nil {
-			f.open = nil
-			if errors.Is(err, fs.ErrPermission) {
-				return 0, 0, fmt.Errorf("run as a user with access: %w", err)
-			}
-			return 0, 0, err
-		}
-	}
-	n, err := f.open.ReadAt(buf, 0)
-	if err != nil {
-		f.close()
-		return 0, 0, err
-	}
-	some, full, ok := parse(buf[:n])
-	if !ok {
-		f.close()
-		return 0, 0, fmt.Errorf("%s does not have the format of Linux, check what is mounted there: it begins with %q",
-			f.path, buf[:min(n, 80)])
-	}
-	return some, full, nil
-}
-
-func (f *file) close() {
-	if f.open != nil {
-		_ = f.open.Close() // read-only: the error has no meaning
-		f.open = nil
-	}
 }
 
 var (

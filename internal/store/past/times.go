@@ -2,8 +2,8 @@ package past
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"math"
 	"slices"
@@ -18,7 +18,6 @@ const (
 	timesEvery = 5 * time.Minute  // what a kill may lose of the GPU time of jobs that go on
 	nameEvery  = 50 * time.Minute // so that each hour of the files names the jobs in it
 	maxSums    = 4096             // rows of a sum: about 300 bytes each, and a name for each job
-	workPart   = 10 * time.Millisecond
 )
 
 // Times are the counters of GPU time that are kept.
@@ -252,21 +251,11 @@ func (s *sums) read(files *store.View, since, until time.Time) error {
 	return files.Each(since, until, func(file io.Reader) error {
 		in := store.NewReader(file)
 		in.From, in.Until, in.OnlyTimes = since, until, true
-		for worked := time.Now(); ; {
-			item, err := in.Next()
-			if errors.Is(err, io.EOF) {
-				return nil
-			} else if err != nil {
-				return err
-			}
+		return in.Each(context.Background(), func(item *store.Item) {
 			for i := range item.Times {
 				s.addEntry(&item.Times[i])
 			}
-			if time.Since(worked) > workPart { // the machine's programs come first
-				time.Sleep(workPart)
-				worked = time.Now()
-			}
-		}
+		})
 	})
 }
 
