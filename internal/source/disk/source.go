@@ -4,7 +4,6 @@ package disk
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -123,10 +122,13 @@ func (s *Source) readAll() (text []byte, err error) {
 		}
 		return err
 	})
+	if err == nil {
+		return text, tooLong
+	}
 	if path := new(fs.PathError); errors.As(err, &path) && path.Op == "open" {
 		return nil, missing(err)
 	}
-	return text, cmp.Or(err, tooLong)
+	return text, err
 }
 
 func missing(err error) error {
