@@ -86,8 +86,7 @@ func (c *condition) evaluate(l *Limits, at time.Duration, value float64) change 
 // maxDevices bounds the devices of one kind. No machine has more.
 const maxDevices = 1024
 
-// group is one condition of many devices, which come and go. Its zero value with limits is empty. It is not safe for
-// concurrent use.
+// group is one condition of many devices, which come and go. It is not safe for concurrent use.
 type group[K comparable] struct {
 	limits Limits
 
@@ -110,7 +109,9 @@ type transition[K comparable] struct {
 	removed  bool          // it ended because the device is gone
 }
 
-func newGroup[K comparable](kind Kind) *group[K] { return &group[K]{limits: LimitsOf[kind]} }
+func newGroup[K comparable](kind Kind) *group[K] {
+	return &group[K]{limits: LimitsOf[kind], members: map[K]*member{}}
+}
 
 // evaluate takes the value of one device; see condition.evaluate. Devices over maxDevices are ignored.
 func (g *group[K]) evaluate(key K, at time.Duration, value float64) (t transition[K], changed bool) {
@@ -118,9 +119,6 @@ func (g *group[K]) evaluate(key K, at time.Duration, value float64) (t transitio
 	if m == nil {
 		if len(g.members) >= maxDevices {
 			return t, false
-		}
-		if g.members == nil {
-			g.members = map[K]*member{}
 		}
 		m = &member{}
 		g.members[key] = m

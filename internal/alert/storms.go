@@ -50,11 +50,7 @@ func (s *Storms) makeRoom(now time.Duration) bool {
 		s.disks = map[string]*storm{}
 	}
 	if len(s.disks) >= maxDevices {
-		for disk, one := range s.disks {
-			if now >= one.until+stormTimeout {
-				delete(s.disks, disk)
-			}
-		}
+		maps.DeleteFunc(s.disks, func(_ string, one *storm) bool { return now >= one.until+stormTimeout })
 	}
 	return len(s.disks) < maxDevices
 }

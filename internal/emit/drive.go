@@ -34,7 +34,9 @@ func (m *Metrics) drives(b *builder, now *sample.Snapshot) {
 	all := now.Drives.Drives
 	for i := range all {
 		d := &all[i]
-		if d.ID == "" || seenBefore(all[:i], d) {
+		// Behind a RAID controller, two drives may have no identity of their own.
+		same := find(all[:i], func(x *sample.Drive) bool { return x.ID == d.ID && x.Device == d.Device })
+		if d.ID == "" || same != nil {
 			continue
 		}
 		state := m.drive.get(driveKey{d.ID, d.Device}, nil)
@@ -50,12 +52,6 @@ func (m *Metrics) drives(b *builder, now *sample.Snapshot) {
 		}
 	}
 	b.start = now.Boot
-}
-
-// seenBefore reports whether the list has the same drive with the same path. Behind a RAID controller, two drives may
-// have no identity of their own.
-func seenBefore(list []sample.Drive, d *sample.Drive) bool {
-	return find(list, func(x *sample.Drive) bool { return x.ID == d.ID && x.Device == d.Device }) != nil
 }
 
 // driveKind returns hw.physical_disk.type. A drive that reports neither rotation nor wear may be of either type.
@@ -126,14 +122,10 @@ func (b *builder) drive(d *sample.Drive, state *driveState, boot time.Time, sets
 		if to.metric.Kind == semconv.Counter {
 			b.start = state.counts[q].start(v, state.readAt, boot)
 		}
-		switch {
-		case q == sample.DriveWear:
-			b.float(to.metric, max(0, 1-v), sets.places[q])
-		case to.metric.Int:
-			b.int(to.metric, toCount(v), sets.places[q])
-		default:
-			b.float(to.metric, v, sets.places[q])
+		if q == sample.DriveWear {
+			v = max(0, 1-v)
 		}
+		b.number(to.metric, v, sets.places[q])
 	}
 	state.readAt = b.time
 }

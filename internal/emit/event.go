@@ -71,26 +71,18 @@ func Happened(e alert.Event) Event {
 		attrs.add(semconv.EventResolvedKey.Bool(true))
 		attrs.add(semconv.EventBeganKey.String(e.Began.UTC().Format(time.RFC3339Nano)))
 	}
+	was := Warn
+	if e.Severe {
+		was = Error
+	}
+	now := was
+	if e.Resolved {
+		now = Info
+	}
 	return Event{
-		Name: eventNames[e.Kind], Time: e.At, Severity: severityOf(&e), Was: wasOf(&e),
+		Name: eventNames[e.Kind], Time: e.At, Severity: now, Was: was,
 		Attributes: attrs, Body: UTF8(e.Message),
 	}
-}
-
-// severityOf returns the severity of the log record: the end of a condition is only information.
-func severityOf(e *alert.Event) Severity {
-	if e.Resolved {
-		return Info
-	}
-	return wasOf(e)
-}
-
-// wasOf returns the severity of the condition, whether it begins or ends.
-func wasOf(e *alert.Event) Severity {
-	if e.Severe {
-		return Error
-	}
-	return Warn
 }
 
 // throttleReasons maps the names of reasons in readings to quantities. It is read-only.

@@ -175,11 +175,7 @@ func (m *Metrics) gpuDetail(b *builder, d *sample.GPUDetail, now *sample.Snapsho
 		if to.Kind == semconv.Counter {
 			b.start = c.details[q].start(v, c.detail, now.Boot)
 		}
-		if to.Int {
-			b.int(to, toCount(v), sets.details[q])
-		} else {
-			b.float(to, v, sets.details[q])
-		}
+		b.number(to, v, sets.details[q])
 	}
 	m.errors(b, d, sets)
 	c.detail = b.time

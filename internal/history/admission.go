@@ -28,9 +28,6 @@ const (
 
 func (r *refused) add(key groupKey) {
 	r.count++
-	if r.known == nil {
-		r.known = map[groupKey]struct{}{}
-	}
 	if len(r.known) < maxRefused {
 		r.known[key] = struct{}{}
 	}

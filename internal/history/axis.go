@@ -243,7 +243,7 @@ func growth(from, to float64, restarted bool) (grown float64, reset bool) {
 
 // growth is as the function of that name, for a quantity of this kind: one that may fall has no restarts.
 func (k kind) growth(from, to float64, restarted bool) (grown float64, reset bool) {
-	if k.falls() {
+	if k.is(falls) {
 		return to - from, false
 	}
 	return growth(from, to, restarted)

@@ -100,9 +100,6 @@ func (h *History) openDetails(reading *sample.GPUDetail) *details {
 			d.rows[c] = append(d.rows[c], r)
 		}
 	}
-	if h.details == nil {
-		h.details = map[string]*details{}
-	}
 	h.details[reading.GPU] = d
 	return d
 }

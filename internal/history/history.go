@@ -7,6 +7,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -66,15 +67,16 @@ func New(config Config) (*History, error) {
 	if len(config.Tiers) == 0 {
 		config.Tiers = DefaultTiers()
 	}
-	if config.MaxBytes == 0 {
-		config.MaxBytes = DefaultMaxBytes
-	}
+	config.MaxBytes = cmp.Or(config.MaxBytes, DefaultMaxBytes)
 	for i, t := range config.Tiers {
 		if t.Rows < 2 || t.Period < 0 || (i > 0 && t.Period <= config.Tiers[i-1].Period) {
 			return nil, fmt.Errorf("history: tier %d: a tier needs two rows and a longer period than the one before it", i)
 		}
 	}
-	h := &History{config: config}
+	h := &History{
+		config: config, branches: map[string]bool{}, pasts: map[string]*past{}, details: map[string]*details{},
+		refused: refused{known: map[groupKey]struct{}{}},
+	}
 	for _, t := range config.Tiers {
 		h.bytes += int(mountAxis) * 8 * t.Rows // row times of all other axes, used or not
 	}
@@ -185,7 +187,7 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 		return nil
 	}
 	tiers := len(h.config.Tiers)
-	if key.kind.fineOnly() || !h.room(key.kind, tiers) {
+	if key.kind.is(fine) || !h.room(key.kind, tiers) {
 		tiers = 1
 	}
 	for !h.room(key.kind, tiers) {
@@ -207,7 +209,7 @@ func (h *History) open(a *axis, key groupKey, tiers int, reset, at time.Duration
 	h.nextSlot += uint32(len(g.columns))
 	h.charge(key.kind, tiers, 1)
 	a.add(g)
-	if key.kind.counted() {
+	if key.kind.is(counted) {
 		for i := range g.columns {
 			g.columns[i].whole = true
 		}
@@ -226,9 +228,6 @@ func (h *History) noteBranches(disks []sample.Disk) {
 	clear(h.branches)
 	for i := range disks {
 		if d := &disks[i]; !d.Leaf && d.ReadIOs+d.WriteIOs+d.DiscardIOs > 0 {
-			if h.branches == nil {
-				h.branches = map[string]bool{}
-			}
 			h.branches[d.Name] = true
 		}
 	}

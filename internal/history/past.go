@@ -86,9 +86,6 @@ func (h *History) learnCandidates(s *sample.Sample) {
 			if float64(h.bytes+pastBytes) > fullShare*float64(h.config.MaxBytes) {
 				continue
 			}
-			if h.pasts == nil {
-				h.pasts = map[string]*past{}
-			}
 			p = &past{began: j.Began}
 			h.pasts[j.ID] = p
 			h.bytes += pastBytes

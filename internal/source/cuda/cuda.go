@@ -88,7 +88,7 @@ func New(root, device string, more process.Reader) *Search {
 	root = filepath.Join("/", root)
 	proc := filepath.Join(root, "proc")
 	return &Search{
-		proc: proc, path: filepath.Join(root, cmp.Or(device, Device)), direct: own(proc), reader: more,
+		proc: proc, path: filepath.Join(root, cmp.Or(device, Device)), direct: process.NewDirect(proc), reader: more,
 		known: map[int]*known{},
 	}
 }
@@ -152,7 +152,7 @@ func driverNumber(path string) uint64 {
 		fields := bytes.Fields(line)
 		if len(fields) == 2 && string(fields[1]) == filepath.Base(Device) {
 			major, _ := kernfile.ParseUint(fields[0])
-			return makeNumber(uint32(major))
+			return unix.Mkdev(uint32(major), 0)
 		}
 	}
 	return 0
@@ -286,9 +286,6 @@ func (s *Search) uptime() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// own reads with the rights of this process.
-func own(proc string) reader { return process.NewDirect(proc) }
-
 // deviceNumber returns the number of a character device; 0 for any other path.
 func deviceNumber(path string) uint64 {
 	var at unix.Stat_t
@@ -297,9 +294,6 @@ func deviceNumber(path string) uint64 {
 	}
 	return at.Rdev
 }
-
-// makeNumber returns the number of a driver's first device.
-func makeNumber(major uint32) uint64 { return unix.Mkdev(major, 0) }
 
 // opened reports whether a device was opened. A nil one hears nothing, as with a container's own file of the device:
 // then processes are found by their age alone.

@@ -1,11 +1,11 @@
 package disk
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // Kinds of devices. A file system without a block device has its type as kind.
@@ -73,11 +73,7 @@ func IsHypervisor(vendor string) bool {
 }
 
 func (f sysfs) text(name, file string) string {
-	text, err := os.ReadFile(filepath.Join(f.folder(name), file))
-	if err != nil {
-		return ""
-	}
-	return string(bytes.TrimSpace(text))
+	return kernfile.Text(filepath.Join(f.folder(name), file))
 }
 
 // stacked reports by its name whether a device consists of other devices, files or memory. /sys lists slaves of most,

@@ -2,6 +2,7 @@
 package kernfile
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -82,6 +83,13 @@ func (k *Kept) Close() {
 
 // ReadPiece returns the text of a file that the kernel prints in one piece, up to len(buf) bytes. It is in buf.
 func ReadPiece(path string, buf []byte) ([]byte, error) { return readOnce(path, buf, false) }
+
+// Text returns the text of a small file without surrounding space, up to 256 bytes; "" if it cannot be read.
+func Text(path string) string {
+	var buf [256]byte
+	text, _ := ReadPiece(path, buf[:])
+	return string(bytes.TrimSpace(text))
+}
 
 // ReadOnce returns the text of a file, up to len(buf) bytes. It is in buf. An os.File costs six system calls more, most
 // of them to find out that no file of /proc can be waited for.

@@ -26,7 +26,9 @@ func (s *Source) findFolders() {
 			name, _, _ = strings.Cut(name, "/")
 			for _, folder := range lustreFolders {
 				if m.folder == "" {
-					m.folder = s.only(folder, func(found string) bool { return lustreName(found) == name && name != "" })
+					m.folder = s.only(folder, func(found string) bool {
+						return name != "" && found[:max(0, strings.LastIndexByte(found, '-'))] == name
+					})
 				}
 			}
 		case ofCeph:
@@ -51,14 +53,6 @@ func (s *Source) only(folder string, fits func(name string) bool) (path string) 
 		}
 	}
 	return path
-}
-
-// lustreName returns the file system of FILESYSTEM-ADDRESS.
-func lustreName(folder string) string {
-	if i := strings.LastIndexByte(folder, '-'); i >= 0 {
-		return folder[:i]
-	}
-	return folder
 }
 
 func (s *Source) readLustre(m *mounted) {

@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,20 +34,12 @@ func (t *target) arguments() []string {
 // sudos are where systems install sudo. PATH could name another program.
 var sudos = []string{"/usr/bin/sudo", "/usr/local/bin/sudo", "/run/wrappers/bin/sudo"}
 
-func findSudo() string {
-	for _, path := range sudos {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	return sudos[0]
-}
-
 // command returns the whole argument vector. There is no shell.
 func (s *Source) command(path string, t *target) []string {
 	var list []string
 	if s.options.Sudo {
-		list = append(list, findSudo(), "--non-interactive", "--")
+		installed := slices.IndexFunc(sudos, func(path string) bool { _, err := os.Stat(path); return err == nil })
+		list = append(list, sudos[max(0, installed)], "--non-interactive", "--")
 	}
 	return append(append(list, path), t.arguments()...)
 }

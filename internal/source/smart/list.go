@@ -1,7 +1,6 @@
 package smart
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // Disk is a configured disk.
@@ -145,14 +145,7 @@ func (o *Options) target(name, path, kind string) target {
 
 // readText returns the text of a small file without surrounding space, or "" if it cannot be read.
 func readText(folder, file string) string {
-	f, err := os.Open(filepath.Join(folder, file))
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	var buffer [256]byte
-	n, _ := f.Read(buffer[:])
-	return string(bytes.TrimSpace(buffer[:n]))
+	return kernfile.Text(filepath.Join(folder, file))
 }
 
 // ErrNoDisk means that a machine has no disk with SMART.

@@ -90,7 +90,7 @@ func (doc *document) unread(d *sample.Drive) string {
 		return "it has no SMART, so its health is unknown"
 	case s.Enabled.known && !s.Enabled.value:
 		return "its SMART is disabled: enable it with smartctl --smart=on /dev/" + cmp.Or(d.Device, "sdX")
-	case isRAIDVolume(d.Model):
+	case hasAny(strings.ToLower(d.Model), raidVolumes):
 		return "it is a volume of a RAID controller, which hides its disks: " + typeHint(d.Device, "megaraid,0",
 			"for each disk (cciss,N, areca,N, 3ware,N, aacraid,H,L,ID for other controllers)")
 	case first != "":
@@ -156,8 +156,5 @@ func permissionHint(device string) string {
 		"command only: health --sudo, in the config smart: {sudo: true}", capability)
 }
 
-// isRAIDVolume reports whether a model is the volume of a RAID controller.
-func isRAIDVolume(model string) bool {
-	return hasAny(strings.ToLower(model),
-		[]string{"raid", "perc ", "logical volume", "virtual disk", "virtual drive", "smart array"})
-}
+// raidVolumes are parts of the models of volumes of RAID controllers.
+var raidVolumes = []string{"raid", "perc ", "logical volume", "virtual disk", "virtual drive", "smart array"}

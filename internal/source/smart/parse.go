@@ -23,7 +23,7 @@ func parse(text []byte, device string) (sample.Drive, error) {
 	if err := decode(text, &doc); err != nil {
 		return sample.Drive{}, err
 	}
-	if !doc.isSmartctl() {
+	if len(doc.Format)+len(doc.Smartctl.Version) == 0 && !doc.Smartctl.Exit.known && doc.Device.Name == "" {
 		return sample.Drive{}, errors.New("it is JSON, but not what smartctl --json prints of a drive")
 	}
 	if err := doc.checkRequired(); err != nil {
@@ -33,11 +33,6 @@ func parse(text []byte, device string) (sample.Drive, error) {
 		doc.Device.Name = word("/dev/" + device)
 	}
 	return doc.drive(), nil
-}
-
-// isSmartctl reports whether a document was printed by smartctl.
-func (doc *document) isSmartctl() bool {
-	return len(doc.Format) > 0 || len(doc.Smartctl.Version) > 0 || doc.Smartctl.Exit.known || doc.Device.Name != ""
 }
 
 // checkRequired returns an error if a required part is invalid.

@@ -194,11 +194,7 @@ func (h *History) updateRecord(r *Record, d *sample.Drive, at time.Time) *Record
 
 // trim drops the drives that were seen longest ago.
 func (h *History) trim(at time.Time) {
-	for id, r := range h.records {
-		if at.Sub(r.Seen) > MaxDays*24*time.Hour {
-			delete(h.records, id)
-		}
-	}
+	maps.DeleteFunc(h.records, func(_ string, r *Record) bool { return at.Sub(r.Seen) > MaxDays*24*time.Hour })
 	if excess := len(h.records) - MaxDrives; excess > 0 {
 		ids := slices.SortedFunc(maps.Keys(h.records), func(x, y string) int {
 			return cmp.Or(h.records[x].Seen.Compare(h.records[y].Seen), cmp.Compare(x, y))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -120,16 +121,8 @@ func (t *times) pass(now sample.Stamp, last bool, to *store.Writer) (everything 
 	for _, job := range order {
 		t.passJob(now, job, who[job], jobs[job], to)
 	}
-	for key := range t.kept {
-		if !known[key] {
-			delete(t.kept, key)
-		}
-	}
-	for job := range t.named {
-		if who[job] == nil {
-			delete(t.named, job)
-		}
-	}
+	maps.DeleteFunc(t.kept, func(key timeKey, _ sample.GPUTime) bool { return !known[key] })
+	maps.DeleteFunc(t.named, func(job string, _ named) bool { return who[job] == nil })
 	return everything
 }
 
