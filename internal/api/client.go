@@ -113,7 +113,9 @@ func (c *Client) Windows(ctx context.Context) (Listing, error) {
 }
 
 // ask sends a request and decodes its response. complete reports whether a response is one of this API.
-func ask[T any](ctx context.Context, c *Client, method, path string, body any, complete func(*T) bool) (decoded T, err error) {
+func ask[T any](
+	ctx context.Context, c *Client, method, path string, body any, complete func(*T) bool,
+) (decoded T, err error) {
 	answer, err := c.call(ctx, method, path, body)
 	if err != nil {
 		return decoded, err
@@ -137,12 +139,12 @@ func (c *Client) call(ctx context.Context, method, path string, body any) ([]byt
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = response.Body.Close() }()
 	return c.readAll(response)
 }
 
-// readAll reads and closes a response. More than maxAnswer is cut.
+// readAll reads a response. More than maxAnswer is cut.
 func (c *Client) readAll(response *http.Response) ([]byte, error) {
-	defer func() { _ = response.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return nil, c.explain(err)
@@ -167,6 +169,7 @@ func (c *Client) send(
 	if response.StatusCode/100 == 2 {
 		return response, nil
 	}
+	defer func() { _ = response.Body.Close() }()
 	answer, err := c.readAll(response)
 	if err != nil {
 		return nil, err

@@ -157,7 +157,8 @@ func choose(key, value string, choices ...string) error {
 		return nil
 	}
 	last := len(choices) - 1
-	return fmt.Errorf("%s: %.40q is unknown: choose %s or %s", key, value, strings.Join(choices[:last], ", "), choices[last])
+	return fmt.Errorf("%s: %.40q is unknown: choose %s or %s", key, value, strings.Join(choices[:last], ", "),
+		choices[last])
 }
 
 // maxPage is the longest address of a page, in bytes.

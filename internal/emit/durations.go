@@ -140,8 +140,7 @@ func (h *histogram) evict(detected bool) {
 func exemplar(
 	kept []metricdata.Exemplar[float64], span trace.SpanContext, at time.Time, v float64,
 ) []metricdata.Exemplar[float64] {
-	traceID, spanID := span.TraceID(), span.SpanID()
-	e := metricdata.Exemplar[float64]{Time: at, Value: v, TraceID: traceID[:], SpanID: spanID[:]}
+	e := exemplarOf(span, at, v)
 	if len(kept) == 0 || v >= kept[0].Value {
 		return append([]metricdata.Exemplar[float64]{e}, kept[:min(1, len(kept))]...)
 	}
@@ -216,10 +215,13 @@ func (s *slowWindows) add(r *window.Report, span trace.SpanContext) {
 		s.list = slices.Delete(s.list, 0, 1)
 	}
 	s.added++
+	waited := exemplarOf(span, r.Wall(r.End.Mono), r.Storage.Seconds())
+	s.list = append(s.list, slowWindow{s.added, r.Job, r.PID, r.GPUIDs, waited})
+}
+
+func exemplarOf(span trace.SpanContext, at time.Time, v float64) metricdata.Exemplar[float64] {
 	traceID, spanID := span.TraceID(), span.SpanID()
-	s.list = append(s.list, slowWindow{s.added, r.Job, r.PID, r.GPUIDs, metricdata.Exemplar[float64]{
-		Time: r.Wall(r.End.Mono), Value: r.Storage.Seconds(), TraceID: traceID[:], SpanID: spanID[:],
-	}})
+	return metricdata.Exemplar[float64]{Time: at, Value: v, TraceID: traceID[:], SpanID: spanID[:]}
 }
 
 // newSlow returns the slow windows for this collection: those that ended since the last one, or within RepeatSlow.

@@ -124,7 +124,7 @@ func Reported(j *EventJSON, reporter string, now time.Time) (Event, trace.SpanCo
 		return Event{}, trace.SpanContext{}, fmt.Errorf("the event %.60q cannot be reported: only %s can", j.Name,
 			semconv.WindowSlowEvent.Name)
 	}
-	e := Event{Name: j.Name, Time: j.Time, Severity: Warn, Body: clean(j.Body), Client: reporter}
+	e := Event{Name: j.Name, Time: j.Time, Severity: Warn, Body: Clean(j.Body), Client: reporter}
 	if age := now.Sub(e.Time); age < 0 || age > oldestReport {
 		e.Time = now
 	}
@@ -154,7 +154,7 @@ func Reported(j *EventJSON, reporter string, now time.Time) (Event, trace.SpanCo
 func reportedValue(ref semconv.AttributeRef, value any) (kv attribute.KeyValue, ok bool) {
 	switch value := value.(type) {
 	case string:
-		return ref.Key.String(clean(value)), ref.Type == attribute.STRING
+		return ref.Key.String(Clean(value)), ref.Type == attribute.STRING
 	case float64: // as any number in JSON
 		whole := value == math.Trunc(value) && math.Abs(value) < 1<<53
 		return ref.Key.Int64(int64(value)), ref.Type == attribute.INT64 && whole
@@ -162,8 +162,9 @@ func reportedValue(ref semconv.AttributeRef, value any) (kv attribute.KeyValue, 
 	return kv, false
 }
 
-// clean is cut, with a space in place of each control character.
-func clean(text string) string {
+// Clean limits the length of a text, and replaces invalid UTF-8 and control characters, which a variable cannot hold or
+// a terminal would interpret.
+func Clean(text string) string {
 	return cut(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

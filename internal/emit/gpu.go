@@ -54,8 +54,10 @@ const (
 // states returns the sets of hw.status of a device, by state.
 func (l list) states(kind attribute.KeyValue) [4]attribute.Set {
 	return [4]attribute.Set{
-		stateOK: l.with(kind, semconv.HwStateOK), stateDegraded: l.with(kind, semconv.HwStateDegraded),
-		stateFailed: l.with(kind, semconv.HwStateFailed), statePredictedFailure: l.with(kind, semconv.HwStatePredictedFailure),
+		stateOK:               l.with(kind, semconv.HwStateOK),
+		stateDegraded:         l.with(kind, semconv.HwStateDegraded),
+		stateFailed:           l.with(kind, semconv.HwStateFailed),
+		statePredictedFailure: l.with(kind, semconv.HwStatePredictedFailure),
 	}
 }
 

@@ -270,22 +270,17 @@ func RootContext() trace.SpanContext {
 	return trace.NewSpanContext(c)
 }
 
-// ChildContext returns the context of a new child of parent: in its trace, sampled if it is, with its trace state. If
-// parent is invalid, it returns that of a new root.
-func ChildContext(parent trace.SpanContext) trace.SpanContext {
-	if !parent.IsValid() {
-		return RootContext()
-	}
-	return parent.WithSpanID(newSpanID()).WithRemote(false)
-}
-
-// SpanContext returns the context of a new span below parent. A span that is not exported must not come between the
-// spans of others, so it gets the context of its parent; without a parent it gets a new one, sampled.
+// SpanContext returns the context of a new child of parent: in its trace, sampled if it is, with its trace state; that
+// of a new root if parent is invalid. A span that is not exported must not come between the spans of others, so it gets
+// the context of its parent.
 func SpanContext(parent trace.SpanContext, exported bool) trace.SpanContext {
-	if !exported && parent.IsValid() {
+	switch {
+	case !parent.IsValid():
+		return RootContext()
+	case !exported:
 		return parent
 	}
-	return ChildContext(parent)
+	return parent.WithSpanID(newSpanID()).WithRemote(false)
 }
 
 func newSpanID() (id trace.SpanID) {

@@ -124,9 +124,8 @@ func (o *output) suffix() string {
 
 // Bounds of the environment.
 const (
-	maxVariableBytes = 1 << 10
-	maxNameBytes     = 100
-	maxAttributes    = 64
+	maxNameBytes  = 100
+	maxAttributes = 64
 )
 
 // environment returns a program's environment: PATH and the event. The agent's environment is not passed on, because it
@@ -134,7 +133,7 @@ const (
 func environment(e *emit.Event) []string {
 	j := e.ForJSON()
 	env := []string{path}
-	set := func(name, value string) { env = append(env, name+"="+clean(value)) }
+	set := func(name, value string) { env = append(env, name+"="+emit.Clean(value)) }
 	set("STALLSPAN_EVENT_ID", j.ID)
 	set("STALLSPAN_EVENT_NAME", j.Name)
 	set("STALLSPAN_EVENT_SEVERITY", j.Severity)
@@ -168,16 +167,6 @@ func variable(key attribute.Key) string {
 		}
 	}
 	return string(name)
-}
-
-// clean cuts a value and replaces control characters, which a variable cannot hold or a terminal would interpret.
-func clean(value string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(value[:min(len(value), maxVariableBytes)], "\uFFFD"))
 }
 
 // identity is the user that a program runs as.

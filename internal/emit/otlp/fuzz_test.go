@@ -58,7 +58,8 @@ func FuzzAttributes(f *testing.F) {
 func checkEverything(t *testing.T, key, text string, attrs []attribute.KeyValue) {
 	t.Helper()
 	metrics := pmetric.NewMetrics()
-	new(otlp.Writer).Metrics(metricdata.ScopeMetrics{Metrics: []metricdata.Metrics{{Name: key, Description: text, Unit: text,
+	new(otlp.Writer).Metrics(metricdata.ScopeMetrics{Metrics: []metricdata.Metrics{{
+		Name: key, Description: text, Unit: text,
 		Data: metricdata.Gauge[int64]{DataPoints: []metricdata.DataPoint[int64]{
 			{Attributes: attribute.NewSet(slices.Clone(attrs)...)},
 		}},

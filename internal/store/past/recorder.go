@@ -249,9 +249,7 @@ func (r *Recorder) passEntries() {
 // Copy writes what is between two times in the form of the store's files. With owns, it leaves out the jobs, and the
 // windows of clients for which that is false. The newest seconds are missing.
 func (r *Recorder) Copy(to io.Writer, from, until time.Time, shows func(store.Entry) bool) error {
-	r.mu.Lock()
-	writer := r.writer
-	r.mu.Unlock()
+	writer := r.opened()
 	if writer == nil {
 		return errors.New("the history is not written yet: try again in ten seconds, or see stallspan check")
 	}
@@ -261,11 +259,15 @@ func (r *Recorder) Copy(to io.Writer, from, until time.Time, shows func(store.En
 // Oldest returns the first time that may be in the files. It is not known before they are open. It does
 // not wait for a disk.
 func (r *Recorder) Oldest() (at time.Time, ok bool) {
-	r.mu.Lock()
-	writer := r.writer
-	r.mu.Unlock()
-	if writer == nil {
-		return at, false
+	if writer := r.opened(); writer != nil {
+		return writer.Oldest()
 	}
-	return writer.Oldest()
+	return at, false
+}
+
+// opened returns the writer; nil before the folder is open.
+func (r *Recorder) opened() *store.Writer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writer
 }

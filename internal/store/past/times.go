@@ -186,10 +186,7 @@ func (t *times) waiting(w *store.Writer) (
 // which no agent ran counts for no job. It reads at half of a core's speed. With an error, the times are those of
 // this program alone.
 func (r *Recorder) JobTimes(since, until time.Time) ([]sample.GPUTime, []sample.JobName, error) {
-	r.mu.Lock()
-	writer := r.writer
-	r.mu.Unlock()
-	rows, names, grown, files, err := r.times.waiting(writer)
+	rows, names, grown, files, err := r.times.waiting(r.opened())
 	s := newSums(since, until)
 	if err == nil && files != nil {
 		if err = s.read(files, since, until); err != nil {
