@@ -3,6 +3,8 @@
 package alert
 
 import (
+	"math"
+	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -44,4 +46,120 @@ type Event struct {
 	HasValue bool          // Value and Limit are set
 	Value    float64       // the measured value, in the unit of Limit
 	Limit    float64       // the value at which the condition begins
+}
+
+// Watcher detects the conditions of one machine. The zero value is ready. It is not safe for concurrent use. Its memory
+// is bounded by the number of devices, at most maxDevices of each kind.
+type Watcher struct {
+	now    sample.Stamp
+	events []Event
+
+	hot       *group[sensor]
+	throttled *group[string]
+	lost      *group[string]
+	xids      *group[xidKey]
+	failing   *group[string]
+	vanished  *group[string]
+	saturated *group[string]
+
+	gpus   map[string]*gpu  // by GPU.ID
+	disks  map[string]*disk // by name
+	drives map[string]sample.Drive
+	parts  Parts
+}
+
+// unknown is the value of a condition that cannot be measured now.
+var unknown = math.NaN()
+
+func (w *Watcher) init() {
+	if w.hot != nil {
+		return
+	}
+	w.hot, w.throttled, w.lost = newGroup[sensor](GPUHot), newGroup[string](GPUThrottled), newGroup[string](GPULost)
+	w.xids, w.failing = newGroup[xidKey](GPUError), newGroup[string](DiskFailing)
+	w.vanished, w.saturated = newGroup[string](DiskVanished), newGroup[string](DiskSaturated)
+	w.gpus, w.disks, w.drives = map[string]*gpu{}, map[string]*disk{}, map[string]sample.Drive{}
+}
+
+// Evaluate returns what began and what ended, from the newest readings and the state of this program's parts. Call it
+// about once a second; it takes some microseconds for a few devices. It keeps no reference to s.
+func (w *Watcher) Evaluate(now sample.Stamp, s *sample.Snapshot, parts []Part) []Event {
+	w.init()
+	w.now, w.events = now, nil
+	w.evaluateGPUs(&s.GPUs)
+	w.evaluateDisks(&s.Disks, s.Ceilings)
+	w.evaluateDrives(s.Drives.Drives)
+	return append(w.events, w.parts.Evaluate(now, parts)...)
+}
+
+// emit adds an event. e has everything except the times.
+func emit[K comparable](w *Watcher, t transition[K], e Event) {
+	w.events = append(w.events, withTimes(w.now, t, e))
+}
+
+func withTimes[K comparable](now sample.Stamp, t transition[K], e Event) Event {
+	wall := func(at time.Duration) time.Time { return now.Wall.Add(at - now.Mono) }
+	e.At, e.Resolved = wall(t.edge), t.resolved
+	if t.resolved {
+		e.Began = wall(t.began)
+	}
+	return e
+}
+
+// BoardSize is how many events a Board holds.
+const BoardSize = 256
+
+// Posted is an event on a Board.
+type Posted struct {
+	Line   []byte // of JSON
+	Client string // whose window it is about, as window.Window.Client; "" for other events
+}
+
+// Board holds the newest events. Each reader reads at its own pace; a slow reader misses events and
+// gets their number. Post never waits. The zero value is ready. It is safe for concurrent use.
+type Board struct {
+	mu      sync.Mutex
+	events  [BoardSize]Posted // event n is at n % BoardSize
+	next    uint64            // number of the next event, from 0
+	changed chan struct{}
+}
+
+// Post adds an event.
+func (b *Board) Post(e Posted) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.events[b.next%BoardSize] = e
+	b.next++
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// Last returns the number of the first of the newest n events.
+func (b *Board) Last(n uint64) uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.next - min(n, b.next, BoardSize)
+}
+
+// Read returns at most 32 events from number from on, the number to continue from, and how many events in between are
+// no longer held. If there are no events yet, changed is closed when there are.
+func (b *Board) Read(from uint64) (events []Posted, next, missed uint64, changed <-chan struct{}) {
+	const most = 32
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if oldest := b.next - min(b.next, BoardSize); from < oldest {
+		missed, from = oldest-from, oldest
+	}
+	for ; from < b.next && len(events) < most; from++ {
+		events = append(events, b.events[from%BoardSize])
+	}
+	if len(events) == 0 {
+		if b.changed == nil {
+			b.changed = make(chan struct{})
+		}
+		changed = b.changed
+	}
+	return events, from, missed, changed
 }

@@ -6,9 +6,8 @@ import (
 )
 
 func TestGroup(t *testing.T) {
-	g := group[string]{
-		limits: Limits{Raise: 1, RaiseAfter: 2 * time.Second, ClearAfter: 3 * time.Second, MinInterval: 5 * time.Second},
-	}
+	g := newGroup[string]("")
+	g.limits = Limits{Raise: 1, RaiseAfter: 2 * time.Second, ClearAfter: 3 * time.Second, MinInterval: 5 * time.Second}
 	at := time.Duration(0)
 	round := func(values map[string]float64) (all []transition[string]) {
 		at += time.Second
@@ -52,7 +51,8 @@ func TestGroup(t *testing.T) {
 
 // The condition of a removed device ends once, and the device is then forgotten.
 func TestRemovedDevice(t *testing.T) {
-	g := group[int]{limits: Limits{Raise: 1, ClearAfter: 3 * time.Second, MinInterval: 5 * time.Second}}
+	g := newGroup[int]("")
+	g.limits = Limits{Raise: 1, ClearAfter: 3 * time.Second, MinInterval: 5 * time.Second}
 	if _, changed := g.evaluate(7, time.Second, 1); !changed {
 		t.Fatal("first evaluation: got no transition, want one")
 	}
@@ -71,7 +71,8 @@ func TestRemovedDevice(t *testing.T) {
 }
 
 func TestMaxDevices(t *testing.T) {
-	g := group[int]{limits: Limits{Raise: 1}}
+	g := newGroup[int]("")
+	g.limits = Limits{Raise: 1}
 	for i := range 3 * maxDevices {
 		g.evaluate(i, time.Second, 0)
 	}

@@ -3,6 +3,7 @@ package alert
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -49,11 +50,7 @@ func (s *Storms) makeRoom(now time.Duration) bool {
 		s.disks = map[string]*storm{}
 	}
 	if len(s.disks) >= maxDevices {
-		for disk, one := range s.disks {
-			if now >= one.until+stormTimeout {
-				delete(s.disks, disk)
-			}
-		}
+		maps.DeleteFunc(s.disks, func(_ string, one *storm) bool { return now >= one.until+stormTimeout })
 	}
 	return len(s.disks) < maxDevices
 }
@@ -82,4 +79,47 @@ func (s *Storms) Ended(now sample.Stamp) (events []Event) {
 	}
 	slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.Disk, b.Disk) })
 	return events
+}
+
+// Part is a part of this program that can fail while the rest works: a source, the export.
+type Part struct {
+	Name  string // "source gpu", "export"
+	Error string // one line; "" while the part works
+}
+
+// Parts detects failing parts of a program. The zero value is ready. It is not safe for concurrent use.
+type Parts struct {
+	group  *group[string]
+	errors map[string]string
+}
+
+// Evaluate returns which parts began to fail and which work again. Call it at least every ten seconds.
+func (p *Parts) Evaluate(now sample.Stamp, parts []Part) (events []Event) {
+	if p.group == nil {
+		p.group, p.errors = newGroup[string](AgentDegraded), map[string]string{}
+	}
+	for _, part := range parts {
+		if part.Error != "" && len(p.errors) < maxDevices {
+			p.errors[part.Name] = part.Error
+		}
+		if t, changed := p.group.evaluate(part.Name, now.Mono, oneIf(part.Error != "")); changed {
+			events = append(events, p.event(now, t))
+		}
+	}
+	for _, t := range p.group.endRound(now.Mono) {
+		events = append(events, p.event(now, t))
+	}
+	maps.DeleteFunc(p.errors, func(name, _ string) bool { return !p.group.has(name) })
+	return events
+}
+
+func (p *Parts) event(now sample.Stamp, t transition[string]) Event {
+	e := Event{
+		Kind: AgentDegraded, Part: t.key, Reason: p.errors[t.key],
+		Message: "stallspan reads or sends less than it should, " + t.key + ": " + p.errors[t.key],
+	}
+	if t.resolved {
+		e.Reason, e.Message = "", t.key+" works again"
+	}
+	return withTimes(now, t, e)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -11,10 +12,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -28,8 +31,8 @@ type Client struct {
 
 // Limits of a Client.
 const (
-	maxReport   = 1 << 20 // bytes of a response
-	maxID       = 64      // bytes of a window's id
+	maxAnswer   = 64 << 20 // bytes of a response: 4,096 open windows and those of an hour
+	maxID       = 64       // bytes of a window's id
 	callTimeout = 20 * time.Second
 )
 
@@ -68,19 +71,7 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 
 // Begin opens a window. The error is an *Error if the server refused it.
 func (c *Client) Begin(ctx context.Context, a Announcement) (Begun, error) {
-	body, err := json.Marshal(a)
-	if err != nil {
-		return Begun{}, err
-	}
-	answer, err := c.post(ctx, "/v1/windows", body)
-	if err != nil {
-		return Begun{}, err
-	}
-	var begun Begun
-	if err := json.Unmarshal(answer, &begun); err != nil || !isID(begun.ID) {
-		return Begun{}, c.foreign(answer)
-	}
-	return begun, nil
+	return ask(ctx, c, http.MethodPost, "/v1/windows", a, func(b *Begun) bool { return isID(b.ID) })
 }
 
 // isID reports whether a text can be a window's id. It is printed, and may come from a server of another version.
@@ -95,56 +86,93 @@ func (c *Client) End(ctx context.Context, id string) (report []byte, err error) 
 
 // Fail is End for a window that failed. It counts as unfinished, and baselines do not learn from it.
 func (c *Client) Fail(ctx context.Context, id string) (report []byte, err error) {
-	return c.end(ctx, id, []byte(`{"failed":true}`))
+	return c.end(ctx, id, map[string]bool{"failed": true})
 }
 
-func (c *Client) end(ctx context.Context, id string, body []byte) (report []byte, err error) {
-	report, err = c.post(ctx, "/v1/windows/"+url.PathEscape(id)+"/end", body)
-	if err == nil && !json.Valid(report) {
-		return nil, c.foreign(report)
-	}
-	return report, err
+func (c *Client) end(ctx context.Context, id string, body any) (report []byte, err error) {
+	path := "/v1/windows/" + url.PathEscape(id) + "/end"
+	return ask(ctx, c, http.MethodPost, path, body, func(*json.RawMessage) bool { return true })
 }
 
 // Status returns the status of the server.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	answer, err := c.call(ctx, http.MethodGet, "/v1/status", nil)
+	return ask(ctx, c, http.MethodGet, "/v1/status", nil, func(s *Status) bool { return s.Version != "" })
+}
+
+// Listing is all windows that a server knows.
+type Listing struct {
+	Running []*explain.Report `json:"running"` // with their ledgers so far
+	Ended   []*explain.Report `json:"ended"`   // reported within the last hour
+}
+
+// Windows returns the open windows, and those that were reported within the last hour.
+func (c *Client) Windows(ctx context.Context) (Listing, error) {
+	return ask(ctx, c, http.MethodGet, "/v1/windows", nil, func(l *Listing) bool {
+		return l.Running != nil && l.Ended != nil
+	})
+}
+
+// ask sends a request and decodes its response. complete reports whether a response is one of this API.
+func ask[T any](
+	ctx context.Context, c *Client, method, path string, body any, complete func(*T) bool,
+) (decoded T, err error) {
+	answer, err := c.call(ctx, method, path, body)
 	if err != nil {
-		return Status{}, err
+		return decoded, err
 	}
-	var status Status
-	if err := json.Unmarshal(answer, &status); err != nil || status.Version == "" {
-		return Status{}, c.foreign(answer)
+	if err := json.Unmarshal(answer, &decoded); err != nil || !complete(&decoded) {
+		return *new(T), c.foreign(answer)
 	}
-	return status, nil
+	return decoded, nil
 }
 
-func (c *Client) post(ctx context.Context, path string, body []byte) ([]byte, error) {
-	return c.call(ctx, http.MethodPost, path, body)
+// call sends a request with a body as JSON, nil for none, and returns the response.
+func (c *Client) call(ctx context.Context, method, path string, body any) ([]byte, error) {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	response, err := c.send(ctx, &c.http, method, path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return c.readAll(response)
 }
 
-func (c *Client) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	return c.limited(ctx, method, path, body, maxReport)
+// readAll reads a response. More than maxAnswer is cut.
+func (c *Client) readAll(response *http.Response) ([]byte, error) {
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	return answer, nil
 }
 
-// limited is call with a maximum size of the response, in bytes. More than that is cut.
-func (c *Client) limited(ctx context.Context, method, path string, body []byte, most int64) ([]byte, error) {
-	request, err := c.request(ctx, method, path, bytes.NewReader(body))
+// send sends a request and returns the response, which the caller closes. The error is an *Error if the server refused
+// it.
+func (c *Client) send(
+	ctx context.Context, by *http.Client, method, path string, body io.Reader,
+) (*http.Response, error) {
+	request, err := c.request(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := c.http.Do(request)
-	if err != nil {
-		return nil, c.explain(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, most))
+	response, err := by.Do(request)
 	if err != nil {
 		return nil, c.explain(err)
 	}
 	if response.StatusCode/100 == 2 {
-		return answer, nil
+		return response, nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := c.readAll(response)
+	if err != nil {
+		return nil, err
 	}
 	refused := &Error{Status: response.StatusCode}
 	if err := json.Unmarshal(answer, refused); err != nil || refused.Text == "" {
@@ -168,4 +196,96 @@ func (c *Client) explain(err error) error {
 func (c *Client) foreign(answer []byte) error {
 	return fmt.Errorf("the server on %s is not stallspan, set %s to another path: it sent %s", c.path, SocketVariable,
 		excerpt(strings.TrimSpace(string(answer))))
+}
+
+// maxLine is the limit of a line of a stream, in bytes.
+const maxLine = 256 << 10
+
+// stream calls take with each line of a response. It returns nil when the server ends the response.
+func (c *Client) stream(ctx context.Context, path string, take func(line []byte) error) error {
+	body, err := c.open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		if !json.Valid(lines.Bytes()) {
+			return c.foreign(lines.Bytes())
+		}
+		if err := take(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return c.explain(err)
+	}
+	return nil
+}
+
+// open returns the body of a response that may take long. The caller closes it.
+func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	endless := http.Client{Transport: c.http.Transport, CheckRedirect: c.http.CheckRedirect}
+	response, err := c.send(ctx, &endless, http.MethodGet, path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// Variables of a client that reaches its server over TCP.
+const (
+	EndpointVariable = "STALLSPAN_ENDPOINT"   // host:port
+	TokenVariable    = "STALLSPAN_TOKEN_FILE" //nolint:gosec // no token, but the variable that names its file
+)
+
+// minToken is the least length of a token, in bytes.
+const minToken = 16
+
+// ReadToken reads the token of a server on TCP from a file. It is nil
+// without a file. setting is what the user calls the file.
+func ReadToken(setting, path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	token, err := trust.Secret(setting, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(token) < minToken:
+		return nil, fmt.Errorf("%s %s has %d characters: write at least %d there, as openssl rand -hex 32 does", setting,
+			path, len(token), minToken)
+	case strings.Trim(string(token), tokenCharacters) != "":
+		return nil, fmt.Errorf("%s %s has other characters than letters, digits and -._~+/=: choose another text", setting,
+			path)
+	}
+	return token, nil
+}
+
+// tokenCharacters may be in a token (RFC 6750, section 2.1).
+const tokenCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
+
+// Requiring makes the server refuse requests over TCP without a token. Who has it has the rights of the server's user.
+// Call it before Serve.
+func (s *Server) Requiring(token []byte) *Server {
+	s.token = token
+	return s
+}
+
+// FromEnvironment returns a client of the server that the environment names: on a unix socket, or else on TCP.
+func FromEnvironment() (*Client, error) {
+	endpoint := os.Getenv(EndpointVariable)
+	if endpoint == "" || os.Getenv(SocketVariable) != "" { // within run, its socket
+		return NewClient(ClientSocket()), nil
+	}
+	address, err := Endpoint(endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", EndpointVariable, err)
+	}
+	token, err := ReadToken(TokenVariable, os.Getenv(TokenVariable))
+	if err != nil {
+		return nil, err
+	}
+	return newTCPClient(address, token), nil
 }

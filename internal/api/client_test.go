@@ -78,7 +78,7 @@ func TestClientOfSomethingElse(t *testing.T) {
 		"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello":                   "is not stallspan",
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}":                             "is not stallspan",
 		"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}":                            "no response on",
-		"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", maxReport+1):                 "is not stallspan",
+		"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 1<<20):                       "is not stallspan",
 		"HTTP/1.1 400 Bad Request\r\nContent-Length: 15\r\n\r\n" + `{"error":"why"}`: "why",
 	} {
 		l, err := Listen(filepath.Join(folder(t), "s"))

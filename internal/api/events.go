@@ -197,19 +197,8 @@ func (c *Client) Events(ctx context.Context, n int, follow bool, take func(line 
 
 // Try emits a test event and returns what the actions did.
 func (c *Client) Try(ctx context.Context, name string) (Tried, error) {
-	body, err := json.Marshal(map[string]string{"name": name})
-	if err != nil {
-		return Tried{}, err
-	}
 	patient := *c
 	patient.http.Timeout = tryTimeout + callTimeout
-	answer, err := patient.post(ctx, "/v1/events/test", body)
-	if err != nil {
-		return Tried{}, err
-	}
-	var tried Tried
-	if err := json.Unmarshal(answer, &tried); err != nil {
-		return Tried{}, c.foreign(answer)
-	}
-	return tried, nil
+	body := map[string]string{"name": name}
+	return ask(ctx, &patient, http.MethodPost, "/v1/events/test", body, func(*Tried) bool { return true })
 }

@@ -183,7 +183,7 @@ func TestTry(t *testing.T) {
 	if _, err := s.Try(t.Context(), "unknown"); err == nil || err.Error() != "there is no such event" {
 		t.Error(err)
 	}
-	if _, err := s.post(t.Context(), "/v1/events/test", []byte(`{"nam":"known"}`)); err == nil ||
+	if _, err := s.call(t.Context(), http.MethodPost, "/v1/events/test", json.RawMessage(`{"nam":"known"}`)); err == nil ||
 		!strings.Contains(err.Error(), `unknown key "nam": did you mean "name"?`) {
 		t.Error(err)
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -267,13 +266,11 @@ func (j *Job) add(row *sample.GPUTime) {
 
 // Jobs returns the jobs of a server that the caller may see, and their time between two moments, zero for the defaults.
 func (c *Client) Jobs(ctx context.Context, since, until time.Time) (*Jobs, error) {
-	answer, err := c.limited(ctx, http.MethodGet, "/v1/jobs?"+between(since, until), nil, maxListing)
+	all, err := ask(ctx, c, http.MethodGet, "/v1/jobs?"+between(since, until), nil, func(j *Jobs) bool {
+		return j.Jobs != nil && j.GPUs != nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	var all Jobs
-	if err := json.Unmarshal(answer, &all); err != nil || all.Jobs == nil || all.GPUs == nil {
-		return nil, c.foreign(answer)
 	}
 	return &all, nil
 }

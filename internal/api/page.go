@@ -210,7 +210,9 @@ func (v *viewer) next() *page.Update {
 	reports, _ := v.windows(end + pageDelay)
 	u := &page.Update{Now: (end - v.origin).Seconds(), Windows: append(v.placed(reports), v.reported(end+pageDelay)...)}
 	u.Events, _, _ = v.events()
-	u.Curves = v.source(reports).More(v.step, v.origin, v.until, end)
+	source := v.source(reports)
+	source.Whole = true // the page has drawn the curves so far
+	u.Curves = source.Every(v.step, v.origin, v.until, end)
 	v.until = end
 	return u
 }

@@ -2,16 +2,19 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
+	"github.com/stallspan/stallspan/semconv"
 )
 
 // Bounds of reading the store for a page.
@@ -20,7 +23,6 @@ const (
 	heldWindows = time.Hour        // how long windows that ended are in memory
 	longWindow  = 6 * time.Hour    // a window that ends so much later than the time that is shown is found
 	pastTime    = 10 * time.Second
-	workPart    = 10 * time.Millisecond // of work, before a pause of the same length
 )
 
 // firstKnown is the first time that may be known: to the store, or else in memory.
@@ -63,7 +65,13 @@ func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 		v.who.sees)
 	from := v.copied(start, end.Add(longWindow))
 	late := time.AfterFunc(pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) }) // its disk may hang
-	read, err := pastUntil(ctx, from, made)
+	var read time.Time                                                                           // of the last block
+	err := store.NewReader(from).Each(ctx, func(item *store.Item) {
+		made.Add(item)
+		if item.Rows != nil {
+			read = time.Unix(item.Rows.Starts[len(item.Rows.Starts)-1], 0)
+		}
+	})
 	late.Stop()
 	_ = from.Close()
 	slow := errors.Is(err, io.ErrClosedPipe)
@@ -93,26 +101,106 @@ func (v *viewer) copied(from, until time.Time) *io.PipeReader {
 	return out
 }
 
-// pastUntil passes blocks on until the reader is closed. It returns the time of the last one.
-func pastUntil(ctx context.Context, in io.Reader, to *page.Past) (read time.Time, err error) {
-	r := store.NewReader(in)
-	for worked := time.Now(); ; {
-		item, err := r.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return read, nil
-		case err != nil:
-			return read, err
-		case ctx.Err() != nil:
-			return read, ctx.Err()
+// ofMachine are the events that are about the machine, as its curves are. Others are about windows. It is read-only.
+var ofMachine = map[string]bool{
+	semconv.AgentDegradedEvent.Name:      true,
+	semconv.DiskHealthEvent.Name:         true,
+	semconv.DiskSaturatedEvent.Name:      true,
+	semconv.GPUErrorEvent.Name:           true,
+	semconv.GPULostEvent.Name:            true,
+	semconv.GPUTemperatureHighEvent.Name: true,
+	semconv.GPUThrottledEvent.Name:       true,
+}
+
+// sees reports whether a caller may read an event: of the machine, or about a window that it owns. Whose windows a
+// storm is about is not known, so it is for privileged callers.
+func (c *caller) sees(event, client string) bool { return ofMachine[event] || c.owns(client) }
+
+// shows reports whether a caller may read an entry of the store: an event that it sees, or its own window.
+func (c *caller) shows(e store.Entry) bool {
+	if e.Kind == store.Event {
+		return c.sees(nameOf(e.Text), e.Client)
+	}
+	return c.owns(e.Client)
+}
+
+// entries returns which entries of the store a caller may read, as Past.Copy takes it: nil for everything.
+func (c *caller) entries() func(store.Entry) bool {
+	if c.privileged() {
+		return nil
+	}
+	return c.shows
+}
+
+// nameOf returns the name of an event in JSON; "" if it has none.
+func nameOf(event []byte) string {
+	var e struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(event, &e)
+	return e.Name
+}
+
+// events are those on the board since the last call, of the time that is shown: the newest ones. left is how many older
+// ones there were, and dropped whether the board has dropped more. It returns nil if the server has no events.
+func (v *viewer) events() (found []page.Event, left int, dropped bool) {
+	board := v.server.events.Board
+	if board == nil {
+		return nil, 0, false
+	}
+	gpu := page.Source{History: v.server.monitor.History(), Past: v.past}.GPUName
+	found = []page.Event{} // an array for the page, also if it is empty
+	for range alert.BoardSize {
+		posted, next, missed, changed := board.Read(v.event)
+		v.event = next
+		for i, p := range posted {
+			e, ok := page.NewEvent(p.Line, v.zero, gpu)
+			dropped = dropped || i == 0 && missed > 0 && e.At > 0
+			if ok && v.shows(e.At) && v.who.sees(e.Name, p.Client) {
+				found = append(found, e)
+			}
 		}
-		to.Add(&item)
-		if item.Rows != nil {
-			read = time.Unix(item.Rows.Starts[len(item.Rows.Starts)-1], 0)
-		}
-		if time.Since(worked) > workPart { // the machine's programs come first
-			time.Sleep(workPart)
-			worked = time.Now()
+		if changed != nil {
+			break
 		}
 	}
+	found, left = page.Newest(found, page.MaxEvents)
+	return found, left, dropped
+}
+
+// shows reports whether a time, in seconds after the origin, is of the part that is shown.
+func (v *viewer) shows(at float64) bool {
+	return at >= 0 && (v.following || at < (v.end-v.origin).Seconds())
+}
+
+// firstEvents are the events that a page begins with: those of the store and those in memory. Some are in both.
+// problem says what is missing, or is "".
+func (v *viewer) firstEvents() (all []page.Event, problem string) {
+	all, left, dropped := v.events()
+	switch {
+	case v.past != nil:
+		all, left = v.withStored(all)
+	case dropped:
+		return all, "Older events are not shown: they are no longer in memory."
+	}
+	if left > 0 {
+		problem = fmt.Sprintf("%d older events are not shown.", left)
+	}
+	return all, problem
+}
+
+// withStored adds the events of the store to those in memory.
+func (v *viewer) withStored(all []page.Event) (more []page.Event, left int) {
+	known := map[string]bool{}
+	for _, e := range all {
+		known[e.ID] = true
+	}
+	stored, older := v.past.Events(v.zero, page.Source{History: v.server.monitor.History(), Past: v.past}.GPUName)
+	for _, e := range stored {
+		if !known[e.ID] {
+			all = append(all, e)
+		}
+	}
+	all, left = page.Newest(all, page.MaxPastEvents)
+	return all, left + older
 }

@@ -306,14 +306,19 @@ func testPastDeadline(t *testing.T, week weekStore) {
 	from := v.copied(week.end.Add(-time.Hour), week.end)
 	made := page.NewPast(week.end.Add(-time.Hour), time.Second, 3600, 10, v.who.sees)
 	blocks := 0
-	read, err := pastUntil(t.Context(), readerFunc(func(text []byte) (int, error) {
+	reader := store.NewReader(readerFunc(func(text []byte) (int, error) {
 		if blocks++; blocks > 100 {
 			_ = from.Close()
 		}
 		return from.Read(text)
-	}), made)
-	if !errors.Is(err, io.ErrClosedPipe) || read.IsZero() {
-		t.Errorf("got %v up to %v, want a part, and that the time is over", err, read)
+	}))
+	read := 0
+	err := reader.Each(t.Context(), func(item *store.Item) {
+		made.Add(item)
+		read++
+	})
+	if !errors.Is(err, io.ErrClosedPipe) || read == 0 {
+		t.Errorf("got %v after %d blocks, want a part, and that the time is over", err, read)
 	}
 	for s.server.copies.Taken() > 0 { // until copying has ended
 		time.Sleep(time.Millisecond)

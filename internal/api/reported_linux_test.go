@@ -66,9 +66,9 @@ func TestReported(t *testing.T) {
 	lost.Name = semconv.GPULostEvent.Name
 	for what, err := range map[string]error{
 		"a lost GPU":         s.Report(t.Context(), lost),
-		"an empty object":    second(s.post(t.Context(), "/v1/events", json.RawMessage(`{}`))),
-		"an unknown key":     second(s.post(t.Context(), "/v1/events", json.RawMessage(`{"size":"x"}`))),
-		"attributes as text": second(s.post(t.Context(), "/v1/events", json.RawMessage(`{"attributes":"x"}`))),
+		"an empty object":    second(s.call(t.Context(), http.MethodPost, "/v1/events", json.RawMessage(`{}`))),
+		"an unknown key":     second(s.call(t.Context(), http.MethodPost, "/v1/events", json.RawMessage(`{"size":"x"}`))),
+		"attributes as text": second(s.call(t.Context(), http.MethodPost, "/v1/events", json.RawMessage(`{"attributes":"x"}`))),
 	} {
 		if refused := new(Error); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
 			t.Errorf("%s: got %v, want 400", what, err)

@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"encoding/json"
-	"iter"
 	"net/http"
 	"slices"
 	"time"
@@ -43,46 +42,33 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
 	_, _ = out.WriteString(`{"running":[`) // out keeps the first error
-	writeTexts(out, reportTexts(running))
+	writeReports(out, running)
 	_, _ = out.WriteString(`],"ended":[`)
-	writeTexts(out, func(yield func([]byte) bool) {
-		for text := range reportTexts(ended) {
-			if !yield(text) {
-				return
-			}
-		}
-		for _, m := range s.others(who) {
-			if !yield(m.Text) {
-				return
-			}
-		}
-	})
+	comma := writeReports(out, ended)
+	for _, m := range s.others(who) {
+		_, _ = out.WriteString(comma)
+		_, _ = out.Write(m.Text)
+		comma = ","
+	}
 	_, _ = out.WriteString("]}\n")
 	_ = out.Flush() // fails if the client is gone
 	return nil
 }
 
-// reportTexts yields reports as JSON.
-func reportTexts(reports []*window.Report) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for _, r := range reports {
-			text, err := json.Marshal(explain.NewReport(r))
-			if err == nil && !yield(text) { // JSON cannot represent each number
-				return
-			}
+// writeReports writes reports as JSON, until the client is gone. It returns what stands before the next one.
+func writeReports(out *bufio.Writer, reports []*window.Report) (comma string) {
+	for _, r := range reports {
+		text, err := json.Marshal(explain.NewReport(r))
+		if err != nil {
+			continue // JSON cannot represent each number
 		}
-	}
-}
-
-func writeTexts(out *bufio.Writer, texts iter.Seq[[]byte]) {
-	comma := ""
-	for text := range texts {
 		_, _ = out.WriteString(comma)
 		if _, err := out.Write(text); err != nil {
-			return
+			break
 		}
 		comma = ","
 	}
+	return comma
 }
 
 func (s *Server) show(w http.ResponseWriter, r *http.Request) error {

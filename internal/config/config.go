@@ -3,10 +3,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,17 +63,9 @@ func (s Sampling) Validate() error {
 	if s.RootPath != "" && !filepath.IsAbs(s.RootPath) {
 		return fmt.Errorf("root_path: %q does not begin with /", s.RootPath)
 	}
-	if s.Schedule != "" && s.Schedule != Auto && s.Schedule != Off {
-		return fmt.Errorf("schedule: %q is unknown: choose %s or %s", s.Schedule, Auto, Off)
-	}
-	if s.Latency != "" && s.Latency != Auto && s.Latency != Off {
-		return fmt.Errorf("latency: %q is unknown: choose %s or %s", s.Latency, Auto, Off)
-	}
-	if s.Jobs != "" && s.Jobs != Auto && s.Jobs != Off {
-		return fmt.Errorf("jobs: %q is unknown: choose %s or %s", s.Jobs, Auto, Off)
-	}
-	if s.Detect != "" && s.Detect != Auto && s.Detect != All && s.Detect != Off {
-		return fmt.Errorf("detect: %q is unknown: choose %s, %s or %s", s.Detect, Auto, All, Off)
+	if err := cmp.Or(choose("schedule", s.Schedule, Auto, Off), choose("latency", s.Latency, Auto, Off),
+		choose("jobs", s.Jobs, Auto, Off), choose("detect", s.Detect, Auto, All, Off)); err != nil {
+		return err
 	}
 	if _, err := cgroup.ParsePatterns(s.Cgroups); err != nil {
 		return fmt.Errorf("cgroups%w", err)
@@ -115,10 +109,8 @@ func (s Slow) Validate() error {
 		return fmt.Errorf("factor: the factor of slow windows is %v: choose one from %d to %d", s.Factor, minFactor,
 			maxFactor)
 	}
-	switch s.Learn {
-	case "", Off, LearnSpans, LearnAnnounced:
-	default:
-		return fmt.Errorf("learn: %.40q is unknown: choose %s, %s or %s", s.Learn, LearnSpans, LearnAnnounced, Off)
+	if err := choose("learn", s.Learn, LearnSpans, LearnAnnounced, Off); err != nil {
+		return err
 	}
 	if s.HasBaseline() && !filepath.IsAbs(s.Baseline) {
 		return fmt.Errorf("baseline: the file of baselines is %q: give its absolute path", s.Baseline)
@@ -155,16 +147,18 @@ const (
 
 // Validate returns an error if a value is unknown. It begins with the key.
 func (s Spans) Validate() error {
-	for _, choice := range []struct{ key, value, one, other string }{
-		{"slow_status", s.SlowStatus, StatusUnset, StatusError}, {"span_names", s.Names, NamesGrouped, NamesIndexed},
-	} {
-		switch choice.value {
-		case "", choice.one, choice.other:
-		default:
-			return fmt.Errorf("%s: %.40q is unknown: choose %s or %s", choice.key, choice.value, choice.one, choice.other)
-		}
+	return cmp.Or(choose("slow_status", s.SlowStatus, StatusUnset, StatusError),
+		choose("span_names", s.Names, NamesGrouped, NamesIndexed), validPage(s.Page))
+}
+
+// choose returns an error that begins with the key if a value is neither "" nor one of the choices.
+func choose(key, value string, choices ...string) error {
+	if value == "" || slices.Contains(choices, value) {
+		return nil
 	}
-	return validPage(s.Page)
+	last := len(choices) - 1
+	return fmt.Errorf("%s: %.40q is unknown: choose %s or %s", key, value, strings.Join(choices[:last], ", "),
+		choices[last])
 }
 
 // maxPage is the longest address of a page, in bytes.
@@ -281,3 +275,46 @@ func (all Metrics) Disabled() []string {
 }
 
 func enabled(setting *bool) bool { return setting == nil || *setting }
+
+// Nearest returns the known word that is most similar to a misspelled one, or "" if none is similar: at most
+// one edit for three letters, rounded.
+func Nearest(wrong string, known []string) string {
+	if len(wrong) > 64 {
+		return ""
+	}
+	wrong = strings.ToLower(wrong)
+	best, fewest := "", 0
+	for _, word := range known {
+		d := distance(wrong, word)
+		longer := max(len(wrong), len(word))
+		if d <= (longer+1)/3 && (best == "" || d < fewest) {
+			best, fewest = word, d
+		}
+	}
+	return best
+}
+
+// distance returns the number of edits between two words: bytes inserted, removed, replaced, or swapped with the next
+// one.
+func distance(a, b string) int {
+	before, above := make([]int, len(b)+1), make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
+	for j := range above {
+		above[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(above[j]+1, row[j-1]+1, above[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, above, row = above, row, before
+	}
+	return above[len(b)]
+}

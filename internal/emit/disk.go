@@ -3,6 +3,7 @@ package emit
 import (
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -70,18 +71,9 @@ func (b *builder) diskRates(d *sample.DiskDelta, sets *diskSets) {
 	}
 }
 
-// latencies emits how long the operations of disks took, for all programs.
-func (m *Metrics) latencies(b *builder, now *sample.Snapshot) {
-	at := now.Latencies.At.Wall
-	for i := range now.Latencies.Latencies {
-		if l := &now.Latencies.Latencies[i]; l.Job == "" {
-			b.exponential(&semconv.DiskOperationDuration, m.latency(l, at))
-		}
-	}
-}
-
-// jobLatencies emits how long the operations of a job took. It makes no resource for a job that has no other metric.
-func (m *Metrics) jobLatencies(jobs map[string]*builder, now *sample.Snapshot) {
+// latencies emits how long the operations of disks took: for all programs, which are the job "", or for those of jobs.
+// It makes no resource for a job that has no other metric.
+func (m *Metrics) latencies(jobs map[string]*builder, now *sample.Snapshot) {
 	at := now.Latencies.At.Wall
 	for i := range now.Latencies.Latencies {
 		l := &now.Latencies.Latencies[i]
@@ -114,3 +106,76 @@ func (b *builder) ceiling(c *sample.Ceiling, sets *diskSets) {
 		b.float(&semconv.DiskThroughputCeiling, c.Write, sets.write)
 	}
 }
+
+// mounts emits the mounts that are on no disk of this machine, and GPUDirect Storage.
+func (m *Metrics) mounts(b *builder, now *sample.Snapshot) {
+	b.at(now.Mounts.At, m.last.Mounts.At)
+	for i := range now.Mounts.MountCounters {
+		c := &now.Mounts.MountCounters[i]
+		if b.start = c.Began.Wall; b.start.IsZero() { // of an old recording
+			b.start = now.Boot
+		}
+		b.mount(c)
+	}
+	b.start = now.Boot
+	if d := now.Mounts.GPUDirect; d != nil {
+		b.direct(&d.Read, directRead, d.HasTransfer)
+		b.direct(&d.Write, directWrite, d.HasTransfer)
+	}
+}
+
+func (b *builder) mount(c *sample.MountCounters) {
+	of := list{
+		semconv.MountSourceKey.String(UTF8(c.Source)), semconv.SystemFilesystemMountpointKey.String(UTF8(c.Point)),
+		semconv.SystemFilesystemTypeKey.String(UTF8(c.Type)),
+	}
+	plain := of.with()
+	operations, requests := c.Has&sample.HasMountOperations != 0, c.Has&sample.HasMountTransport != 0
+	for _, class := range [...]struct {
+		*sample.MountOperations
+		name attribute.KeyValue
+	}{
+		{&c.Read, semconv.MountOperationClassRead}, {&c.Write, semconv.MountOperationClassWrite},
+		{&c.Other, semconv.MountOperationClassOther},
+	} {
+		if !operations {
+			break
+		}
+		set := of.with(class.name)
+		b.int(&semconv.MountOperations, class.Operations, set)
+		if class.MountOperations != &c.Other {
+			b.int(&semconv.MountIO, class.Bytes, set)
+		}
+		if c.Has&sample.HasMountTime != 0 {
+			b.float(&semconv.MountOperationTime, class.Time.Seconds(), set)
+		}
+		if requests {
+			b.float(&semconv.MountQueueTime, class.Queue.Seconds(), set)
+			b.float(&semconv.MountRoundTripTime, class.RoundTrip.Seconds(), set)
+		}
+	}
+	if requests {
+		b.int(&semconv.MountRetransmissions, c.Retransmissions, plain)
+		b.int(&semconv.MountTimeouts, c.Timeouts, plain)
+	}
+	if c.Connections > 0 {
+		b.int(&semconv.MountConnections, uint64(c.Connections), plain)
+	}
+	if c.Has&sample.HasMountWaiting != 0 {
+		b.int(&semconv.MountRequestsWaiting, c.Waiting, plain)
+		b.float(&semconv.MountWaitingTime, c.WaitingTime.Seconds(), plain)
+	}
+}
+
+func (b *builder) direct(d *sample.GPUDirectTransfers, set attribute.Set, transfers bool) {
+	b.int(&semconv.GPUDirectErrors, d.Errors, set)
+	if transfers {
+		b.int(&semconv.GPUDirectIO, d.Bytes, set)
+		b.int(&semconv.GPUDirectOperations, d.Operations, set)
+	}
+}
+
+var (
+	directRead  = attribute.NewSet(semconv.DiskIODirectionRead)
+	directWrite = attribute.NewSet(semconv.DiskIODirectionWrite)
+)

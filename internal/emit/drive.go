@@ -5,6 +5,8 @@ import (
 	"math"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -20,8 +22,6 @@ type driveState struct {
 // driveKey is a drive with a path to it. A drive with two paths has two keys.
 type driveKey struct{ id, device string }
 
-func newDriveState(driveKey) driveState { return driveState{} }
-
 // drives emits every drive with an identifier.
 //
 // Values have the time at which the drive was read. A drive that sleeps, vanished or could not be read has none. The
@@ -34,10 +34,12 @@ func (m *Metrics) drives(b *builder, now *sample.Snapshot) {
 	all := now.Drives.Drives
 	for i := range all {
 		d := &all[i]
-		if d.ID == "" || seenBefore(all[:i], d) {
+		// Behind a RAID controller, two drives may have no identity of their own.
+		same := find(all[:i], func(x *sample.Drive) bool { return x.ID == d.ID && x.Device == d.Device })
+		if d.ID == "" || same != nil {
 			continue
 		}
-		state := m.drive.get(driveKey{d.ID, d.Device}, newDriveState)
+		state := m.drive.get(driveKey{d.ID, d.Device}, nil)
 		state.firmware, state.kind = cmp.Or(d.Firmware, state.firmware), cmp.Or(driveKind(d), state.kind)
 		sets := m.sets.drives.get(driveName{d.ID, d.Device, d.Model, d.Serial, state.firmware, state.kind}, newDriveSets)
 		if status, known := driveStatus(d); known {
@@ -50,12 +52,6 @@ func (m *Metrics) drives(b *builder, now *sample.Snapshot) {
 		}
 	}
 	b.start = now.Boot
-}
-
-// seenBefore reports whether the list has the same drive with the same path. Behind a RAID controller, two drives may
-// have no identity of their own.
-func seenBefore(list []sample.Drive, d *sample.Drive) bool {
-	return find(list, func(x *sample.Drive) bool { return x.ID == d.ID && x.Device == d.Device }) != nil
 }
 
 // driveKind returns hw.physical_disk.type. A drive that reports neither rotation nor wear may be of either type.
@@ -126,14 +122,108 @@ func (b *builder) drive(d *sample.Drive, state *driveState, boot time.Time, sets
 		if to.metric.Kind == semconv.Counter {
 			b.start = state.counts[q].start(v, state.readAt, boot)
 		}
-		switch {
-		case q == sample.DriveWear:
-			b.float(to.metric, max(0, 1-v), sets.places[q])
-		case to.metric.Int:
-			b.int(to.metric, toCount(v), sets.places[q])
-		default:
-			b.float(to.metric, v, sets.places[q])
+		if q == sample.DriveWear {
+			v = max(0, 1-v)
 		}
+		b.number(to.metric, v, sets.places[q])
 	}
 	state.readAt = b.time
+}
+
+// drivePlace is the metric, or the two metrics, of a quantity of a drive.
+type drivePlace struct {
+	smart string  // attribute of hw.physical_disk.smart; "" for none
+	times float64 // factor to the raw value: shares are percentages there
+	place         // the other metric; empty for none
+}
+
+func driveErrors(kind attribute.KeyValue) place {
+	return in(&semconv.HwErrors, semconv.HwTypePhysicalDisk, kind)
+}
+
+// driveSensor is one sensor of a drive. The drive's own temperature, which it derives from its sensors, has no
+// location.
+func driveSensor(name string) place {
+	return in(&semconv.HwTemperature, semconv.HwSensorLocationKey.String(name))
+}
+
+// drivePlaces has the place of each quantity. Wear is emitted as the remaining endurance. It is read-only.
+var drivePlaces = [sample.DriveQuantities]drivePlace{
+	sample.DriveTemperature:      {place: in(&semconv.HwTemperature)},
+	sample.DriveTemperatureLimit: {place: in(&semconv.HwTemperatureLimit, semconv.HwLimitTypeHighDegraded)},
+	sample.DrivePowerOn:          {place: in(&semconv.PhysicalDiskPowerOnTime)},
+	sample.DrivePowerCycles:      {smart: "Power Cycle Count", times: 1},
+	sample.DriveWear: {
+		smart: "Percentage Used", times: 100,
+		place: in(&semconv.HwPhysicalDiskEnduranceUtilization, semconv.HwPhysicalDiskStateRemaining),
+	},
+	sample.DriveSpare:    {smart: "Available Spare", times: 100},
+	sample.DriveSpareMin: {smart: "Available Spare Threshold", times: 100},
+	sample.DriveCritical: {smart: "Critical Warning", times: 1},
+
+	sample.DriveReallocated: {
+		smart: "Reallocated Sectors Count", times: 1,
+		place: driveErrors(semconv.ErrorTypeReallocatedSector),
+	},
+	sample.DrivePending: {
+		smart: "Current Pending Sector Count", times: 1,
+		place: driveErrors(semconv.ErrorTypePendingSector),
+	},
+	sample.DriveOfflineUncorrectable: {smart: "Offline Uncorrectable Sector Count", times: 1},
+	sample.DriveReportedUncorrectable: {
+		smart: "Reported Uncorrectable Errors", times: 1,
+		place: driveErrors(semconv.ErrorTypeUncorrectable),
+	},
+	sample.DriveCommandTimeouts: {smart: "Command Timeout", times: 1},
+	sample.DriveCRCErrors: {
+		smart: "UltraDMA CRC Error Count", times: 1,
+		place: driveErrors(semconv.ErrorTypeCRC),
+	},
+	sample.DriveMediaErrors: {
+		smart: "Media and Data Integrity Errors", times: 1,
+		place: driveErrors(semconv.ErrorTypeMedia),
+	},
+
+	sample.DriveRead:    {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionRead)},
+	sample.DriveWritten: {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionWrite)},
+
+	sample.DriveSensor1: {place: driveSensor("sensor_1")},
+	sample.DriveSensor2: {place: driveSensor("sensor_2")},
+	sample.DriveSensor3: {place: driveSensor("sensor_3")},
+	sample.DriveSensor4: {place: driveSensor("sensor_4")},
+	sample.DriveSensor5: {place: driveSensor("sensor_5")},
+	sample.DriveSensor6: {place: driveSensor("sensor_6")},
+	sample.DriveSensor7: {place: driveSensor("sensor_7")},
+	sample.DriveSensor8: {place: driveSensor("sensor_8")},
+}
+
+// driveName has the attributes of all points of a drive.
+type driveName struct{ id, device, model, serial, firmware, kind string }
+
+type driveSets struct {
+	plain  attribute.Set
+	states [4]attribute.Set
+	smart  [sample.DriveQuantities]attribute.Set // for hw.physical_disk.smart
+	places [sample.DriveQuantities]attribute.Set // for the other metrics
+}
+
+func newDriveSets(n driveName) (s driveSets) {
+	attrs := list{semconv.HwIDKey.String(UTF8(n.id)), semconv.SystemDeviceNameKey.String(UTF8(n.device))}
+	attrs.text(semconv.HwNameKey, n.device)
+	attrs.text(semconv.HwModelKey, n.model)
+	attrs.text(semconv.HwSerialNumberKey, n.serial)
+	attrs.text(semconv.HwFirmwareVersionKey, n.firmware)
+	attrs.text(semconv.HwPhysicalDiskTypeKey, n.kind)
+	s.plain = attrs.with()
+	s.states = attrs.states(semconv.HwTypePhysicalDisk)
+	for q := range drivePlaces {
+		to := &drivePlaces[q]
+		if to.smart != "" {
+			s.smart[q] = attrs.with(semconv.HwPhysicalDiskSmartAttributeKey.String(to.smart))
+		}
+		if to.metric != nil {
+			s.places[q] = attrs.with(to.with...)
+		}
+	}
+	return s
 }

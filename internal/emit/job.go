@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -90,7 +92,7 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 		}
 		m.gpuTime(own, row, false, exemplars(row, slow, now))
 	}
-	m.jobLatencies(builders, now)
+	m.latencies(builders, now)
 	for _, job := range order {
 		jobNetwork(builders[job], job, now)
 		name := find(now.JobNames, func(n *sample.JobName) bool { return n.ID == job })
@@ -175,3 +177,21 @@ func jobAttributes(job string, name *sample.JobName) []attribute.KeyValue {
 	}
 	return l
 }
+
+// serviceName is the default of service.name.
+const serviceName = "stallspan"
+
+// Resource returns the resource attributes of this program and its machine, for all signals of an output. Each call
+// makes a new service instance. root is the folder that is the host's "/".
+func Resource(root string) []attribute.KeyValue {
+	l := list{
+		semconv.ServiceNameKey.String(serviceName),
+		semconv.ServiceInstanceIDKey.String(uuid.NewString()),
+	}
+	l.text(semconv.HostIDKey, locate.HostID(root))
+	l.text(semconv.HostNameKey, locate.HostName(root))
+	return l
+}
+
+// OwnProcess returns the resource attribute of this process, which only spans have.
+func OwnProcess() attribute.KeyValue { return semconv.ProcessPIDKey.Int(os.Getpid()) }

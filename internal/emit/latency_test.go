@@ -88,7 +88,7 @@ func TestLatencies(t *testing.T) {
 		t.Errorf("got %+v of a job without operations, want none", own)
 	}
 	to := pmetric.NewResourceMetrics()
-	otlp.Metrics(machine, to)
+	new(otlp.Writer).Metrics(machine, to)
 	found := false
 	for _, metric := range to.ScopeMetrics().At(0).Metrics().All() {
 		if metric.Name() != semconv.DiskOperationDuration.Name {

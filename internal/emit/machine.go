@@ -102,9 +102,9 @@ func (m *Metrics) processes(b *builder, now *sample.Snapshot) {
 		if !now.Boot.IsZero() {
 			b.start = now.Boot.Add(p.Started)
 		}
-		sets := m.sets.processes.get(p.PID, newProcessSets)
-		b.int(&semconv.ProcessDiskIO, p.ReadBytes, sets.read)
-		b.int(&semconv.ProcessDiskIO, p.WriteBytes, sets.write)
+		pid := semconv.ProcessPIDKey.Int(p.PID)
+		b.int(&semconv.ProcessDiskIO, p.ReadBytes, attribute.NewSet(pid, semconv.DiskIODirectionRead))
+		b.int(&semconv.ProcessDiskIO, p.WriteBytes, attribute.NewSet(pid, semconv.DiskIODirectionWrite))
 	}
 	b.start = now.Boot
 }
@@ -128,4 +128,27 @@ func find[T any](all []T, is func(*T) bool) *T {
 		}
 	}
 	return nil
+}
+
+// Own is what this program reports of its own work.
+type Own struct {
+	Since   time.Time // it counts from then on
+	Panics  uint64    // that were caught
+	Late    uint64    // readings
+	Lost    uint64    // spans and log records
+	Refused int       // parts of the evidence that the kernel refuses now
+}
+
+// own emits what this program reports of itself. A replay has nothing to report.
+func (m *Metrics) own(b *builder) {
+	if m.Own == nil || b.time.IsZero() {
+		return
+	}
+	own := m.Own()
+	b.start = own.Since
+	none := *attribute.EmptySet()
+	b.int(&semconv.Panics, own.Panics, none)
+	b.int(&semconv.ReadingsLate, own.Late, none)
+	b.int(&semconv.WindowsLost, own.Lost, none)
+	b.int(&semconv.KernelRefusals, uint64(own.Refused), none)
 }

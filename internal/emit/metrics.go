@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -58,6 +59,14 @@ func NewMetrics(version string, disabled ...string) *Metrics {
 	}
 }
 
+// CheckMetric returns an error if there is no metric of that name.
+func CheckMetric(name string) error {
+	if slices.ContainsFunc(semconv.Metrics, func(m semconv.Metric) bool { return m.Name == name }) {
+		return nil
+	}
+	return fmt.Errorf("there is no metric %.60q: stallspan docs metrics lists them", name)
+}
+
 // Collect returns the metrics of a snapshot. Readings that the machine lacks are absent. Differences are absent at the
 // first collection. Collect keeps and changes the snapshot: the caller must not use it afterwards.
 func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
@@ -66,7 +75,7 @@ func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 		m.program = now.GPUs.At.Wall.Add(-now.GPUs.At.Mono)
 	}
 	m.disks(b, &now)
-	m.latencies(b, &now)
+	m.latencies(map[string]*builder{"": b}, &now)
 	m.mounts(b, &now)
 	m.pressures(b, &now)
 	m.cores(b, &now)
@@ -96,7 +105,7 @@ type builder struct {
 	floats map[*semconv.Metric]*series[float64]
 	done   []metricdata.Metrics
 
-	exponentials map[*semconv.Metric]*exponentials
+	exponentials *exponentials // of the one such metric; nil for none
 }
 
 // exponentials are the data points of an exponential histogram.
@@ -106,16 +115,11 @@ type exponentials struct {
 }
 
 func (b *builder) exponential(m *semconv.Metric, p metricdata.ExponentialHistogramDataPoint[float64]) {
-	h := b.exponentials[m]
-	if h == nil {
-		if b.exponentials == nil {
-			b.exponentials = map[*semconv.Metric]*exponentials{}
-		}
-		h = &exponentials{of: m}
-		b.exponentials[m] = h
-		b.order = append(b.order, h)
+	if b.exponentials == nil {
+		b.exponentials = &exponentials{of: m}
+		b.order = append(b.order, b.exponentials)
 	}
-	h.points = append(h.points, p)
+	b.exponentials.points = append(b.exponentials.points, p)
 }
 
 func (h *exponentials) metric(map[*semconv.Metric]int) metricdata.Metrics {
@@ -142,6 +146,15 @@ func (b *builder) int(m *semconv.Metric, v uint64, attrs attribute.Set) {
 
 func (b *builder) float(m *semconv.Metric, v float64, attrs attribute.Set) {
 	b.floats = point(b, b.floats, m, v, attrs)
+}
+
+// number emits a value as the metric has it.
+func (b *builder) number(m *semconv.Metric, v float64, attrs attribute.Set) {
+	if m.Int {
+		b.int(m, toCount(v), attrs)
+	} else {
+		b.float(m, v, attrs)
+	}
 }
 
 func point[N int64 | float64](
@@ -216,4 +229,75 @@ func present(now *sample.Snapshot) (at time.Duration) {
 
 func readings(now *sample.Snapshot) [7]*sample.Sample {
 	return [...]*sample.Sample{&now.Mounts, &now.Disks, &now.Pressures, &now.Cores, &now.Jobs, &now.GPUs, &now.Drives}
+}
+
+// maxKept bounds the attribute sets of one kind that are kept between collections.
+const maxKept = 1024
+
+// sets caches the attribute sets. To sort and hash them for every point would be most of the cost of a collection.
+type sets struct {
+	disks  cache[string, diskSets] // by name
+	cores  cache[int, coreSets]    // by number
+	gpus   cache[gpuName, gpuSets]
+	drives cache[driveName, driveSets]
+	times  cache[string, timeSets] // by GPU
+}
+
+// cache keeps one value for each key, zero at first without create. The zero cache is ready. When it is full, it is
+// emptied.
+type cache[K comparable, V any] struct{ kept map[K]*V }
+
+func (c *cache[K, V]) get(key K, create func(K) V) *V {
+	if v := c.kept[key]; v != nil {
+		return v
+	}
+	if c.kept == nil || len(c.kept) >= maxKept {
+		c.kept = map[K]*V{}
+	}
+	v := new(V)
+	if create != nil {
+		*v = create(key)
+	}
+	c.kept[key] = v
+	return v
+}
+
+type diskSets struct{ plain, read, write, flush, discard attribute.Set }
+
+// of returns the attributes of a kind of operation.
+func (s *diskSets) of(o sample.Operation) *attribute.Set {
+	switch o {
+	case sample.ReadOperation:
+		return &s.read
+	case sample.WriteOperation:
+		return &s.write
+	case sample.FlushOperation:
+		return &s.flush
+	}
+	return &s.discard
+}
+
+func newDiskSets(disk string) diskSets {
+	name := semconv.SystemDeviceNameKey.String(UTF8(disk))
+	return diskSets{
+		plain: attribute.NewSet(name),
+		read:  attribute.NewSet(name, semconv.DiskIODirectionRead),
+		write: attribute.NewSet(name, semconv.DiskIODirectionWrite),
+		// OpenTelemetry has no values for these two, and allows others.
+		flush:   attribute.NewSet(name, semconv.DiskIODirectionKey.String(string(sample.FlushOperation))),
+		discard: attribute.NewSet(name, semconv.DiskIODirectionKey.String(string(sample.DiscardOperation))),
+	}
+}
+
+// coreSets has a set for each mode, in the order of modes.
+type coreSets [7]attribute.Set
+
+func newCoreSets(number int) (s coreSets) {
+	for i, mode := range [...]attribute.KeyValue{
+		semconv.CPUModeUser, semconv.CPUModeNice, semconv.CPUModeSystem, semconv.CPUModeIdle, semconv.CPUModeIOWait,
+		semconv.CPUModeInterrupt, semconv.CPUModeSteal,
+	} {
+		s[i] = attribute.NewSet(semconv.CPULogicalNumberKey.Int(number), mode)
+	}
+	return s
 }

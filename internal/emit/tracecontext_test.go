@@ -50,7 +50,7 @@ func FuzzParseTraceparent(f *testing.F) {
 }
 
 func TestChildContext(t *testing.T) {
-	root := ChildContext(trace.SpanContext{})
+	root := SpanContext(trace.SpanContext{}, true)
 	if !root.IsValid() || !root.IsSampled() || root.IsRemote() {
 		t.Errorf("got the root %v, want a valid, sampled, local one", root)
 	}
@@ -59,7 +59,7 @@ func TestChildContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	parent := root.WithRemote(true).WithTraceFlags(0).WithTraceState(state)
-	child := ChildContext(parent)
+	child := SpanContext(parent, true)
 	if child.TraceID() != parent.TraceID() || child.SpanID() == parent.SpanID() || !child.IsValid() || child.IsSampled() ||
 		child.IsRemote() || child.TraceState().String() != "vendor=1" {
 		t.Errorf("got the child %v of %v, want its trace and state, not sampled, local", child, parent)

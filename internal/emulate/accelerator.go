@@ -15,8 +15,7 @@ import (
 
 // Accelerator is busy while any goroutine is inside Compute. It is a sample.Source and safe for concurrent use.
 type Accelerator struct {
-	id   string
-	spin bool
+	id string
 
 	mu      sync.Mutex
 	running int           // calls of Compute in progress
@@ -28,10 +27,6 @@ type Accelerator struct {
 // event. id is its identifier in the readings, such as "emulated-0".
 func NewAccelerator(id string) *Accelerator { return &Accelerator{id: id} }
 
-// NewSpinningAccelerator returns an accelerator that keeps its caller's core busy while it computes, as CUDA does by
-// default when a program synchronises with its device.
-func NewSpinningAccelerator(id string) *Accelerator { return &Accelerator{id: id, spin: true} }
-
 // Compute keeps the accelerator busy for d and returns how long that took: at least d, and more on a loaded machine. It
 // does nothing for d of zero or less. Concurrent calls count once, like kernels that run concurrently.
 func (a *Accelerator) Compute(d time.Duration) time.Duration {
@@ -39,13 +34,7 @@ func (a *Accelerator) Compute(d time.Duration) time.Duration {
 		return 0
 	}
 	begin := a.begin()
-	if a.spin {
-		for now := begin; now-begin < d; {
-			now = sample.Now().Mono
-		}
-	} else {
-		time.Sleep(d)
-	}
+	time.Sleep(d)
 	return a.end() - begin
 }
 

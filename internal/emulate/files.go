@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
 const (
@@ -131,9 +136,6 @@ func (f *Files) Close() error {
 	return nil
 }
 
-// Dir returns the folder that holds only the files.
-func (f *Files) Dir() string { return f.dir }
-
 // FileSystem returns the file system of the files. If it is Remote, the reads appear on no disk.
 func (f *Files) FileSystem() FileSystem { return f.system }
 
@@ -142,9 +144,6 @@ func (f *Files) Model() string { return filepath.Join(f.dir, "model.bin") }
 
 // ModelBytes returns the model file's size.
 func (f *Files) ModelBytes() int64 { return f.rounds * roundModel }
-
-// Bytes returns the size of all files together, which may be less than requested.
-func (f *Files) Bytes() int64 { return f.rounds * roundBytes }
 
 func (f *Files) shard(i int) string { return filepath.Join(f.dir, "shard-"+strconv.Itoa(i)+".bin") }
 
@@ -161,3 +160,200 @@ func (f *Files) paths() []string {
 
 // size formats a number of bytes.
 func size(bytes int64) string { return fmt.Sprintf("%d MiB", bytes/mib) }
+
+// stillWarm is the maximum share of cached bytes at which files still count as cold.
+const stillWarm = 0.05
+
+// StillCachedError reports files that stayed in the page cache although they should have been dropped.
+type StillCachedError struct {
+	System string // the file system's name
+	Cached int64  // bytes
+	Of     int64  // bytes
+}
+
+func (e *StillCachedError) Error() string {
+	return fmt.Sprintf("%s of %s stay in the page cache of this %s, so reading them is not cold: pass --dir with a path "+
+		"on another file system",
+		size(e.Cached), size(e.Of), e.System)
+}
+
+// Cold drops all files from the page cache. The error is a *StillCachedError if more than 5 % of their bytes stay.
+// Caches below the kernel's (ZFS, the hypervisor's host, a server) are invisible here; Calibrate detects them by the
+// time of a read.
+func (f *Files) Cold() error {
+	for _, path := range f.paths() {
+		if err := with(path, forget); err != nil {
+			return err
+		}
+	}
+	return f.checkCold(f.paths()...)
+}
+
+func (f *Files) checkCold(paths ...string) error {
+	found, of, err := f.cachedOf(paths...)
+	if err != nil {
+		return err
+	}
+	if float64(found) > stillWarm*float64(of) {
+		return &StillCachedError{System: f.system.Name, Cached: found, Of: of}
+	}
+	return nil
+}
+
+func (f *Files) cachedOf(paths ...string) (found, of int64, err error) {
+	for _, path := range paths {
+		err := with(path, func(file *os.File) error {
+			n, size, err := pagecache.Resident(file)
+			found += n
+			of += size
+			return err
+		})
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return found, of, nil
+}
+
+// Warm reads all files into the page cache, which keeps what it has room for; Cached returns how much.
+func (f *Files) Warm(ctx context.Context) error {
+	buffer := make([]byte, mib)
+	for _, path := range f.paths() {
+		err := with(path, func(file *os.File) error {
+			for {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if _, err := file.Read(buffer); errors.Is(err, io.EOF) {
+					return nil
+				} else if err != nil {
+					return err
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// with opens a file for reading, uses it and closes it.
+func with(path string, use func(*os.File) error) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return use(file)
+}
+
+// errOverBudget stops the writing of a round.
+var errOverBudget = errors.New("over budget")
+
+// fill writes the files at paths, the model first, in at most rounds rounds. At the end of a round all bytes are on the
+// disk and out of the page cache. So its time is the disk's own, and shows whether another round fits the budget. fill
+// returns the number of rounds, at least one.
+func fill(ctx context.Context, paths []string, rounds int64, budget time.Duration) (done int64, err error) {
+	files := make([]*os.File, 0, len(paths))
+	defer func() {
+		for _, file := range files {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	for _, path := range paths {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return 0, err
+		}
+		files = append(files, file)
+	}
+
+	var seed [32]byte // a new one each time, for storage with deduplication
+	for i := range seed {
+		seed[i] = byte(rand.Uint32())
+	}
+	noise := rand.NewChaCha8(seed)
+	begin := time.Now()
+	goOn := func() error {
+		if time.Since(begin) > budget {
+			return errOverBudget
+		}
+		return ctx.Err()
+	}
+	var last time.Duration
+	for done < rounds && (done == 0 || time.Since(begin)+last <= budget) {
+		started := time.Now()
+		err := addRound(files, noise, goOn)
+		if errors.Is(err, errOverBudget) {
+			if done > 0 {
+				err = shorten(files, done)
+			}
+			return done, err
+		}
+		if err != nil {
+			return done, err
+		}
+		done++
+		last = time.Since(started)
+	}
+	return done, nil
+}
+
+// addRound appends one round to each file. It calls goOn before each MiB and each sync, because these cannot be
+// interrupted.
+func addRound(files []*os.File, noise *rand.ChaCha8, goOn func() error) error {
+	buffer := make([]byte, mib)
+	for i, file := range files {
+		for range roundPart(i) / mib {
+			if err := goOn(); err != nil {
+				return err
+			}
+			_, _ = noise.Read(buffer) // never fails
+			if _, err := file.Write(buffer); err != nil {
+				return err
+			}
+		}
+	}
+	for _, file := range files {
+		if err := goOn(); err != nil {
+			return err
+		}
+		if err := forget(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shorten removes an incomplete round.
+func shorten(files []*os.File, rounds int64) error {
+	for i, file := range files {
+		if err := file.Truncate(rounds * roundPart(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roundPart returns how many bytes one round adds to the file at paths[i].
+func roundPart(i int) int64 {
+	if i == 0 {
+		return roundModel
+	}
+	return roundShard
+}
+
+// explain adds to an error of fill in dir what to do about it.
+func explain(err error, dir string, budget time.Duration) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, errOverBudget):
+		return fmt.Errorf("%s takes longer than %v to write %s: allow more time, or pass --dir with a path on a faster disk",
+			dir, budget, size(roundBytes))
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("no room left in %s (%w): free some space, or pass --dir with a path on another disk", dir, err)
+	}
+	return fmt.Errorf("cannot write files in %s (%w): pass --dir with a path on another disk", dir, err)
+}

@@ -48,8 +48,7 @@ func (h *History) Between(key Key, start, end Point) (Delta, bool) {
 func (h *History) BetweenAll(first Series, id string, start, end Point, all []Delta) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	a := &h.axes[first.kind().axis()]
-	g := a.groups[groupKey{first.kind(), id}]
+	a, g := h.find(first, id)
 	if g == nil || end.At < start.At {
 		return false
 	}
@@ -84,13 +83,17 @@ func (a *axis) between(s Series, c *column, start, end Point) (Delta, bool) {
 }
 
 func (h *History) column(key Key) (*axis, *column) {
-	kind := key.Series.kind()
-	a := &h.axes[kind.axis()]
-	g := a.groups[groupKey{kind, key.ID}]
+	a, g := h.find(key.Series, key.ID)
 	if g == nil {
 		return a, nil
 	}
 	return a, &g.columns[key.Series.index()]
+}
+
+// find returns the columns of a device, nil for one that is not known, and their axis.
+func (h *History) find(s Series, id string) (*axis, *group) {
+	a := &h.axes[s.kind().axis()]
+	return a, a.groups[groupKey{s.kind(), id}]
 }
 
 // level returns the value of a column at p, from the finest tier that covers it. Before the first reading of a device
@@ -234,4 +237,58 @@ func (a *axis) finest(c *column, m time.Duration) (*rows, *tier) {
 		}
 	}
 	return nil, nil
+}
+
+const (
+	minGap  = 3 * time.Second // the sampling interval is at most a second
+	gapRows = 3               // consecutive missing rows of a tier
+)
+
+// Unread returns how much of an interval lies in gaps without a reading of s, because the program was stopped or not
+// scheduled. A suspension is not a gap, because the monotonic clock stops. A gap is at least three seconds and three
+// rows of the tier long.
+func (h *History) Unread(s Series, start, end time.Duration) (unread time.Duration) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a := &h.axes[s.kind().axis()]
+	if a.used && end-a.last >= minGap {
+		unread = end - max(start, a.last)
+	}
+	for i := range a.tiers {
+		t := &a.tiers[i]
+		if !t.covers(start) {
+			continue
+		}
+		shortest := max(minGap, gapRows*t.period)
+		for n := max(t.after(start), t.first()+1); n < t.next; n++ {
+			from := max(start, t.at(n-1))
+			if from >= end {
+				break
+			}
+			if t.at(n)-t.at(n-1) >= shortest {
+				unread += min(end, t.at(n)) - from
+			}
+		}
+		break
+	}
+	return unread
+}
+
+// EachDisk yields, for each present leaf disk, the bytes that it read, the bytes that it read and wrote, and the growth
+// of its time in queue (seconds) between two points.
+func (h *History) EachDisk(from, to Point, yield func(disk string, read, moved, inQueue float64)) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a := &h.axes[diskAxis]
+	for key, g := range a.groups {
+		if key.kind != kindDisk || g.gone {
+			continue
+		}
+		grown := func(s Series) float64 {
+			d, _ := a.between(s, &g.columns[s.index()], from, to)
+			return d.Value
+		}
+		read := grown(DiskReadBytes)
+		yield(key.id, read, read+grown(DiskWriteBytes), grown(DiskTimeInQueue))
+	}
 }

@@ -63,7 +63,7 @@ func (e *Edge) observe(a *axis, key groupKey, values [maxColumns]float64, reset 
 	for i := range g.columns {
 		c := &g.columns[i]
 		grown, _ := key.kind.growth(c.raw, values[i], reset != g.reset)
-		e.add(c, c.value+grown)
+		e.values = append(e.values, edgeValue{c.slot, c.value + grown})
 	}
 }
 
@@ -73,10 +73,6 @@ func (e *Edge) sort() {
 
 // Clone returns a copy to which readings can be added.
 func (e *Edge) Clone() *Edge { return &Edge{slices.Clone(e.values), e.latencies} }
-
-func (e *Edge) add(c *column, value float64) {
-	e.values = append(e.values, edgeValue{c.slot, value})
-}
 
 func (e *Edge) value(c *column) (float64, bool) {
 	if e == nil {
@@ -115,11 +111,12 @@ func (h *History) Lags(p Point) bool {
 func (h *History) Level(key Key, p Point) (float64, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	a, c := h.column(key)
-	if c == nil {
+	a, g := h.find(key.Series, key.ID)
+	if g == nil {
 		return 0, false
 	}
-	if g := a.groups[groupKey{key.Series.kind(), key.ID}]; g.gone && p.At > g.goneSince && !p.Edge.has(c) {
+	c := &g.columns[key.Series.index()]
+	if g.gone && p.At > g.goneSince && !p.Edge.has(c) {
 		return 0, false
 	}
 	l, ok := a.level(key.Series, c, p)
@@ -132,8 +129,7 @@ func (h *History) Levels(first Series, id string, p Point, all []float64) (known
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	clear(all)
-	a := &h.axes[first.kind().axis()]
-	g := a.groups[groupKey{first.kind(), id}]
+	a, g := h.find(first, id)
 	if g == nil {
 		return false
 	}

@@ -7,6 +7,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -52,7 +53,7 @@ type History struct {
 	clock       clock
 	bytes       int // of all rows
 	diskBytes   int // part of bytes, for disks and layers
-	idle        idleLayers
+	idle        map[string]idleLayer
 	pasts       map[string]*past    // of candidates
 	details     map[string]*details // by GPU
 	detailBytes int                 // part of bytes, for details
@@ -66,15 +67,16 @@ func New(config Config) (*History, error) {
 	if len(config.Tiers) == 0 {
 		config.Tiers = DefaultTiers()
 	}
-	if config.MaxBytes == 0 {
-		config.MaxBytes = DefaultMaxBytes
-	}
+	config.MaxBytes = cmp.Or(config.MaxBytes, DefaultMaxBytes)
 	for i, t := range config.Tiers {
 		if t.Rows < 2 || t.Period < 0 || (i > 0 && t.Period <= config.Tiers[i-1].Period) {
 			return nil, fmt.Errorf("history: tier %d: a tier needs two rows and a longer period than the one before it", i)
 		}
 	}
-	h := &History{config: config}
+	h := &History{
+		config: config, branches: map[string]bool{}, pasts: map[string]*past{}, details: map[string]*details{},
+		refused: refused{known: map[groupKey]struct{}{}},
+	}
 	for _, t := range config.Tiers {
 		h.bytes += int(mountAxis) * 8 * t.Rows // row times of all other axes, used or not
 	}
@@ -136,7 +138,7 @@ func (a *axis) notePeriods(gpus []sample.GPU) {
 func (h *History) SamplePeriod(gpu string) time.Duration {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if g := h.axes[gpuAxis].groups[groupKey{kindGPU, gpu}]; g != nil {
+	if _, g := h.find(GPUBusyTime, gpu); g != nil {
 		return g.period
 	}
 	return 0
@@ -181,14 +183,11 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	if g := a.find(key); g != nil {
 		return g
 	}
-	if key.kind == kindNone {
-		return nil
-	}
-	if h.refused.still(key) {
+	if key.kind == kindNone || h.refused.still(key) {
 		return nil
 	}
 	tiers := len(h.config.Tiers)
-	if key.kind.fineOnly() || !h.room(key.kind, tiers) {
+	if key.kind.is(fine) || !h.room(key.kind, tiers) {
 		tiers = 1
 	}
 	for !h.room(key.kind, tiers) {
@@ -210,7 +209,7 @@ func (h *History) open(a *axis, key groupKey, tiers int, reset, at time.Duration
 	h.nextSlot += uint32(len(g.columns))
 	h.charge(key.kind, tiers, 1)
 	a.add(g)
-	if key.kind.counted() {
+	if key.kind.is(counted) {
 		for i := range g.columns {
 			g.columns[i].whole = true
 		}
@@ -229,9 +228,6 @@ func (h *History) noteBranches(disks []sample.Disk) {
 	clear(h.branches)
 	for i := range disks {
 		if d := &disks[i]; !d.Leaf && d.ReadIOs+d.WriteIOs+d.DiscardIOs > 0 {
-			if h.branches == nil {
-				h.branches = map[string]bool{}
-			}
 			h.branches[d.Name] = true
 		}
 	}
@@ -336,7 +332,7 @@ func (h *History) Known(s Series) []string {
 func (h *History) Gone(key Key) (since time.Duration, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	g := h.axes[key.Series.kind().axis()].groups[groupKey{key.Series.kind(), key.ID}]
+	_, g := h.find(key.Series, key.ID)
 	if g == nil || !g.gone {
 		return 0, false
 	}

@@ -86,9 +86,6 @@ func (h *History) learnCandidates(s *sample.Sample) {
 			if float64(h.bytes+pastBytes) > fullShare*float64(h.config.MaxBytes) {
 				continue
 			}
-			if h.pasts == nil {
-				h.pasts = map[string]*past{}
-			}
 			p = &past{began: j.Began}
 			h.pasts[j.ID] = p
 			h.bytes += pastBytes
@@ -151,10 +148,7 @@ func (c *column) recall(a *axis, began time.Duration, past []step) {
 	c.begun, c.raw, c.value = true, last.value, last.value
 	for i := range c.tiers {
 		t, r := &a.tiers[i], &c.tiers[i]
-		from := t.next
-		for from > t.first() && t.at(from-1) >= first.at {
-			from--
-		}
+		from := t.begin(first.at)
 		r.from = from
 		k := 0
 		for n := max(from, t.next-r.size); n < t.next; n++ {
@@ -196,7 +190,7 @@ func (c *column) early(s Series, at time.Duration) level {
 func (h *History) Past(job string) (zero, since time.Duration, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	g := h.axes[processAxis].groups[groupKey{kindJob, job}]
+	_, g := h.find(JobCPUTime, job)
 	if g == nil || !g.recalled {
 		return 0, 0, false
 	}
@@ -212,11 +206,7 @@ func (h *History) LedgerRows(since time.Duration) (rows []time.Duration) {
 		return nil
 	}
 	t := &a.tiers[0]
-	from := t.next
-	for from > t.first() && t.at(from-1) >= since {
-		from--
-	}
-	for n := from; n < t.next; n++ {
+	for n := t.begin(since); n < t.next; n++ {
 		rows = append(rows, t.at(n))
 	}
 	return rows

@@ -153,32 +153,45 @@ type groupKey struct {
 // maxColumns is the largest number of columns of a kind.
 const maxColumns = 9
 
-// layout is the axis, the first column and the number of columns of each kind.
+// layout is the axis, the first column and the number of columns of each kind, and what is special about it.
 var layout = [...]struct {
 	axis  axisID
 	first Series
 	count int
+	traits
 }{
-	kindDisk:        {diskAxis, DiskReadIOs, 8},
-	kindDisks:       {diskAxis, DisksBytes, 2},
-	kindIO:          {pressureAxis, IOSome, 2},
-	kindCPUPressure: {pressureAxis, CPUSome, 1},
-	kindHost:        {cpuAxis, HostCPUTime, 2},
-	kindJob:         {processAxis, JobCPUTime, jobColumns},
-	kindGPU:         {gpuAxis, GPUBusyTime, 1},
-	kindLedger:      {ledgerAxis, LedgerBusy, 3},
-	kindGain:        {ledgerAxis, LedgerGain, 1},
-	kindScheduled:   {ledgerAxis, LedgerScheduled, 8},
-	kindSampled:     {ledgerAxis, LedgerSampled, 2},
-	kindOther:       {ledgerAxis, OtherGPU, 8},
-	kindLayer:       {diskAxis, LayerReadIOs, 8},
+	kindDisk:        {diskAxis, DiskReadIOs, 8, 0},
+	kindDisks:       {diskAxis, DisksBytes, 2, 0},
+	kindIO:          {pressureAxis, IOSome, 2, 0},
+	kindCPUPressure: {pressureAxis, CPUSome, 1, fine},
+	kindHost:        {cpuAxis, HostCPUTime, 2, 0},
+	kindJob:         {processAxis, JobCPUTime, jobColumns, fine | counted},
+	kindGPU:         {gpuAxis, GPUBusyTime, 1, 0},
+	kindLedger:      {ledgerAxis, LedgerBusy, 3, counted},
+	kindGain:        {ledgerAxis, LedgerGain, 1, fine | counted | falls},
+	kindScheduled:   {ledgerAxis, LedgerScheduled, 8, fine | counted | falls},
+	kindSampled:     {ledgerAxis, LedgerSampled, 2, fine | counted},
+	kindOther:       {ledgerAxis, OtherGPU, 8, fine | counted},
+	kindLayer:       {diskAxis, LayerReadIOs, 8, fine},
 
-	kindMountRead:    {mountAxis, MountReads, 5},
-	kindMountWrite:   {mountAxis, MountWrites, 5},
-	kindMountOther:   {mountAxis, MountOthers, 7},
-	kindMountWaiting: {mountAxis, MountWaiting, 1},
-	kindPeer:         {peerAxis, PeerReceived, 4},
+	kindMountRead:    {mountAxis, MountReads, 5, fine | brief},
+	kindMountWrite:   {mountAxis, MountWrites, 5, fine | brief},
+	kindMountOther:   {mountAxis, MountOthers, 7, fine | brief},
+	kindMountWaiting: {mountAxis, MountWaiting, 1, fine | brief},
+	kindPeer:         {peerAxis, PeerReceived, 4, fine | brief | counted},
 }
+
+// traits are what is special about a kind.
+type traits uint8
+
+const (
+	fine    traits = 1 << iota // on the finest tier only: its devices are many or short-lived
+	brief                      // a tenth of the rows is enough: the ledger reads it within seconds, or once a second
+	counted                    // it counts from zero when it is first followed, so that nothing is missing before
+	falls                      // it may fall: a gain is taken back when a thread waits that a replay has run ahead
+)
+
+func (k kind) is(t traits) bool { return layout[k].traits&t != 0 }
 
 // kinds maps a series to its kind.
 var kinds = func() (k [seriesCount]kind) {
@@ -195,42 +208,14 @@ func (s Series) index() int { return int(s - layout[s.kind()].first) }
 func (k kind) axis() axisID { return layout[k].axis }
 func (k kind) columns() int { return layout[k].count }
 
-// fineOnly reports whether the kind is stored on the finest tier only: its devices are many or short-lived.
-func (k kind) fineOnly() bool {
-	switch k {
-	case kindJob, kindCPUPressure, kindGain, kindScheduled, kindSampled, kindOther, kindLayer:
-		return true
-	}
-	return k.brief()
-}
-
-// brief reports whether a tenth of the rows is enough: only the ledger reads the kind, within seconds, or it is read
-// once a second.
-func (k kind) brief() bool {
-	return k == kindPeer || k.ofMount()
-}
-
 func (k kind) ofDisk() bool { return k == kindDisk || k == kindLayer }
 
 // ofMount reports whether the kind is of a mount without a disk.
 func (k kind) ofMount() bool { return kindMountRead <= k && k <= kindMountWaiting }
 
-// counted reports whether the kind counts from zero when it is first followed, so that nothing is missing before.
-func (k kind) counted() bool {
-	switch k {
-	case kindJob, kindLedger, kindGain, kindScheduled, kindSampled, kindOther, kindPeer:
-		return true
-	}
-	return false
-}
-
-// falls reports whether quantities of the kind may fall: a gain is taken back when a thread that a replay has run ahead
-// waits for one that it has not.
-func (k kind) falls() bool { return k == kindGain || k == kindScheduled }
-
 // rows returns how many values a column has on a tier of so many rows.
 func (k kind) rows(tier int) int {
-	if k.brief() && tier%briefly == 0 && tier/briefly >= minBrief {
+	if k.is(brief) && tier%briefly == 0 && tier/briefly >= minBrief {
 		return tier / briefly
 	}
 	return tier
@@ -299,11 +284,15 @@ func (h *History) each(
 	case pressureAxis:
 		for i := range s.Pressures {
 			p := &s.Pressures[i]
-			if p.Resource == sample.Memory {
-				continue // no verdict needs it
+			if p.Resource != sample.IO && p.Resource != sample.CPU {
+				continue // no verdict needs that of memory
 			}
 			v[0], v[1] = p.Some.Seconds(), p.Full.Seconds()
-			yield(groupKey{pressureKind(p.Resource), p.Scope}, v, 0)
+			k := kindCPUPressure
+			if p.Resource == sample.IO {
+				k = kindIO
+			}
+			yield(groupKey{k, p.Scope}, v, 0)
 		}
 	case cpuAxis:
 		v[0], v[1] = h.totals.cpu(s)
@@ -372,12 +361,73 @@ func jobValues(j *sample.Job) [maxColumns]float64 {
 	}
 }
 
-func pressureKind(r sample.Resource) kind {
-	switch r {
-	case sample.IO:
-		return kindIO
-	case sample.CPU:
-		return kindCPUPressure
+// totals sum the growth of many devices into a few columns for the machine, so that 128 cores do not take 128 columns.
+// A device that comes or goes does not change a total.
+type totals struct {
+	cores map[string]time.Duration // work
+	disks map[string]diskTotal
+
+	work        float64
+	busiestCore float64
+	bytes       float64
+	queued      float64
+}
+
+type diskTotal struct {
+	bytes    uint64
+	weighted time.Duration
+	reset    time.Duration
+}
+
+// cpu returns the totals after s: the work of all cores, and the integral of the busiest core's utilization.
+func (t *totals) cpu(s *sample.Sample) (work, busiestCore float64) {
+	var sum, busiest time.Duration
+	for i := range s.Cores {
+		core := &s.Cores[i]
+		if last, ok := t.cores[core.Name]; ok {
+			grown := max(0, core.Busy()-last)
+			sum += grown
+			busiest = max(busiest, grown)
+		}
 	}
-	return kindNone
+	return t.work + sum.Seconds(), t.busiestCore + busiest.Seconds()
+}
+
+// disk returns the totals after s: the bytes of all leaf disks, and the integral of the longest queue.
+func (t *totals) disk(s *sample.Sample) (bytes, queued float64) {
+	var sum uint64
+	var longest time.Duration
+	for i := range s.Disks {
+		d := &s.Disks[i]
+		last, ok := t.disks[d.Name]
+		if !ok || !d.Leaf || last.reset != d.Reset.Mono {
+			continue
+		}
+		sum += d.ReadBytes + d.WriteBytes - last.bytes
+		longest = max(longest, d.TimeInQueue-last.weighted)
+	}
+	return t.bytes + float64(sum), t.queued + longest.Seconds()
+}
+
+// advance makes s the previous reading and drops the names of absent devices.
+func (t *totals) advance(a axisID, s *sample.Sample) {
+	switch a {
+	case cpuAxis:
+		t.work, t.busiestCore = t.cpu(s)
+		if len(t.cores) != len(s.Cores) {
+			t.cores = make(map[string]time.Duration, len(s.Cores))
+		}
+		for i := range s.Cores {
+			t.cores[s.Cores[i].Name] = s.Cores[i].Busy()
+		}
+	case diskAxis:
+		t.bytes, t.queued = t.disk(s)
+		if len(t.disks) != len(s.Disks) {
+			t.disks = make(map[string]diskTotal, len(s.Disks))
+		}
+		for i := len(s.Disks) - 1; i >= 0; i-- { // of a duplicate name the first device counts
+			d := &s.Disks[i]
+			t.disks[d.Name] = diskTotal{d.ReadBytes + d.WriteBytes, d.TimeInQueue, d.Reset.Mono}
+		}
+	}
 }

@@ -101,6 +101,7 @@ type Source struct {
 	Ceilings Ceilings
 	Jobs     func(id string) bool // whether a job's curves are shown; nil for all
 	Past     *Past                // what the history does not know; nil for nothing. It has the same intervals
+	Whole    bool                 // curves that are 0 all the time are kept, of all disks
 }
 
 // maker reads curves from a history.
@@ -109,7 +110,6 @@ type maker struct {
 	start  time.Duration
 	step   time.Duration
 	points int
-	whole  bool // curves that are 0 all the time are kept, of all disks
 }
 
 // NewCurves returns the curves of the time from origin to end, both on the monotonic clock, or of as much of it as the
@@ -130,16 +130,6 @@ func NewCurves(h *history.History, ceilings Ceilings, origin, end time.Duration)
 // from origin.
 func (s Source) Every(step, origin, start, end time.Duration) Curves {
 	m := &maker{Source: s, start: start, step: step, points: int((end - start) / step)}
-	return m.curves(origin)
-}
-
-// More is Every for the time since the last curves: it keeps the curves that are 0.
-func (s Source) More(step, origin, start, end time.Duration) Curves {
-	m := &maker{Source: s, start: start, step: step, points: int((end - start) / step), whole: true}
-	return m.curves(origin)
-}
-
-func (m *maker) curves(origin time.Duration) Curves {
 	c := Curves{Start: (m.start - origin).Seconds(), Step: m.step.Seconds(), Panels: []Panel{}}
 	if m.points <= 0 {
 		return c
@@ -179,20 +169,26 @@ func (m *maker) at(i int) time.Duration { return m.start + time.Duration(i)*m.st
 // grown returns the growth of a quantity in each interval, divided by the step; NaN where it is not known. It returns
 // nil if no interval is known.
 func (m *maker) grown(s history.Series, id string) Values {
-	values := make(Values, m.points)
-	known := false
 	key := history.Key{Series: s, ID: id}
 	gone, left := m.History.Gone(key)
-	for i := range values {
+	return m.values(func(i int) float64 {
 		d, ok := m.History.Between(key, history.Point{At: m.at(i)}, history.Point{At: m.at(i + 1)})
 		switch {
 		case ok && !d.Reset && (!left || m.at(i+1) <= gone):
-			values[i] = d.Value / m.step.Seconds()
+			return d.Value / m.step.Seconds()
 		case m.Past != nil:
-			values[i] = m.Past.rate(s, id, i)
-		default:
-			values[i] = math.NaN()
+			return m.Past.rate(s, id, i)
 		}
+		return math.NaN()
+	})
+}
+
+// values returns the values of all intervals, or nil if none is known.
+func (m *maker) values(at func(i int) float64) Values {
+	values := make(Values, m.points)
+	known := false
+	for i := range values {
+		values[i] = at(i)
 		known = known || !math.IsNaN(values[i])
 	}
 	if !known {
@@ -362,9 +358,7 @@ func (s Source) GPUName(id string) string {
 // detail is the mean of a GPU's detail in each interval, or nil if none is known. Drivers report details once a second,
 // so shorter intervals have the mean of the second around them.
 func (m *maker) detail(gpu string, d history.Detail) Values {
-	values := make(Values, m.points)
-	known := false
-	for i := range values {
+	return m.values(func(i int) float64 {
 		start, end := m.at(i), m.at(i+1)
 		if widen := (time.Second - m.step) / 2; widen > 0 {
 			start, end = start-widen, end+widen
@@ -373,18 +367,12 @@ func (m *maker) detail(gpu string, d history.Detail) Values {
 		mean, ok := means.Get(d)
 		switch {
 		case ok:
-			values[i] = mean
+			return mean
 		case m.Past != nil:
-			values[i] = m.Past.value(store.GPU, gpu, storedDetails[d], i)
-		default:
-			values[i] = math.NaN()
+			return m.Past.value(store.GPU, gpu, storedDetails[d], i)
 		}
-		known = known || !math.IsNaN(values[i])
-	}
-	if !known {
-		return nil
-	}
-	return values
+		return math.NaN()
+	})
 }
 
 func (m *maker) gpuDetails() []Panel {
@@ -422,7 +410,7 @@ func (m *maker) disks() []Panel {
 			readTime: m.grown(history.DiskReadTicks, id), writeTime: m.grown(history.DiskWriteTicks, id),
 			queue: m.grown(history.DiskTimeInQueue, id),
 		}
-		if m.whole || !d.read.zero() || !d.written.zero() {
+		if m.Whole || !d.read.zero() || !d.written.zero() {
 			all = append(all, d)
 		}
 	}
@@ -430,7 +418,7 @@ func (m *maker) disks() []Panel {
 	moved := Panel{Title: "Disk throughput", Unit: "B/s"}
 	await := Panel{Title: "Time of a disk operation (await)", Unit: "s", Log: true}
 	queue := Panel{Title: "Operations in flight (queue)", Unit: ""}
-	if more := len(all) - maxDisks; more > 0 && !m.whole {
+	if more := len(all) - maxDisks; more > 0 && !m.Whole {
 		moved.Note = strconv.Itoa(more) + " disks that moved less are not shown."
 		all = all[:maxDisks]
 	}
@@ -450,7 +438,7 @@ func (m *maker) disks() []Panel {
 
 // add adds a curve, unless it is 0 or unknown all the time.
 func (m *maker) add(p *Panel, device int, name string, v Values, dashed bool) {
-	if m.whole && v != nil || !v.zero() {
+	if m.Whole && v != nil || !v.zero() {
 		p.Lines = append(p.Lines, Line{Name: name, Device: device, Values: v, Dashed: dashed})
 	}
 }

@@ -90,8 +90,13 @@ func (p *Past) Add(item *store.Item) {
 		case !e.At.After(p.start):
 		case e.Kind == store.Window:
 			p.windows.add(e)
-		case e.At.Before(p.start.Add(time.Duration(p.points)*p.step)) && p.mayHave(e):
-			p.events.add(e)
+		case e.At.Before(p.start.Add(time.Duration(p.points) * p.step)):
+			var event struct {
+				Name string `json:"name"`
+			}
+			if json.Unmarshal(e.Text, &event) == nil && p.sees(event.Name, e.Client) {
+				p.events.add(e)
+			}
 		}
 	}
 	if item.Rows == nil {
@@ -102,14 +107,6 @@ func (p *Past) Add(item *store.Item) {
 			p.addColumn(item.Rows, c)
 		}
 	}
-}
-
-// mayHave reports whether an event may be shown.
-func (p *Past) mayHave(e store.Entry) bool {
-	var named struct {
-		Name string `json:"name"`
-	}
-	return json.Unmarshal(e.Text, &named) == nil && p.sees(named.Name, e.Client)
 }
 
 func (p *Past) addColumn(rows *store.Rows, c int) {

@@ -153,7 +153,7 @@ func work(ctx context.Context, files *emulate.Files, accelerator *emulate.Accele
 	if _, err := emulate.Epoch(ctx, files, accelerator, plan); err != nil {
 		return err
 	}
-	return checkpoint(filepath.Join(files.Dir(), "checkpoint.bin"))
+	return checkpoint(filepath.Join(filepath.Dir(files.Model()), "checkpoint.bin"))
 }
 
 // checkpoint writes a state of 32 MiB, through to the disk.

@@ -4,11 +4,17 @@
 package recording
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -45,4 +51,98 @@ func ThisMachine(boot time.Time, interval time.Duration, version string) Header 
 		h.Kernel = fmt.Sprintf("%s %s %s", runtime.GOOS, strings.TrimSpace(string(release)), runtime.GOARCH)
 	}
 	return h
+}
+
+// ErrFull means that a recording has the maximum size of a Reader.
+var ErrFull = fmt.Errorf("the recording has the maximum size of %d GiB: begin another", maxBytes>>30)
+
+// flushEvery bounds what a crash of this program loses, on the clock of the readings.
+const flushEvery = time.Second
+
+// Writer writes a recording. It holds one line and the window of the compressor in memory, and is safe for concurrent
+// use.
+type Writer struct {
+	mu      sync.Mutex
+	zip     *gzip.Writer
+	line    bytes.Buffer
+	flushed time.Duration // Stamp.Mono of the reading before the last flush
+	size    int64         // of all lines
+	closed  bool
+}
+
+// NewWriter begins a recording in w, which the caller closes. It sets the Format of the header.
+func NewWriter(w io.Writer, h Header) (*Writer, error) {
+	h.Format = Format
+	out := &Writer{zip: gzip.NewWriter(w)}
+	if err := out.put(h); err != nil {
+		return nil, err
+	}
+	return out, out.flush()
+}
+
+// Write adds an entry. It leaves out empty readings, like those of a source that failed. It flushes once a second, so
+// that a crash of this program loses no more than that. After an error of the file, every Write returns an error.
+func (w *Writer) Write(e *Entry) error {
+	if e.Sample != nil && empty(e.Sample) {
+		return nil
+	}
+	if err := e.check(); err != nil {
+		return fmt.Errorf("an entry cannot be recorded: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return errors.New("the recording is closed")
+	}
+	if err := w.put(e); err != nil {
+		return err
+	}
+	if e.Sample == nil || e.Sample.At.Mono-w.flushed < flushEvery { // also for readings of the past
+		return nil
+	}
+	w.flushed = e.Sample.At.Mono
+	return w.flush()
+}
+
+func empty(s *sample.Sample) bool {
+	devices := len(s.Disks) + len(s.Pressures) + len(s.Cores) + len(s.Jobs) + len(s.Processes) + len(s.Candidates) +
+		len(s.GPUs) + len(s.Drives) + len(s.Latencies) + len(s.MountCounters)
+	events := s.Schedule != nil || s.Moments != nil
+	return devices == 0 && !events && s.GPUDirect == nil && !s.MountsRead || checkStamp(s.At) != nil
+}
+
+// put writes one line. The reader sees it either whole or not at all.
+func (w *Writer) put(v any) error {
+	w.line.Reset()
+	encoder := json.NewEncoder(&w.line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("a reading cannot be written as JSON: %w", err)
+	}
+	if err := checkLine(w.line.Bytes()); err != nil {
+		return err
+	}
+	if w.size+int64(w.line.Len()) > maxBytes {
+		return ErrFull
+	}
+	w.size += int64(w.line.Len())
+	_, err := w.zip.Write(w.line.Bytes())
+	return broken(err)
+}
+
+func (w *Writer) flush() error { return broken(w.zip.Flush()) }
+
+// Close ends the recording. Without it, a Reader returns every entry up to the last flush, and then ErrCut. Close may
+// be called again.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	if err := w.zip.Close(); err != nil {
+		return fmt.Errorf("the recording cannot be written to its end, check its disk: %w", err)
+	}
+	return nil
 }

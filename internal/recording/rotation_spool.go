@@ -86,17 +86,11 @@ func (s *spool) cut() {
 	s.changed.Broadcast()
 }
 
-// size returns the bytes of the current part, and total those of all parts.
-func (s *spool) size() int64 {
+// size returns the bytes of the current part, and those of all parts.
+func (s *spool) size() (part, all int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.written - s.cutAt
-}
-
-func (s *spool) total() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.written
+	return s.written - s.cutAt, s.written
 }
 
 // wait returns when everything so far is written, or the error of the disk.

@@ -8,6 +8,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,8 +42,6 @@ type File[T any] struct {
 	Owned bool
 	// Check refuses a value that no version could have written. It may be nil.
 	Check func(T) error
-	// Old reads a file of an earlier form. It returns ErrForeign if the text has none. It may be nil.
-	Old func(text []byte) (T, error)
 	// Report receives one line for each file that was quarantined. If Report is nil, an unusable file stays and is an
 	// error.
 	Report func(error)
@@ -132,11 +131,7 @@ func (f *File[T]) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, reason(err)
 	}
-	wait := f.Wait
-	if wait == 0 {
-		wait = defaultWait
-	}
-	if err := Lock(file, wait); err != nil {
+	if err := Lock(file, cmp.Or(f.Wait, defaultWait)); err != nil {
 		_ = file.Close()
 		return nil, err
 	}
@@ -157,12 +152,7 @@ func (f *File[T]) readOrQuarantine() (T, error) {
 	return value, nil
 }
 
-func (f *File[T]) maxSize() int {
-	if f.MaxSize == 0 {
-		return defaultMaxSize
-	}
-	return f.MaxSize
-}
+func (f *File[T]) maxSize() int { return cmp.Or(f.MaxSize, defaultMaxSize) }
 
 func (f *File[T]) read() (value T, err error) {
 	info, err := os.Stat(f.Path)
@@ -195,17 +185,10 @@ func (f *File[T]) parse(text []byte) (value T, err error) {
 	if len(text) == 0 { // as from mktemp
 		return value, nil
 	}
-	if f.Old != nil {
-		if value, err = f.Old(text); err == nil {
-			return f.checked(value)
-		}
-	}
 	begins := bytes.HasPrefix(bytes.Join(bytes.Fields(text[:min(len(text), 64)]), nil), []byte(beginning))
-	switch old := new(Damage); {
+	switch {
 	case !begins && !f.Owned:
 		return value, ErrForeign
-	case errors.As(err, &old):
-		return value, old
 	case len(text) > f.maxSize():
 		return value, corrupt("it has more than %d bytes", f.maxSize())
 	}
@@ -227,17 +210,11 @@ func (f *File[T]) parse(text []byte) (value T, err error) {
 		return value, corrupt("its checksum does not match")
 	}
 	if err := json.Unmarshal(document[f.Name], &value); err != nil {
-		var zero T
-		return zero, corrupt("%q cannot be read: %w", f.Name, err)
+		return *new(T), corrupt("%q cannot be read: %w", f.Name, err)
 	}
-	return f.checked(value)
-}
-
-func (f *File[T]) checked(value T) (T, error) {
 	if f.Check != nil {
 		if err := f.Check(value); err != nil {
-			var zero T
-			return zero, &Damage{"corrupt", err}
+			return *new(T), &Damage{"corrupt", err}
 		}
 	}
 	return value, nil

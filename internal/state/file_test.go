@@ -286,33 +286,6 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-func TestOldForm(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "counts.json")
-	f, lines := open(path)
-	f.Old = func(text []byte) (map[string]int, error) {
-		switch string(text) {
-		case "a is 1":
-			return map[string]int{"a": 1}, nil
-		case "a is":
-			return nil, &Damage{"old", errors.New("it is unreadable")}
-		}
-		return nil, ErrForeign
-	}
-	write(t, path, "a is 1")
-	if err := f.add("a", 1); err != nil {
-		t.Fatal(err)
-	}
-	if all, err := f.Load(); err != nil || all["a"] != 2 {
-		t.Errorf("got %v, %v; want a = 2", all, err)
-	}
-	write(t, path, "a is")
-	all, err := f.Load()
-	if err != nil || len(all) > 0 || len(*lines) != 1 || !strings.Contains((*lines)[0], "it is unreadable") {
-		t.Errorf("got %v, %v, reports %q; want one report", all, err, *lines)
-	}
-	wantFiles(t, path+".old-*", 1)
-}
-
 // other starts a copy of this program that uses the file.
 func other(role, path string, command ...string) *exec.Cmd {
 	command = append(command, os.Args[0])

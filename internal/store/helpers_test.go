@@ -139,3 +139,6 @@ func written(t testing.TB, blocks int) (text []byte, ends []int) {
 	closed(t, w, at(blocks))
 	return bytes.Clone(contents(t, path)), ends
 }
+
+// Cut returns the bytes at the end that are no complete block: it is being written, or its writer was killed.
+func (r *Reader) Cut() int64 { return r.cut }

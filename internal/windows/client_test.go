@@ -34,7 +34,7 @@ func (s *spans) begin(_ string, _ time.Time, parent trace.SpanContext) windows.S
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parents = append(s.parents, parent)
-	return span{s, emit.ChildContext(parent)}
+	return span{s, emit.SpanContext(parent, true)}
 }
 
 func (s span) SpanContext() trace.SpanContext { return s.own }

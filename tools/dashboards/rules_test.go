@@ -114,7 +114,7 @@ func TestLimitsAreThoseOfTheEvents(t *testing.T) {
 			t.Errorf("%s is %v here, and %v in internal/alert", name, ours, got)
 		}
 	}
-	for _, code := range xids(t, filepath.Join(root, "internal/alert/limits.go")) {
+	for _, code := range xids(t, filepath.Join(root, "internal/alert/condition.go")) {
 		if !slices.Contains(strings.Split(programsFault, "|"), "xid_"+code) {
 			t.Errorf("XID %s is a program's fault ok, and not here", code)
 		}

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"go.opentelemetry.io/otel/attribute"
+	"golang.org/x/time/rate"
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/trust"
@@ -25,11 +28,12 @@ import (
 type program struct {
 	Exec
 	as    *identity // nil for the agent's own
-	limit *rateLimit
+	limit *rate.Limiter
 }
 
 func newProgram(e *Exec) (*program, error) {
-	p := &program{Exec: *e, limit: newRateLimit(cmp.Or(e.PerMinute, defaultPerMinute))}
+	perMinute := cmp.Or(e.PerMinute, defaultPerMinute)
+	p := &program{Exec: *e, limit: rate.NewLimiter(rate.Limit(float64(perMinute)/60), perMinute)}
 	p.Timeout = cmp.Or(p.Timeout, defaultTimeout)
 	info, err := os.Stat(p.Command[0])
 	switch {
@@ -51,6 +55,8 @@ func newProgram(e *Exec) (*program, error) {
 	return p, nil
 }
 
+var errRateLimited = errors.New("not run: it has reached its limit of runs a minute; raise per_minute")
+
 // maxOutput bounds the output of a program that is kept, in bytes.
 const maxOutput = 1 << 10
 
@@ -62,7 +68,7 @@ const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // act runs the program once and waits for its end. No error is retried: the program may have had an effect.
 func (p *program) act(ctx context.Context, e *emit.Event) (message string, err error) {
-	if !p.limit.allow() {
+	if !p.limit.Allow() {
 		return "", backoff.Permanent(errRateLimited)
 	}
 	began := time.Now() // before the timeout does
@@ -118,9 +124,8 @@ func (o *output) suffix() string {
 
 // Bounds of the environment.
 const (
-	maxVariableBytes = 1 << 10
-	maxNameBytes     = 100
-	maxAttributes    = 64
+	maxNameBytes  = 100
+	maxAttributes = 64
 )
 
 // environment returns a program's environment: PATH and the event. The agent's environment is not passed on, because it
@@ -128,7 +133,7 @@ const (
 func environment(e *emit.Event) []string {
 	j := e.ForJSON()
 	env := []string{path}
-	set := func(name, value string) { env = append(env, name+"="+clean(value)) }
+	set := func(name, value string) { env = append(env, name+"="+emit.Clean(value)) }
 	set("STALLSPAN_EVENT_ID", j.ID)
 	set("STALLSPAN_EVENT_NAME", j.Name)
 	set("STALLSPAN_EVENT_SEVERITY", j.Severity)
@@ -164,12 +169,38 @@ func variable(key attribute.Key) string {
 	return string(name)
 }
 
-// clean cuts a value and replaces control characters, which a variable cannot hold or a terminal would interpret.
-func clean(value string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(value[:min(len(value), maxVariableBytes)], "\uFFFD"))
+// identity is the user that a program runs as.
+type identity struct{ uid, gid uint32 }
+
+// defaultUser is the user that programs run as if the agent is root and the config has no user.
+const defaultUser = "nobody"
+
+// lookUpUser returns nil for the agent's own user. Only root can run programs as another.
+func lookUpUser(name string) (*identity, error) {
+	root := os.Geteuid() == 0
+	if !root && name == "" {
+		return nil, nil
+	}
+	if name == "" {
+		name = defaultUser
+	}
+	found, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("exec cannot run programs as %.40q, choose another user: %w", name, err)
+	}
+	uid, errUID := strconv.ParseUint(found.Uid, 10, 32)
+	gid, errGID := strconv.ParseUint(found.Gid, 10, 32)
+	if err := errors.Join(errUID, errGID); err != nil {
+		return nil, fmt.Errorf("exec cannot run programs as %.40q: %w", name, err)
+	}
+	switch {
+	case !root && int(uid) != os.Geteuid():
+		return nil, fmt.Errorf("exec can run programs as another user only if the agent is root: remove user, "+
+			"or run the agent as %.40q", name)
+	case !root:
+		return nil, nil
+	case uid == 0 && name != "root":
+		return nil, fmt.Errorf("%.40q has the user ID of root: write user: root if you mean it", name)
+	}
+	return &identity{uint32(uid), uint32(gid)}, nil
 }

@@ -186,13 +186,6 @@ func (w *worker) run(ctx context.Context) {
 
 const maxTries = 6
 
-// newBackOff returns pauses of 0.5 to 1 s, doubled after each attempt: six attempts wait for 15 to 31 s in all.
-func newBackOff() backoff.BackOff {
-	return &backoff.ExponentialBackOff{
-		InitialInterval: 750 * time.Millisecond, RandomizationFactor: 1. / 3, Multiplier: 2, MaxInterval: time.Minute,
-	}
-}
-
 func (w *worker) do(ctx context.Context, t task) {
 	began := time.Now()
 	tries := uint(maxTries)
@@ -201,13 +194,17 @@ func (w *worker) do(ctx context.Context, t task) {
 	}
 	var message string
 	var err error
+	// The pauses are 0.5 to 1 s, doubled after each attempt: six attempts wait for 15 to 31 s in all.
+	pauses := &backoff.ExponentialBackOff{
+		InitialInterval: 750 * time.Millisecond, RandomizationFactor: 1. / 3, Multiplier: 2, MaxInterval: time.Minute,
+	}
 	// Only the pauses end with closing: an attempt that has started goes on. The error of the last attempt is reported.
 	_, _ = backoff.Retry(w.closing, func() (struct{}, error) {
 		if failed := sample.Protect(func() { message, err = w.actor.act(ctx, t.event) }); failed != nil {
 			err = backoff.Permanent(failed)
 		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(newBackOff()), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
+	}, backoff.WithBackOff(pauses), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
 	var permanent *backoff.PermanentError
 	if errors.As(err, &permanent) {
 		err = permanent.Unwrap()

@@ -8,8 +8,11 @@ package queue
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
 )
 
 // Options configure a Queue.
@@ -232,4 +235,26 @@ func notify(c chan<- struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+var (
+	keyValueBytes = int(reflect.TypeFor[attribute.KeyValue]().Size())
+	stringBytes   = int(reflect.TypeFor[string]().Size())
+)
+
+// AttributeBytes estimates the memory of attributes. It errs on the large side: text counts for each attribute, though
+// many attributes share theirs.
+func AttributeBytes(attrs []attribute.KeyValue) int {
+	n := len(attrs) * keyValueBytes
+	for i := range attrs {
+		switch v := attrs[i].Value; v.Type() {
+		case attribute.STRING:
+			n += len(v.AsString())
+		case attribute.STRINGSLICE:
+			for _, text := range v.AsStringSlice() {
+				n += stringBytes + len(text)
+			}
+		}
+	}
+	return n
 }

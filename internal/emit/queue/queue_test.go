@@ -408,7 +408,6 @@ func TestAttributeBytes(t *testing.T) {
 		{attribute.Bool("b", true), small},
 		{attribute.String("s", "four"), small + 4},
 		{attribute.StringSlice("l", []string{"a", "bc"}), small + 2*stringBytes + 3},
-		{attribute.Int64Slice("i", []int64{1, 2}), small + 8 + 4*len("[1,2]")},
 	} {
 		if got := AttributeBytes([]attribute.KeyValue{test.value}); got != test.want {
 			t.Errorf("AttributeBytes(%v): got %d, want %d", test.value, got, test.want)

@@ -81,9 +81,7 @@ func (q *Queue[T]) wait(ctx context.Context, due bool) bool {
 func (q *Queue[T]) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}) (flushed bool) {
 	var over <-chan time.Time
 	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(d)
 	}
 	select {
 	case <-over:

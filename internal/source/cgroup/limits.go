@@ -4,6 +4,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,9 +17,8 @@ import (
 )
 
 const (
-	maxLimits     = 64 // of one process
-	maxLevels     = 32 // of cgroups above a process
-	maxLimitText  = 64 << 10
+	maxLimits     = 64          // of one process
+	maxLevels     = 32          // of cgroups above a process
 	lookAgain     = time.Minute // between two searches for the mounts of cgroups
 	unlimitedWord = "max"
 )
@@ -47,19 +47,19 @@ func NewLimits(root string) *Limits {
 
 // Of returns the limits that a process is under. It returns none without permission, or if the process has ended.
 func (l *Limits) Of(pid int) (limits []sample.Limit) {
-	text, err := readFile(filepath.Join(l.root, "proc", strconv.Itoa(pid), "cgroup"))
+	text, err := os.ReadFile(filepath.Join(l.root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
 		return nil
 	}
 	second, first := l.trees()
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(string(text)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, group, _ := strings.Cut(rest, ":")
 		switch {
 		case !strings.HasPrefix(group, "/"):
 		case controllers == "" && second != "":
 			limits = append(limits, l.ofSecond(second, Join(l.view.Own(), group))...)
-		case has(controllers, "blkio"):
+		case slices.Contains(strings.Split(controllers, ","), "blkio"):
 			limits = append(limits, l.ofFirst(first, group)...)
 		}
 	}
@@ -104,8 +104,8 @@ func (l *Limits) ofSecond(point, group string) (limits []sample.Limit) {
 		return nil // outside this namespace
 	}
 	for range maxLevels {
-		if text, err := readFile(filepath.Join(point, group, "io.max")); err == nil {
-			limits = append(limits, l.parseMax(text, group)...)
+		if text, err := os.ReadFile(filepath.Join(point, group, "io.max")); err == nil {
+			limits = append(limits, l.parseMax(string(text), group)...)
 		}
 		if group == "/" {
 			break
@@ -167,11 +167,11 @@ func (l *Limits) ofFirst(trees []tree1, group string) []sample.Limit {
 // throttles reads the limits of one cgroup v1, one for each device.
 func (l *Limits) throttles(folder, group string) (limits []sample.Limit) {
 	for _, file := range throttleFiles {
-		text, err := readFile(filepath.Join(folder, file.name))
+		text, err := os.ReadFile(filepath.Join(folder, file.name))
 		if err != nil {
 			continue
 		}
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(string(text)) {
 			number, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 			allowed, ok := kernfile.ParseUint([]byte(value))
 			device := disk.NameOf(l.root, number)
@@ -187,40 +187,10 @@ func (l *Limits) throttles(folder, group string) (limits []sample.Limit) {
 
 // withLimit adds a value to the limit of its device.
 func withLimit(limits []sample.Limit, of sample.Limit, kind sample.LimitKind, allowed uint64) []sample.Limit {
-	for i := range limits {
-		if limits[i].Device == of.Device {
-			*limits[i].Value(kind) = allowed
-			return limits
-		}
+	i := slices.IndexFunc(limits, func(l sample.Limit) bool { return l.Device == of.Device })
+	if i < 0 {
+		i, limits = len(limits), append(limits, of)
 	}
-	*of.Value(kind) = allowed
-	return append(limits, of)
-}
-
-func has(list, word string) bool {
-	for item := range strings.SplitSeq(list, ",") {
-		if item == word {
-			return true
-		}
-	}
-	return false
-}
-
-func readFile(name string) (string, error) {
-	file, err := os.Open(filepath.Clean(name))
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	text := make([]byte, 0, 512)
-	for len(text) < maxLimitText {
-		n, err := file.Read(text[len(text):cap(text)])
-		if text = text[:len(text)+n]; err != nil || n == 0 {
-			break
-		}
-		if len(text) == cap(text) {
-			text = append(text, make([]byte, len(text))...)[:len(text)]
-		}
-	}
-	return string(text), nil
+	*limits[i].Value(kind) = allowed
+	return limits
 }

@@ -138,7 +138,7 @@ func TestMissingAndReplaced(t *testing.T) {
 	if err := source.Read(&got); err != nil {
 		t.Fatal(err)
 	}
-	_ = source.file.Close() // break the open file
+	_ = source.file.Open.Close() // break the open file
 	got.Reset()
 	if err := source.Read(&got); err != nil || len(got.Cores) != 1 {
 		t.Errorf("after a broken file: got %v, %d cores; want all", err, len(got.Cores))

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/process"
 )
@@ -86,7 +88,7 @@ func New(root, device string, more process.Reader) *Search {
 	root = filepath.Join("/", root)
 	proc := filepath.Join(root, "proc")
 	return &Search{
-		proc: proc, path: filepath.Join(root, cmp.Or(device, Device)), direct: own(proc), reader: more,
+		proc: proc, path: filepath.Join(root, cmp.Or(device, Device)), direct: process.NewDirect(proc), reader: more,
 		known: map[int]*known{},
 	}
 }
@@ -150,7 +152,7 @@ func driverNumber(path string) uint64 {
 		fields := bytes.Fields(line)
 		if len(fields) == 2 && string(fields[1]) == filepath.Base(Device) {
 			major, _ := kernfile.ParseUint(fields[0])
-			return makeNumber(uint32(major))
+			return unix.Mkdev(uint32(major), 0)
 		}
 	}
 	return 0
@@ -282,4 +284,60 @@ func (s *Search) uptime() time.Duration {
 		return 0
 	}
 	return time.Duration(seconds * float64(time.Second))
+}
+
+// deviceNumber returns the number of a character device; 0 for any other path.
+func deviceNumber(path string) uint64 {
+	var at unix.Stat_t
+	if unix.Stat(path, &at) != nil || at.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return 0
+	}
+	return at.Rdev
+}
+
+// opened reports whether a device was opened. A nil one hears nothing, as with a container's own file of the device:
+// then processes are found by their age alone.
+type opened struct {
+	fd    int
+	inode uint64
+}
+
+// watch begins to listen. It returns nil where the kernel does not let it.
+func watch(path string) *opened {
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		return nil
+	}
+	o := &opened{fd, inodeOf(path)}
+	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_OPEN); err != nil {
+		o.close()
+		return nil
+	}
+	return o
+}
+
+func inodeOf(path string) uint64 {
+	var at unix.Stat_t
+	_ = unix.Stat(path, &at)
+	return at.Ino
+}
+
+// on reports whether it listens to the file that has the path now: it may have been made again. A nil one says true,
+// as another one would hear nothing either.
+func (o *opened) on(path string) bool { return o == nil || o.inode == inodeOf(path) }
+
+// heard reports whether the device was opened since the last call. The kernel joins events that are the same.
+func (o *opened) heard() (some bool) {
+	if o == nil {
+		return false
+	}
+	var buf [4096]byte
+	n, err := unix.Read(o.fd, buf[:])
+	return err == nil && n > 0
+}
+
+func (o *opened) close() {
+	if o != nil {
+		_ = unix.Close(o.fd)
+	}
 }

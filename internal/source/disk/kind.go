@@ -1,11 +1,11 @@
 package disk
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // Kinds of devices. A file system without a block device has its type as kind.
@@ -69,17 +69,59 @@ func (f sysfs) kind(name string) string {
 
 // IsHypervisor reports whether a SCSI vendor makes the disks of virtual machines.
 func IsHypervisor(vendor string) bool {
-	switch vendor {
-	case "QEMU", "VMware", "VMware,", "Msft", "Google", "VBOX", "XENSRC", "Nutanix":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"QEMU", "VMware", "VMware,", "Msft", "Google", "VBOX", "XENSRC", "Nutanix"}, vendor)
 }
 
 func (f sysfs) text(name, file string) string {
-	text, err := os.ReadFile(filepath.Join(f.folder(name), file))
-	if err != nil {
+	return kernfile.Text(filepath.Join(f.folder(name), file))
+}
+
+// stacked reports by its name whether a device consists of other devices, files or memory. /sys lists slaves of most,
+// but not during their setup, and not of zd (ZFS volumes) and older drbd.
+func stacked(name string) bool {
+	kinds := []string{"dm-", "md", "loop", "zram", "ram", "zd", "drbd", "bcache"}
+	return slices.ContainsFunc(kinds, func(kind string) bool { return numbered(name, kind) })
+}
+
+// inMemory reports by its name whether a device keeps its data in memory.
+func inMemory(name string) bool { return numbered(name, "ram") || numbered(name, "zram") }
+
+// numbered reports whether name is prefix and a number ("md0", "md_d0", "md/home").
+func numbered(name, prefix string) bool {
+	rest, found := strings.CutPrefix(name, prefix)
+	return found && rest != "" && (isDigit(rest[0]) || rest[0] == '_' || rest[0] == '/')
+}
+
+// headOf returns the disk of a hidden NVMe path: nvme0n1 for nvme0c1n1, "" for other names.
+func headOf(name string) string {
+	rest, isNVMe := strings.CutPrefix(name, "nvme")
+	if !isNVMe {
 		return ""
 	}
-	return string(bytes.TrimSpace(text))
+	subsystem, rest, hasController := strings.Cut(rest, "c")
+	controller, namespace, hasNamespace := strings.Cut(rest, "n")
+	if !hasController || !hasNamespace || !allDigits(subsystem) || !allDigits(controller) || !allDigits(namespace) {
+		return ""
+	}
+	return "nvme" + subsystem + "n" + namespace
 }
+
+// partOf returns the device of a partition by its name: sda for sda1, nvme0n1 for nvme0n1p2, "" for other names. The
+// caller checks whether the device exists: some machines have an xvda1 and no xvda.
+func partOf(name string) string {
+	whole := strings.TrimRight(name, "0123456789")
+	if whole == name || whole == "" {
+		return ""
+	}
+	if before, hasP := strings.CutSuffix(whole, "p"); hasP && before != "" && isDigit(before[len(before)-1]) {
+		return before
+	}
+	if isDigit(whole[len(whole)-1]) {
+		return ""
+	}
+	return whole
+}
+
+func isDigit(c byte) bool { return c-'0' <= 9 }
+
+func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -6,7 +6,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
@@ -26,11 +30,11 @@ type Source struct {
 	sys   sysfs
 	lists []*mount.List
 
-	file    *kernfile.File // /proc/diskstats; nil after it failed, until the next Read opens it again
-	text    []byte         // buffer with its full length
-	known   []string       // devices of the last reading, in its order
-	tree    tree           // from /sys, about known
-	looped  []loop         // loop devices of known
+	file    kernfile.Kept // /proc/diskstats
+	text    []byte        // buffer with its full length
+	known   []string      // devices of the last reading, in its order
+	tree    tree          // from /sys, about known
+	looped  []loop        // loop devices of known
 	counts  sample.DiskNormalizer
 	noSysfs bool // the missing /sys was reported
 }
@@ -46,8 +50,9 @@ func New(root string) (*Source, error) {
 	s := &Source{root: filepath.Clean(root), text: make([]byte, firstText)}
 	s.lists = mountLists(s.root)
 	s.sys = sysfs{root: s.root}
-	if err := s.open(); err != nil {
-		return nil, err
+	s.file.Path = filepath.Join(s.root, "proc/diskstats")
+	if err := s.file.Read(func(*kernfile.File) error { return nil }); err != nil {
+		return nil, missing(err)
 	}
 	return s, nil
 }
@@ -57,16 +62,8 @@ func (s *Source) Close() error {
 	for _, list := range s.lists {
 		_ = list.Close()
 	}
-	return s.closeCounters()
-}
-
-func (s *Source) closeCounters() error {
-	if s.file == nil {
-		return nil
-	}
-	file := s.file
-	s.file = nil
-	return file.Close()
+	s.file.Close()
+	return nil
 }
 
 // Read appends every block device to out.Disks, in the order of the kernel, and sets out.At to the middle of the
@@ -84,7 +81,7 @@ func (s *Source) Read(out *sample.Sample) error {
 	disks := out.Disks[first:]
 
 	var treeErr error
-	if !sameNames(disks, s.known) {
+	if !slices.EqualFunc(disks, s.known, func(d sample.Disk, name string) bool { return d.Name == name }) {
 		treeErr = s.learn(disks)
 	} else {
 		s.follow(disks)
@@ -115,42 +112,34 @@ func (s *Source) learn(disks []sample.Disk) error {
 	return nil
 }
 
-func sameNames(disks []sample.Disk, names []string) bool {
-	if len(disks) != len(names) {
-		return false
-	}
-	for i := range disks {
-		if disks[i].Name != names[i] {
-			return false
+// readAll returns all of /proc/diskstats, or the complete lines before an error.
+func (s *Source) readAll() (text []byte, err error) {
+	var tooLong error
+	err = s.file.Read(func(file *kernfile.File) (err error) {
+		text, err = s.readOpen(file)
+		if tooLong = nil; errors.Is(err, errTooLong) {
+			tooLong, err = err, nil
 		}
+		return err
+	})
+	if err == nil {
+		return text, tooLong
 	}
-	return true
-}
-
-// readAll returns all of /proc/diskstats. It opens the file again once if a read fails.
-func (s *Source) readAll() ([]byte, error) {
-	if s.file != nil {
-		text, err := s.readOpen()
-		if err == nil || errors.Is(err, errTooLong) {
-			return text, err
-		}
-		_ = s.closeCounters()
-	}
-	if err := s.open(); err != nil {
-		return nil, err
-	}
-	text, err := s.readOpen()
-	if err != nil && !errors.Is(err, errTooLong) {
-		_ = s.closeCounters()
+	if path := new(fs.PathError); errors.As(err, &path) && path.Op == "open" {
+		return nil, missing(err)
 	}
 	return text, err
+}
+
+func missing(err error) error {
+	return fmt.Errorf("no disk counters: %w: mount /proc of the machine there", err)
 }
 
 var errTooLong = fmt.Errorf("/proc/diskstats exceeds %d MiB: the devices after that are left out", maxText>>20)
 
 // readOpen reads to the end. One read returns at most about 4 KiB, and less where the next disk with all its partitions
 // does not fit (diskstats_show of block/genhd.c). After an error it returns the complete lines before it.
-func (s *Source) readOpen() ([]byte, error) {
+func (s *Source) readOpen(file *kernfile.File) ([]byte, error) {
 	size := 0
 	for {
 		if size == len(s.text) {
@@ -159,7 +148,7 @@ func (s *Source) readOpen() ([]byte, error) {
 			}
 			s.text = append(s.text, make([]byte, min(size, maxText-size))...)
 		}
-		n, err := s.file.ReadAt(s.text[size:], int64(size))
+		n, err := file.ReadAt(s.text[size:], int64(size))
 		size += n
 		if err != nil {
 			return wholeLines(s.text[:size]), fmt.Errorf("the disk counters could not be read completely: %w", err)
@@ -172,15 +161,6 @@ func (s *Source) readOpen() ([]byte, error) {
 
 func wholeLines(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
-func (s *Source) open() error {
-	file, err := kernfile.Open(filepath.Join(s.root, "proc/diskstats"))
-	if err != nil {
-		return fmt.Errorf("no disk counters: %w: mount /proc of the machine there", err)
-	}
-	s.file = file
-	return nil
-}
-
 // oneLine joins errors into one of one line, or returns nil.
 func oneLine(causes ...error) error {
 	var problems sample.Problems
@@ -189,3 +169,116 @@ func oneLine(causes ...error) error {
 	}
 	return problems.Err()
 }
+
+// Numbers of values on a line of /proc/diskstats after the name, by kernel version. Further values are ignored.
+const (
+	firstColumns   = 11
+	discardColumns = 15 // Linux 4.18
+	flushColumns   = 17 // Linux 5.5
+)
+
+// sector is the kernel's unit of sizes in bytes, for devices with any sector size.
+const sector = 512
+
+// skipped describes the lines that could not be parsed.
+type skipped struct {
+	lines int
+	first int // its number in the text, from 1
+	text  []byte
+}
+
+func (s skipped) err() error {
+	if s.lines == 0 {
+		return nil
+	}
+	return fmt.Errorf("/proc/diskstats: %d line(s) cannot be parsed and are left out, the first is line %d: %q",
+		s.lines, s.first, s.text)
+}
+
+// parse appends one Disk per line to disks. known are the expected names in order: a name that is found at its place is
+// shared instead of copied, so that a machine without changes causes no allocation.
+func parse(text []byte, known []string, disks []sample.Disk) ([]sample.Disk, skipped) {
+	var bad skipped
+	first := len(disks)
+	for number := 1; len(text) > 0; number++ {
+		end := bytes.IndexByte(text, '\n')
+		ended := end >= 0
+		line := text
+		if ended {
+			line, text = text[:end], text[end+1:]
+		} else {
+			text = nil
+		}
+		if ended && len(line) == 0 {
+			continue
+		}
+		expected := ""
+		if i := len(disks) - first; i < len(known) {
+			expected = known[i]
+		}
+		disks = append(disks, sample.Disk{})
+		// A last line without a line feed may lack digits, which would look like a restarted counter.
+		if !ended || !parseLine(line, expected, &disks[len(disks)-1]) {
+			disks = disks[:len(disks)-1]
+			if bad.lines++; bad.lines == 1 {
+				bad.first, bad.text = number, line[:min(len(line), 80)]
+			}
+		}
+	}
+	return disks, bad
+}
+
+// parseLine parses "major minor name values...". It rejects sizes and times that do not fit into 64 bits in bytes or
+// nanoseconds, which no machine can reach.
+func parseLine(line []byte, expected string, disk *sample.Disk) bool {
+	const heads = 3 // fields before the values
+	var v [flushColumns]uint64
+	fields, name := 0, []byte(nil)
+	for field := range bytes.FieldsSeq(line) {
+		value, ok := kernfile.ParseUint(field)
+		switch {
+		case fields == heads-1:
+			name = field
+		case !ok:
+			return false
+		case fields >= heads:
+			v[fields-heads] = value
+		}
+		if fields++; fields == heads+len(v) {
+			break
+		}
+	}
+	switch columns := fields - heads; {
+	case columns >= flushColumns:
+		disk.Has = sample.HasDiscards | sample.HasFlushes
+	case columns >= discardColumns:
+		disk.Has = sample.HasDiscards
+		clear(v[discardColumns:])
+	case columns >= firstColumns:
+		clear(v[firstColumns:])
+	default:
+		return false
+	}
+	for _, size := range [...]uint64{v[2], v[6], v[13]} {
+		if size > math.MaxUint64/sector {
+			return false
+		}
+	}
+	for _, ms := range [...]uint64{v[3], v[7], v[9], v[10], v[14], v[16]} {
+		if ms > math.MaxInt64/uint64(time.Millisecond) {
+			return false
+		}
+	}
+	if disk.Name = expected; string(name) != expected {
+		disk.Name = string(name)
+	}
+	disk.ReadIOs, disk.ReadMerges, disk.ReadBytes, disk.ReadTicks = v[0], v[1], v[2]*sector, milliseconds(v[3])
+	disk.WriteIOs, disk.WriteMerges, disk.WriteBytes, disk.WriteTicks = v[4], v[5], v[6]*sector, milliseconds(v[7])
+	disk.InFlight, disk.IOTicks, disk.TimeInQueue = v[8], milliseconds(v[9]), milliseconds(v[10])
+	disk.DiscardIOs, disk.DiscardMerges = v[11], v[12]
+	disk.DiscardBytes, disk.DiscardTicks = v[13]*sector, milliseconds(v[14])
+	disk.FlushIOs, disk.FlushTicks = v[15], milliseconds(v[16])
+	return true
+}
+
+func milliseconds(n uint64) time.Duration { return time.Duration(n) * time.Millisecond }

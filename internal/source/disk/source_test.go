@@ -242,7 +242,7 @@ func TestOpenFileFails(t *testing.T) {
 	root := fixture.Root(t, "disk_vm")
 	s := source(t, root)
 	read(t, s)
-	if err := s.file.Close(); err != nil {
+	if err := s.file.Open.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, s); len(got) != 10 {
@@ -253,7 +253,7 @@ func TestOpenFileFails(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.file.Close(); err != nil {
+	if err := s.file.Open.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,19 +62,25 @@ func (f sysfs) node(name string) node {
 		}
 		return n
 	}
-	if entries, err := os.ReadDir(filepath.Join(folder, "slaves")); err == nil {
-		for _, entry := range entries {
-			n.slaves = append(n.slaves, deviceName(entry.Name()))
-		}
-	}
+	n.slaves = devicesIn(filepath.Join(folder, "slaves"))
 	if backing, err := os.ReadFile(filepath.Join(folder, "loop/backing_file")); err == nil {
 		n.loop = true
 		n.backing = strings.TrimSuffix(string(backing), "\n")
 	}
-	if hidden, err := os.ReadFile(filepath.Join(folder, "hidden")); err == nil {
-		n.hidden = string(bytes.TrimSpace(hidden)) == "1"
-	}
+	n.hidden = f.text(name, "hidden") == "1"
 	return n
+}
+
+// devicesIn returns the devices that a folder lists; none if it cannot be read.
+func devicesIn(folder string) (names []string) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	for _, entry := range entries {
+		names = append(names, deviceName(entry.Name()))
+	}
+	return names
 }
 
 // whole returns the device of a partition, and other names unchanged.
@@ -128,14 +133,7 @@ func DevicesOf(root string, m sample.Mount) string {
 	case mount.HasBlockDevice(m):
 		names = f.members(m.Source)
 	}
-	var whole []string
-	for _, name := range names {
-		if name != "" {
-			whole = append(whole, f.whole(name))
-		}
-	}
-	slices.Sort(whole)
-	return strings.Join(slices.Compact(whole), " ")
+	return f.wholes(slices.DeleteFunc(names, func(name string) bool { return name == "" }))
 }
 
 // members returns the devices of a file system that may be on several. The source of btrfs is one of its devices. The
@@ -181,15 +179,7 @@ func (f sysfs) byPath(path string) string {
 func (f sysfs) btrfsMembers(device string) []string {
 	folders, _ := filepath.Glob(filepath.Join(f.root, "sys/fs/btrfs/*/devices"))
 	for _, folder := range folders {
-		entries, err := os.ReadDir(folder)
-		if err != nil {
-			continue
-		}
-		var members []string
-		for _, entry := range entries {
-			members = append(members, deviceName(entry.Name()))
-		}
-		if slices.Contains(members, device) {
+		if members := devicesIn(folder); slices.Contains(members, device) {
 			return members
 		}
 	}
@@ -211,17 +201,7 @@ func (f sysfs) paths(head string) []string {
 	if !strings.HasPrefix(head, "nvme") {
 		return nil
 	}
-	entries, err := os.ReadDir(f.block())
-	if err != nil {
-		return nil
-	}
-	var paths []string
-	for _, entry := range entries {
-		if name := deviceName(entry.Name()); headOf(name) == head {
-			if n := f.node(name); n.hidden {
-				paths = append(paths, name)
-			}
-		}
-	}
-	return paths
+	return slices.DeleteFunc(devicesIn(f.block()), func(name string) bool {
+		return headOf(name) != head || f.text(name, "hidden") != "1"
+	})
 }

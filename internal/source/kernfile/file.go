@@ -2,6 +2,10 @@
 package kernfile
 
 import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
 	"os"
 	"syscall"
 )
@@ -38,4 +42,118 @@ func (f *File) Close() error {
 	fd := f.fd
 	f.fd = -1
 	return os.NewSyscallError("close", syscall.Close(fd))
+}
+
+// Kept is a file that stays open from one reading to the next. It is not safe for concurrent use.
+type Kept struct {
+	Path string
+	Open *File // nil before the first reading, and after one that failed
+}
+
+// Read calls read with the open file. If a file fails that was open before, it is opened again once: another one may
+// have its place.
+func (k *Kept) Read(read func(*File) error) error {
+	wasOpen := k.Open != nil
+	err := k.once(read)
+	if err != nil && wasOpen {
+		err = k.once(read)
+	}
+	return err
+}
+
+func (k *Kept) once(read func(*File) error) (err error) {
+	if k.Open == nil {
+		if k.Open, err = Open(k.Path); err != nil {
+			return err
+		}
+	}
+	if err = read(k.Open); err != nil {
+		k.Close()
+	}
+	return err
+}
+
+// Close closes the file. Read opens it again.
+func (k *Kept) Close() {
+	if k.Open != nil {
+		_ = k.Open.Close() // read-only: the error has no meaning
+		k.Open = nil
+	}
+}
+
+// ReadPiece returns the text of a file that the kernel prints in one piece, up to len(buf) bytes. It is in buf.
+func ReadPiece(path string, buf []byte) ([]byte, error) { return readOnce(path, buf, false) }
+
+// Text returns the text of a small file without surrounding space, up to 256 bytes; "" if it cannot be read.
+func Text(path string) string {
+	var buf [256]byte
+	text, _ := ReadPiece(path, buf[:])
+	return string(bytes.TrimSpace(text))
+}
+
+// ReadOnce returns the text of a file, up to len(buf) bytes. It is in buf. An os.File costs six system calls more, most
+// of them to find out that no file of /proc can be waited for.
+func ReadOnce(path string, buf []byte) ([]byte, error) { return readOnce(path, buf, true) }
+
+func readOnce(path string, buf []byte, toEnd bool) ([]byte, error) {
+	fd, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	for size := 0; ; {
+		n, err := retry(func() (int, error) { return syscall.Read(fd, buf[size:]) })
+		if err != nil {
+			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		if size += n; n == 0 || !toEnd || size == len(buf) {
+			return buf[:size], nil
+		}
+	}
+}
+
+// Names returns up to limit names in a folder, in the order of the kernel.
+func Names(path string, limit int) (names []string, err error) {
+	folder, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = folder.Close() }()
+	names, err = folder.Readdirnames(limit)
+	if errors.Is(err, io.EOF) { // the folder is empty
+		err = nil
+	}
+	return names, err
+}
+
+func open(path string) (fd int, err error) {
+	fd, err = retry(func() (int, error) { return syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0) })
+	if err != nil {
+		return fd, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+// retry repeats a call that a signal has interrupted.
+func retry(call func() (int, error)) (n int, err error) {
+	for {
+		if n, err = call(); !errors.Is(err, syscall.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// ParseUint parses decimal digits, without the copy that strconv needs for a string. It accepts no sign and no blanks.
+func ParseUint(digits []byte) (n uint64, ok bool) {
+	if len(digits) == 0 {
+		return 0, false
+	}
+	for _, digit := range digits {
+		d := uint64(digit - '0')
+		if d > 9 || n > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
 }

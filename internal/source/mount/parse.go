@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,12 +24,7 @@ type Entry struct {
 
 // HasOption reports whether the file system has an option without a value, such as a controller of cgroup v1.
 func (e *Entry) HasOption(name string) bool {
-	for option := range strings.SplitSeq(e.options, ",") {
-		if option == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Split(e.options, ","), name)
 }
 
 // Option returns the value of an option of the file system, such as user_id of FUSE, as the kernel escapes it; ""
@@ -123,13 +119,13 @@ func parseLine(line string) (Entry, bool) {
 	majorText, minorText, found := strings.Cut(fields[2], ":")
 	major, majorErr := strconv.ParseUint(majorText, 10, 32)
 	minor, minorErr := strconv.ParseUint(minorText, 10, 32)
-	point := unescape(fields[4])
+	point := Unescape(fields[4])
 	if !found || majorErr != nil || minorErr != nil || !strings.HasPrefix(point, "/") {
 		return Entry{}, false
 	}
 	return Entry{
 		Mount: sample.Mount{
-			ID: int(id), Point: point, Type: unescape(fsType), Source: unescape(source), Root: unescape(fields[3]),
+			ID: int(id), Point: point, Type: Unescape(fsType), Source: Unescape(source), Root: Unescape(fields[3]),
 			Major: uint32(major), Minor: uint32(minor),
 		},
 		Parent:  int(parent),
@@ -137,11 +133,9 @@ func parseLine(line string) (Entry, bool) {
 	}, true
 }
 
-// Unescape decodes a name in a list of mounts of the kernel.
-func Unescape(s string) string { return unescape(s) }
-
-// unescape decodes the kernel's octal escapes of blanks and backslashes ("\040" is a space). Invalid escapes stay.
-func unescape(s string) string {
+// Unescape decodes a name in a list of mounts: the kernel's octal escapes of blanks and backslashes ("\040" is a
+// space). Invalid escapes stay.
+func Unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
 	}
@@ -157,4 +151,62 @@ func unescape(s string) string {
 		b.WriteByte(s[i])
 	}
 	return b.String()
+}
+
+// Covering returns the mount that contains path, which must be absolute, clean and free of symbolic links. It walks
+// down the tree of mounts like the kernel, so that it does not find a mount that is hidden by a later one. The order of
+// lines and the length of mount points are not sufficient.
+func Covering(entries []Entry, path string) (Entry, bool) {
+	byID := make(map[int]bool, len(entries))
+	for i := range entries {
+		byID[entries[i].ID] = true
+	}
+	at := -1
+	for i := range entries {
+		e := &entries[i]
+		if e.Point == "/" && (!byID[e.Parent] || e.Parent == e.ID) {
+			at = i // the parent of the root is not visible to this process
+		}
+	}
+	if at < 0 {
+		return longest(entries, path)
+	}
+	for range entries { // each step goes one mount deeper
+		next := -1
+		for i := range entries {
+			e := &entries[i]
+			if i == at || e.Parent != entries[at].ID || e.ID == e.Parent || !within(path, e.Point) ||
+				!within(e.Point, entries[at].Point) {
+				continue
+			}
+			if next < 0 || len(e.Point) <= len(entries[next].Point) {
+				next = i // the walk reaches the shortest point first
+			}
+		}
+		if next < 0 {
+			break
+		}
+		at = next
+	}
+	return entries[at], true
+}
+
+// longest is the best guess without a visible root, as after a chroot into a directory that is not a mount.
+func longest(entries []Entry, path string) (Entry, bool) {
+	best := -1
+	for i := range entries {
+		if within(path, entries[i].Point) && (best < 0 || len(entries[i].Point) >= len(entries[best].Point)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Entry{}, false
+	}
+	return entries[best], true
+}
+
+// within reports whether path is dir or lies in it.
+func within(path, dir string) bool {
+	rest, found := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
+	return found && (rest == "" || rest[0] == '/')
 }

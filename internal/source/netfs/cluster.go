@@ -26,7 +26,9 @@ func (s *Source) findFolders() {
 			name, _, _ = strings.Cut(name, "/")
 			for _, folder := range lustreFolders {
 				if m.folder == "" {
-					m.folder = s.only(folder, func(found string) bool { return lustreName(found) == name && name != "" })
+					m.folder = s.only(folder, func(found string) bool {
+						return name != "" && found[:max(0, strings.LastIndexByte(found, '-'))] == name
+					})
 				}
 			}
 		case ofCeph:
@@ -53,14 +55,6 @@ func (s *Source) only(folder string, fits func(name string) bool) (path string) 
 	return path
 }
 
-// lustreName returns the file system of FILESYSTEM-ADDRESS.
-func lustreName(folder string) string {
-	if i := strings.LastIndexByte(folder, '-'); i >= 0 {
-		return folder[:i]
-	}
-	return folder
-}
-
 func (s *Source) readLustre(m *mounted) {
 	if m.folder == "" {
 		return
@@ -75,9 +69,7 @@ func (s *Source) readLustre(m *mounted) {
 func parseLustre(text []byte, c *sample.MountCounters) bool {
 	var read, write, other sample.MountOperations
 	known := false
-	for len(text) > 0 {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte{'\n'})
+	for line := range bytes.Lines(text) {
 		words := bytes.Fields(line)
 		if len(words) < 4 || string(words[2]) != "samples" {
 			continue
@@ -142,9 +134,7 @@ func (s *Source) readCeph(m *mounted) {
 func parseCeph(text []byte, c *sample.MountCounters) (known bool) {
 	const latency, size = 1, 2
 	table := 0
-	for len(text) > 0 {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte{'\n'})
+	for line := range bytes.Lines(text) {
 		words := bytes.Fields(line)
 		if len(words) < 3 {
 			continue

@@ -50,12 +50,10 @@ func eachNFS(text []byte, yield func(point []byte, c *sample.MountCounters, age 
 		}
 		c, point, age, operations = sample.MountCounters{}, nil, 0, false
 	}
-	for len(text) > 0 {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte{'\n'})
+	for line := range bytes.Lines(text) {
 		if rest, ok := bytes.CutPrefix(line, []byte("device ")); ok {
 			end()
-			point = nfsPoint(rest)
+			point = nfsPoint(bytes.TrimSuffix(rest, []byte{'\n'}))
 			continue
 		}
 		if point == nil {
@@ -148,17 +146,12 @@ func addOperation(c *sample.MountCounters, name, line []byte) {
 
 // numbers parses decimal numbers with blanks between them, and returns how many of them there are.
 func numbers(line []byte, into []uint64) (count int) {
-	for count < len(into) {
-		line = bytes.TrimLeft(line, " \t")
-		word := line
-		if end := bytes.IndexAny(line, " \t"); end >= 0 {
-			word = line[:end]
-		}
+	for word := range bytes.FieldsSeq(line) {
 		n, ok := kernfile.ParseUint(word)
-		if !ok {
+		if !ok || count == len(into) {
 			break
 		}
-		into[count], line = n, line[len(word):]
+		into[count] = n
 		count++
 	}
 	return count

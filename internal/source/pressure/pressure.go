@@ -3,9 +3,11 @@
 package pressure
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // maxScopes bounds the cgroups besides the host: one for each job. Each takes three files and about 2 us per tick.
@@ -49,7 +52,7 @@ type scope struct {
 	name  string               // sample.HostScope, or the path of a cgroup
 	users int                  // calls of Add without Remove
 	gone  [len(resources)]bool // it is gone, and a pressure that was disabled was reported
-	files [len(resources)]file
+	files [len(resources)]kernfile.Kept
 }
 
 // New returns a source for root+"/proc/pressure" and the cgroup v2 tree below root; root is "" or "/" for this machine.
@@ -57,7 +60,7 @@ type scope struct {
 func New(root string) *Source {
 	s := &Source{root: filepath.Join("/", root)}
 	for i, resource := range resources {
-		s.host.files[i].path = filepath.Join(s.root, "proc/pressure", string(resource))
+		s.host.files[i].Path = filepath.Join(s.root, "proc/pressure", string(resource))
 	}
 	return s
 }
@@ -85,8 +88,8 @@ func (s *Source) Add(name string) error {
 	added := &scope{name: name, users: 1}
 	readable := 0
 	for i, resource := range resources {
-		added.files[i].path = filepath.Join(dir, string(resource)+".pressure")
-		if _, _, readErr := added.files[i].read(s.buf[:]); readErr == nil {
+		added.files[i].Path = filepath.Join(dir, string(resource)+".pressure")
+		if _, _, readErr := read(&added.files[i], s.buf[:]); readErr == nil {
 			readable++
 		} else if err == nil {
 			err = readErr
@@ -154,7 +157,7 @@ func (s *Source) Read(out *sample.Sample) error {
 
 // readFile appends one reading. It reports whether there was one.
 func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *scope, i int) bool {
-	some, full, err := from.files[i].read(s.buf[:])
+	some, full, err := read(&from.files[i], s.buf[:])
 	switch {
 	case err == nil:
 		out.Pressures = append(out.Pressures,
@@ -168,7 +171,7 @@ func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *s
 	case hidden(err) && from.gone[i]:
 	case hidden(err):
 		from.gone[i] = true
-		if _, missing := os.Lstat(filepath.Dir(from.files[i].path)); missing == nil { // else the cgroup has ended: no problem
+		if _, missing := os.Lstat(filepath.Dir(from.files[i].Path)); missing == nil { // else the cgroup has ended: no problem
 			problems.Add(fmt.Errorf("cgroup %s has its pressure disabled: write 1 to its cgroup.pressure", from.name))
 		}
 	default:
@@ -189,7 +192,7 @@ func (s *Source) Close() {
 
 func (s *scope) close() {
 	for i := range s.files {
-		s.files[i].close()
+		s.files[i].Close()
 	}
 }
 
@@ -197,4 +200,65 @@ func (s *scope) close() {
 // files are missing, or exist and cannot be read (before Linux 5.2). Open files of a removed cgroup return ENODEV.
 func hidden(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV)
+}
+
+// read returns the totals of a file.
+func read(f *kernfile.Kept, buf []byte) (some, full time.Duration, err error) {
+	err = f.Read(func(file *kernfile.File) error {
+		n, err := file.ReadAt(buf, 0)
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if some, full, ok = parse(buf[:n]); !ok {
+			return fmt.Errorf("%s does not have the format of Linux, check what is mounted there: it begins with %q",
+				f.Path, buf[:min(n, 80)])
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("run as a user with access: %w", err)
+	}
+	return some, full, err
+}
+
+var (
+	somePrefix = []byte("some ")
+	fullPrefix = []byte("full ")
+	totalField = []byte(" total=")
+)
+
+// parse reads the lines "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" and "full ...", totals in microseconds. The
+// CPU has no line "full" before Linux 5.13; then full is 0. The averages are not needed, because the totals give any
+// average. Other lines are ignored.
+func parse(text []byte) (some, full time.Duration, ok bool) {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSuffix(line, []byte{'\n'})
+		switch {
+		case bytes.HasPrefix(line, somePrefix):
+			if some, ok = total(line); !ok {
+				return 0, 0, false
+			}
+		case bytes.HasPrefix(line, fullPrefix):
+			var fullOK bool
+			if full, fullOK = total(line); !fullOK {
+				return 0, 0, false
+			}
+		}
+	}
+	return some, full, ok
+}
+
+// total returns the number after "total=". It rejects numbers that exceed a Duration (292 years).
+func total(line []byte) (time.Duration, bool) {
+	at := bytes.Index(line, totalField)
+	if at < 0 {
+		return 0, false
+	}
+	digits, _, _ := bytes.Cut(line[at+len(totalField):], []byte{' '})
+	micros, ok := kernfile.ParseUint(digits)
+	if !ok || micros > math.MaxInt64/uint64(time.Microsecond) {
+		return 0, false
+	}
+	return time.Duration(micros) * time.Microsecond, true
 }

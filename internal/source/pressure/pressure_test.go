@@ -141,7 +141,7 @@ func TestFilesReplacedAndGone(t *testing.T) {
 		t.Errorf("a cgroup without some files: got error %v, want %q once", err, disabled)
 	}
 	for i := range source.host.files {
-		_ = source.host.files[i].open.Close() // as if each was replaced
+		_ = source.host.files[i].Open.Close() // as if each was replaced
 	}
 	got.Reset()
 	got.Edge = true

@@ -3,7 +3,9 @@ package smart
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -210,13 +212,70 @@ func (doc *document) in32MiB() bool {
 // containsAny reports whether a name contains one of some words. An attribute without a name, which smartctl was not
 // asked to print, has the usual meaning of its number.
 func containsAny(name string, words []string) bool {
-	if name == "" {
-		return true
+	return name == "" || hasAny(name, words)
+}
+
+func hasAny(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// A raw value has 48 bits, in which makers pack several numbers. smartctl's drive database decodes them for many
+// drives, and prints text: "2725 (151 234 0)", "25 (Min/Max 19/39)", "12345h+10m+01.000s", "0 0 4".
+var (
+	leadingNumber = regexp.MustCompile(`^([0-9]{1,15})(?:$| \()`)
+	hoursOf       = regexp.MustCompile(`^([0-9]{1,15})(?:$| \(|h)`)
+	words16       = regexp.MustCompile(`^[0-9]{1,5}(?: [0-9]{1,5}){1,2}$`)
+)
+
+// maxCount is above any count of sectors or errors.
+const maxCount = 1<<32 - 1
+
+// count returns the attribute's number of events.
+func (a *attribute) count(id int) number {
+	if id == 188 { // Seagate packs three counts of timeouts in 16 bits each: the lowest is the total
+		return a.lowBits(16)
 	}
-	for _, w := range words {
-		if strings.Contains(name, w) {
-			return true
-		}
+	if n := parseRaw(leadingNumber, string(a.Raw.Text)); n.known {
+		return n
 	}
-	return false
+	if n := a.Raw.Value; n.count() && n.value <= maxCount {
+		return n
+	}
+	return a.lowBits(16)
+}
+
+// hours returns Power_On_Hours. Some drives keep minutes or milliseconds in the bits above.
+func (a *attribute) hours() number {
+	if n := parseRaw(hoursOf, string(a.Raw.Text)); n.known {
+		return n
+	}
+	if n := a.Raw.Value; n.count() && n.value <= maxHours {
+		return n
+	}
+	return a.lowBits(32)
+}
+
+// lowBits returns the value's lowest bits, or the number that smartctl decoded from them.
+func (a *attribute) lowBits(bits uint) number {
+	if n := parseRaw(leadingNumber, string(a.Raw.Text)); n.within(0, float64(uint64(1)<<bits-1)) {
+		return n
+	}
+	if n := a.Raw.Value; n.count() && n.value < 1<<48 {
+		return number{float64(uint64(n.value) & (1<<bits - 1)), true}
+	}
+	return number{}
+}
+
+// parseRaw returns the number at the start of a text. In a row of 16-bit words that is the highest, which is not a
+// count.
+func parseRaw(form *regexp.Regexp, text string) number {
+	if words16.MatchString(text) {
+		return number{}
+	}
+	m := form.FindStringSubmatch(text)
+	if m == nil {
+		return number{}
+	}
+	n, err := strconv.ParseUint(m[1], 10, 64)
+	return number{float64(n), err == nil && n <= maxCount}
 }

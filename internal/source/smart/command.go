@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,20 +34,12 @@ func (t *target) arguments() []string {
 // sudos are where systems install sudo. PATH could name another program.
 var sudos = []string{"/usr/bin/sudo", "/usr/local/bin/sudo", "/run/wrappers/bin/sudo"}
 
-func findSudo() string {
-	for _, path := range sudos {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	return sudos[0]
-}
-
 // command returns the whole argument vector. There is no shell.
 func (s *Source) command(path string, t *target) []string {
 	var list []string
 	if s.options.Sudo {
-		list = append(list, findSudo(), "--non-interactive", "--")
+		installed := slices.IndexFunc(sudos, func(path string) bool { _, err := os.Stat(path); return err == nil })
+		list = append(list, sudos[max(0, installed)], "--non-interactive", "--")
 	}
 	return append(append(list, path), t.arguments()...)
 }
@@ -138,7 +130,7 @@ func (s *Source) run(ctx context.Context, path string, t *target) sample.Drive {
 	switch {
 	case out.exceeded:
 		return unread(t, fmt.Sprintf("smartctl printed more than %d MiB and was killed", maxOutput>>20))
-	case timedOut && !isComplete(out.text.Bytes()):
+	case timedOut && !bytes.HasSuffix(bytes.TrimSpace(out.text.Bytes()), []byte("}")): // it is not complete
 		return noResponse(t, s.options.Timeout)
 	case out.text.Len() == 0 && cmd.ProcessState == nil:
 		return unread(t, fmt.Sprintf("smartctl cannot be started: %v", err))
@@ -170,12 +162,6 @@ func withSudoers(why, path string, t *target) string {
 }
 
 var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
-
-// isComplete reports whether the output is complete, even if smartctl did not end.
-func isComplete(text []byte) bool {
-	text = bytes.TrimSpace(text)
-	return len(text) > 0 && text[len(text)-1] == '}'
-}
 
 // outputError describes invalid output, with the text on standard error, such as a refusal by sudo.
 func (s *Source) outputError(err error, stderr *limitedBuffer, cmd *exec.Cmd) string {
@@ -236,5 +222,3 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	b.onFull()
 	return room, errFull
 }
-
-var _ io.Writer = (*limitedBuffer)(nil)

@@ -1,6 +1,17 @@
 package smart
 
-import "encoding/json"
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+)
 
 // document is the JSON of smartctl since version 7.0. Versions before 7.2 print some SCSI names without "scsi_". The
 // keys are those of smartctl's source.
@@ -11,8 +22,8 @@ type document struct {
 		Exit      number       `json:"exit_status"`
 		Arguments list[word]   `json:"argv"`
 		Messages  list[struct {
-			Text     sentence `json:"string"`
-			Severity word     `json:"severity"` // "error", "warning", "information"
+			Text     string `json:"string"`
+			Severity word   `json:"severity"` // "error", "warning", "information"
 		}] `json:"messages"`
 	} `json:"smartctl"`
 	Device struct {
@@ -51,7 +62,7 @@ type document struct {
 		} `json:"eui64"`
 	}] `json:"nvme_namespaces"`
 
-	Status  required[assessment, object] `json:"smart_status"`
+	Status  required[assessment] `json:"smart_status"`
 	Support struct {
 		Available truth `json:"available"`
 		Enabled   truth `json:"enabled"`
@@ -78,7 +89,7 @@ type document struct {
 		Least number `json:"threshold_percent"`
 	} `json:"spare_available"` // since 7.5
 
-	Attributes required[attributes, object] `json:"ata_smart_attributes"`
+	Attributes required[attributes] `json:"ata_smart_attributes"`
 	Statistics struct {
 		Pages list[struct {
 			Table list[statistic] `json:"table"`
@@ -129,7 +140,7 @@ type assessment struct {
 
 // attributes are the attributes of an ATA drive.
 type attributes struct {
-	Table required[list[attribute], array] `json:"table"`
+	Table required[list[attribute]] `json:"table"`
 }
 
 // attribute is a row of an ATA drive's attribute table.
@@ -177,4 +188,222 @@ type nvmeLog struct {
 type errorCounters struct {
 	Gigabytes   number `json:"gigabytes_processed"` // 10^9 bytes
 	Uncorrected number `json:"total_uncorrected_errors"`
+}
+
+// result is the result of a self-test.
+type result struct {
+	Value number `json:"value"`
+	Text  word   `json:"string"`
+}
+
+// ataTests is a self-test log of an ATA drive, the newest test first.
+type ataTests struct {
+	Table list[struct {
+		Status result `json:"status"`
+	}] `json:"table"`
+}
+
+// scsiTest is an entry of a SCSI drive's self-test log (SPC-5, log page 10h).
+type scsiTest struct {
+	Result result `json:"result"`
+}
+
+// The codes of failed tests. 0 is a test without error. All others were aborted or are running.
+var failedCodes = map[string]struct{ first, last, shift int }{
+	"ATA":  {3, 8, 4}, // ACS-4, self-test execution status: the upper four bits
+	"SCSI": {3, 7, 0}, // SPC-5, self-test results log page
+	"NVMe": {5, 7, 0}, // NVM Express Base Specification, log page 06h
+}
+
+// failedTest returns smartctl's text for the last self-test that was not aborted, if it failed, else "". The self-test
+// logs are part of smartctl -a, but not of what Source reads.
+func (doc *document) failedTest(protocol string) string {
+	codes := failedCodes[protocol]
+	for _, r := range doc.tests(protocol) {
+		if !r.Value.within(0, 255) {
+			continue
+		}
+		switch code := int(r.Value.value) >> codes.shift; {
+		case code == 0:
+			return ""
+		case code >= codes.first && code <= codes.last:
+			return cmp.Or(string(r.Text), fmt.Sprintf("code %d", code))
+		}
+	}
+	return ""
+}
+
+// tests returns the results of self-tests, the newest first.
+func (doc *document) tests(protocol string) []result {
+	var all []result
+	switch protocol {
+	case "ATA":
+		log := doc.ATATests.Extended.Table
+		if len(log) == 0 {
+			log = doc.ATATests.Standard.Table
+		}
+		for i := range log {
+			all = append(all, log[i].Status)
+		}
+	case "NVMe":
+		for i := range doc.NVMeTests.Table {
+			all = append(all, doc.NVMeTests.Table[i].Result)
+		}
+	case "SCSI":
+		all = append(all, doc.SCSITest0.Result, doc.SCSITest1.Result, doc.SCSITest2.Result)
+	}
+	return all
+}
+
+// Bounds on the output of smartctl. A drive in an enclosure of 24 prints about 30 KiB.
+const (
+	maxOutput = 4 << 20 // bytes
+	maxItems  = 256     // elements of an array
+	maxWord   = 128     // bytes of a name
+
+	maxMessage = 4 * maxWord
+)
+
+// number is a JSON number, or a string with one, as smartctl prints gigabytes. Any other JSON is an unknown number.
+type number struct {
+	value float64
+	known bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler and never fails.
+func (n *number) UnmarshalJSON(text []byte) error {
+	*n = number{}
+	word := string(text)
+	if strings.HasPrefix(word, `"`) {
+		if json.Unmarshal(text, &word) != nil {
+			return nil
+		}
+		word = strings.TrimSpace(word)
+	}
+	if len(word) > 64 || strings.Trim(word, "0123456789+-.eE") != "" {
+		return nil
+	}
+	value, err := strconv.ParseFloat(word, 64)
+	n.value, n.known = value, err == nil && !math.IsInf(value, 0) && !math.IsNaN(value)
+	return nil
+}
+
+// within reports whether a number is known and in a range.
+func (n number) within(low, high float64) bool { return n.known && n.value >= low && n.value <= high }
+
+// count reports whether a number can be a count: an integer that is not negative.
+func (n number) count() bool { return n.within(0, 1<<63) && n.value == math.Trunc(n.value) }
+
+// truth is a JSON bool. Any other JSON is unknown, and invalid unless it is null.
+type truth struct{ value, known, invalid bool }
+
+// UnmarshalJSON implements json.Unmarshaler and never fails.
+func (f *truth) UnmarshalJSON(text []byte) error {
+	word := string(text)
+	known := word == "true" || word == "false"
+	*f = truth{word == "true", known, !known && word != "null"}
+	return nil
+}
+
+// word is a JSON string, cleaned and cut to maxWord. Any other JSON is "".
+type word string
+
+// UnmarshalJSON implements json.Unmarshaler and never fails.
+func (w *word) UnmarshalJSON(text []byte) error {
+	*w = ""
+	var s string
+	if json.Unmarshal(text, &s) == nil {
+		*w = word(clean(s, maxWord))
+	}
+	return nil
+}
+
+// clean makes a text one line without control characters, and cuts it.
+func clean(s string, maxBytes int) string {
+	if len(s) > maxBytes {
+		s = s[:maxBytes]
+	}
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsGraphic(r):
+			return r
+		}
+		return -1
+	}, strings.ToValidUTF8(s, ""))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// list is the first maxItems elements of a JSON array. Any other JSON is an empty list.
+type list[T any] []T
+
+// UnmarshalJSON implements json.Unmarshaler and never fails.
+func (l *list[T]) UnmarshalJSON(text []byte) error {
+	*l = nil
+	d := json.NewDecoder(bytes.NewReader(text))
+	if first, err := d.Token(); err != nil || first != json.Delim('[') {
+		return nil
+	}
+	for d.More() && len(*l) < maxItems {
+		var item T
+		if err := d.Decode(&item); err != nil && !isTypeError(err) {
+			return nil
+		}
+		*l = append(*l, item)
+	}
+	return nil
+}
+
+// required is an object or a list without which a drive could be assessed as healthy by mistake. Any other JSON except
+// null sets invalid.
+type required[T any] struct {
+	value   T
+	invalid bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler and never fails.
+func (p *required[T]) UnmarshalJSON(text []byte) error {
+	*p = required[T]{}
+	begins := byte('{')
+	if reflect.TypeFor[T]().Kind() == reflect.Slice {
+		begins = '['
+	}
+	if p.invalid = text[0] != begins && string(text) != "null"; !p.invalid {
+		_ = json.Unmarshal(text, &p.value) // values of another type are left out
+	}
+	return nil
+}
+
+// isTypeError reports whether an error is about a value of another type, which was left out while the rest was read.
+func isTypeError(err error) bool {
+	var invalid *json.UnmarshalTypeError
+	return errors.As(err, &invalid)
+}
+
+var (
+	errEmpty = errors.New("smartctl printed nothing")
+	errOld   = errors.New("this smartctl is older than 7.0, the first version that prints JSON: update smartmontools")
+)
+
+// decode reads an object. Values of another type than expected are left out.
+func decode(text []byte, out any) error {
+	text = bytes.TrimSpace(text)
+	switch {
+	case len(text) == 0:
+		return errEmpty
+	case len(text) > maxOutput:
+		return fmt.Errorf("it is longer than %d MiB: give the output of smartctl --json for one drive", maxOutput>>20)
+	case bytes.HasPrefix(text, []byte("smartctl ")):
+		if bytes.Contains(text, []byte("RECOGNIZED OPTION")) || bytes.HasPrefix(text, []byte("smartctl 6.")) {
+			return errOld
+		}
+		return errors.New("it is the text output of smartctl: call smartctl with --json")
+	case text[0] != '{':
+		return fmt.Errorf("it is not smartctl's JSON: it begins with %.20q", text)
+	}
+	if err := json.Unmarshal(text, out); err != nil && !isTypeError(err) {
+		return fmt.Errorf("it is incomplete or invalid JSON: %w", err)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package smart
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -53,7 +54,7 @@ var (
 // asleep reports whether smartctl did not read the drive because it sleeps.
 func (doc *document) asleep() bool {
 	for _, m := range doc.Smartctl.Messages {
-		if lowPower.MatchString(string(m.Text)) {
+		if lowPower.MatchString(m.Text) {
 			return true
 		}
 	}
@@ -75,9 +76,10 @@ func (doc *document) unread(d *sample.Drive) string {
 	}
 	var output, first string
 	for _, m := range doc.Smartctl.Messages {
-		output += string(m.Text) + "\n"
+		text := clean(m.Text, maxMessage)
+		output += text + "\n"
 		if first == "" && m.Severity != "information" {
-			first = string(m.Text)
+			first = text
 		}
 	}
 	if why := explain(output, d.Device); why != "" {
@@ -87,8 +89,8 @@ func (doc *document) unread(d *sample.Drive) string {
 	case s.Available.known && !s.Available.value:
 		return "it has no SMART, so its health is unknown"
 	case s.Enabled.known && !s.Enabled.value:
-		return "its SMART is disabled: enable it with smartctl --smart=on /dev/" + deviceOrX(d.Device)
-	case isRAIDVolume(d.Model):
+		return "its SMART is disabled: enable it with smartctl --smart=on /dev/" + cmp.Or(d.Device, "sdX")
+	case hasAny(strings.ToLower(d.Model), raidVolumes):
 		return "it is a volume of a RAID controller, which hides its disks: " + typeHint(d.Device, "megaraid,0",
 			"for each disk (cciss,N, areca,N, 3ware,N, aacraid,H,L,ID for other controllers)")
 	case first != "":
@@ -107,14 +109,7 @@ func explain(output, device string) string {
 			typeHint(device, "sat", "(or usbjmicron, usbsunplus, usbprolific; sntjmicron, sntasmedia, sntrealtek for NVMe)"))
 	}
 	low := strings.ToLower(output)
-	contains := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(low, w) {
-				return true
-			}
-		}
-		return false
-	}
+	contains := func(words ...string) bool { return hasAny(low, words) }
 	switch {
 	case contains("permission denied", "operation not permitted", "probable ata device behind a sat layer"):
 		return permissionHint(device)
@@ -141,19 +136,11 @@ func explain(output, device string) string {
 func typeHint(device, suggested, further string) string {
 	text := fmt.Sprintf("set its type with stallspan health --type %s %s, or in the config: "+
 		"smart: {disks: [{device: /dev/%[2]s, type: %[1]q}]}",
-		suggested, deviceOrX(device))
+		suggested, cmp.Or(device, "sdX"))
 	if further != "" {
 		text += " " + further
 	}
 	return text
-}
-
-// deviceOrX returns a device's name, or a placeholder.
-func deviceOrX(device string) string {
-	if device == "" {
-		return "sdX"
-	}
-	return device
 }
 
 // permissionHint returns the smallest sufficient permission. SCSI and SATA commands use SG_IO, which requires
@@ -169,13 +156,5 @@ func permissionHint(device string) string {
 		"command only: health --sudo, in the config smart: {sudo: true}", capability)
 }
 
-// isRAIDVolume reports whether a model is the volume of a RAID controller.
-func isRAIDVolume(model string) bool {
-	low := strings.ToLower(model)
-	for _, w := range []string{"raid", "perc ", "logical volume", "virtual disk", "virtual drive", "smart array"} {
-		if strings.Contains(low, w) {
-			return true
-		}
-	}
-	return false
-}
+// raidVolumes are parts of the models of volumes of RAID controllers.
+var raidVolumes = []string{"raid", "perc ", "logical volume", "virtual disk", "virtual drive", "smart array"}

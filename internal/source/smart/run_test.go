@@ -280,13 +280,13 @@ func TestOneEach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.begin("/dev/sda ")
+	s.running.Store("/dev/sda ", time.Now())
 	drives, err := s.Round(t.Context())
 	if len(drives) != 1 || !drives[0].Silent || err == nil ||
 		!strings.Contains(err.Error(), "cannot be killed") || f.called("sda") != "" {
 		t.Errorf("hangs: got %+v, %v, want a silent drive", drives, err)
 	}
-	s.end("/dev/sda ")
+	s.running.Delete("/dev/sda ")
 	if drives, err := s.Round(t.Context()); err != nil || drives[0].Status != "" {
 		t.Errorf("ended: got %+v, %v, want a drive that was read", drives, err)
 	}
@@ -360,8 +360,8 @@ func TestEnded(t *testing.T) {
 		}
 	}()
 	_, _ = s.Round(ctx)
-	if len(s.running) != 0 {
-		t.Errorf("got %v still running, want none", s.running)
+	for disk := range s.running.Range {
+		t.Errorf("got %v still running, want none", disk)
 	}
 }
 

@@ -34,9 +34,7 @@ const maxConcurrent = 32
 // Source is a sample.Stream of all drives of this machine. Each sample is one round.
 type Source struct {
 	options Options
-
-	mu      sync.Mutex
-	running map[string]time.Time // start of each smartctl that has not ended, by disk
+	running sync.Map // time.Time at which each smartctl began that has not ended, by disk
 }
 
 var _ sample.Stream = (*Source)(nil)
@@ -54,7 +52,7 @@ func New(o Options) (*Source, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = 30 * time.Second
 	}
-	return &Source{options: o, running: map[string]time.Time{}}, nil
+	return &Source{options: o}, nil
 }
 
 // Run implements sample.Stream: a round at once, and one every Options.Every. The error next to a sample is which
@@ -127,10 +125,11 @@ func (s *Source) readOne(ctx context.Context, path string, t *target) sample.Dri
 		return t.complete(sample.Drive{Status: sample.DriveAsleep})
 	}
 	key := t.path + " " + t.kind
-	if since, still := s.begin(key); still {
+	if since, still := s.running.LoadOrStore(key, time.Now()); still {
+		began, _ := since.(time.Time)
 		d := noResponse(t, s.options.Timeout)
 		d.Err = fmt.Sprintf("smartctl has not ended since %s, and cannot be killed: "+
-			"the disk, its cable or its controller hangs", since.Format(time.DateTime))
+			"the disk, its cable or its controller hangs", began.Format(time.DateTime))
 		return d
 	}
 	done := make(chan sample.Drive, 1)
@@ -139,40 +138,19 @@ func (s *Source) readOne(ctx context.Context, path string, t *target) sample.Dri
 		if err := sample.Protect(func() { d = s.run(ctx, path, t) }); err != nil {
 			d = unread(t, err.Error())
 		}
-		s.end(key)
+		s.running.Delete(key)
 		done <- d
 	}()
-	limit := time.NewTimer(s.options.Timeout + killWait)
-	defer limit.Stop()
 	select {
 	case d := <-done:
 		return d
-	case <-limit.C:
-		return noResponse(t, s.options.Timeout)
+	case <-time.After(s.options.Timeout + killWait):
 	case <-ctx.Done():
+		select {
+		case d := <-done:
+			return d
+		case <-time.After(killWait):
+		}
 	}
-	left := time.NewTimer(killWait)
-	defer left.Stop()
-	select {
-	case d := <-done:
-		return d
-	case <-left.C:
-		return noResponse(t, s.options.Timeout)
-	}
-}
-
-// begin records that a disk is being read. If it already is, it returns since when.
-func (s *Source) begin(key string) (since time.Time, still bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if since, still = s.running[key]; !still {
-		s.running[key] = time.Now()
-	}
-	return since, still
-}
-
-func (s *Source) end(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.running, key)
+	return noResponse(t, s.options.Timeout)
 }

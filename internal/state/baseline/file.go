@@ -2,13 +2,13 @@ package baseline
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/state"
@@ -90,30 +90,96 @@ func check(all records) error {
 func newFile(path string, report func(error)) *state.File[records] {
 	return &state.File[records]{
 		Path: path, Name: "baselines", Version: version, Wait: maxWait, Report: report,
-		Owned: filepath.Base(path) == fileName || filepath.Ext(path) == filepath.Ext(databaseName),
-		Check: check, Old: refuseDatabase,
+		Owned: filepath.Base(path) == fileName, Check: check,
 	}
 }
 
-// refuseDatabase recognizes the bbolt database of earlier versions, which is not converted: it can be learned again.
-func refuseDatabase(text []byte) (records, error) {
-	const at, magic = 16, 0xED0CDAED // of the first meta page
-	if len(text) >= at+4 && binary.NativeEndian.Uint32(text[at:]) == magic {
-		return nil, &state.Damage{Kind: "old", Err: errors.New("it is the database of an earlier version")}
+const fileName = "baseline.json"
+
+// DefaultPath returns the path of the file if no other is configured. The folder is $XDG_STATE_HOME/stallspan if that
+// variable is an absolute path, /var/lib/stallspan for root (because of sudo, where HOME may be of a user), and
+// ~/.local/state/stallspan for other users.
+func DefaultPath() (string, error) {
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "stallspan", fileName), nil
 	}
-	return nil, state.ErrForeign
+	if os.Geteuid() == 0 {
+		return filepath.Join("/var/lib/stallspan", fileName), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", errors.New("there is no home folder for the baselines: set XDG_STATE_HOME")
+	}
+	return filepath.Join(home, ".local/state/stallspan", fileName), nil
 }
 
-// retireDatabase renames the database of earlier versions next to the file at path.
-func retireDatabase(path string, report func(error)) {
-	database := filepath.Join(filepath.Dir(path), databaseName)
-	if filepath.Base(path) != fileName {
-		return
+// Entry is a record with its key.
+type Entry struct {
+	Key Key
+	Record
+}
+
+// List returns all records of a file, sorted by key. A missing file has none. A file that cannot be used stays as it
+// is.
+func List(path string) ([]Entry, error) {
+	all, err := newFile(path, nil).Load()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the baselines in %s: %w%s", path, err, advice(err))
 	}
-	if info, err := os.Lstat(database); err != nil || !info.Mode().IsRegular() {
-		return
+	return all.entries(), nil
+}
+
+// advice returns what to do about a file that cannot be used.
+func advice(err error) string {
+	var damage *state.Damage
+	switch {
+	case !errors.As(err, &damage):
+		return ""
+	case strings.HasPrefix(damage.Kind, "newer"):
+		return ": update stallspan, or choose another file with --file"
 	}
-	if name, err := state.Quarantine(database, "old"); err == nil { // else another process was first, or may not write
-		report(fmt.Errorf("%s is the database of an earlier version: it is now %s, and learning starts over", database, name))
+	return ": the next run renames it, and learning starts over"
+}
+
+func (all records) entries() []Entry {
+	list := make([]Entry, 0, len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, Entry{key, *all[key]})
 	}
+	return list
+}
+
+// Reset deletes the records for which match returns true, and returns them.
+func Reset(path string, match func(Entry) bool) (deleted []Entry, err error) {
+	if listed, err := List(path); err != nil || !slices.ContainsFunc(listed, match) {
+		return nil, err // no file is created or written for nothing
+	}
+	_, err = newFile(path, nil).Update(func(all *records) error {
+		for _, e := range all.entries() {
+			if match(e) {
+				delete(*all, e.Key)
+				deleted = append(deleted, e)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot change the baselines in %s: %w", path, err)
+	}
+	return deleted, nil
+}
+
+// Find returns the entries that match a text from the command line.
+func Find(all []Entry, text string) []Entry {
+	return slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return !e.Matches(text) })
+}
+
+// Matches reports whether a text is the entry's key or its name: the model, the run, or the path of a file.
+func (e Entry) Matches(text string) bool {
+	name := e.Key.Name()
+	if string(e.Key) == text || name == text {
+		return true
+	}
+	at := strings.LastIndex(name, " (")
+	return at > 0 && strings.HasSuffix(name, " bytes)") && name[:at] == text
 }

@@ -59,12 +59,10 @@ func newStore(path string, report func(error)) *Store {
 
 // waitFor waits until c is closed, and reports whether that was within the limit. A file system may hang.
 func waitFor(c <-chan struct{}, limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-c:
 		return true
-	case <-timer.C:
+	case <-time.After(limit):
 		return false
 	}
 }
@@ -107,18 +105,17 @@ func (s *Store) Save() {
 		return
 	}
 	saved := make(chan struct{})
-	timer := time.NewTimer(maxWait)
-	defer timer.Stop()
+	late := time.After(maxWait)
 	select {
 	case s.save <- saved:
 	case <-s.done:
 		return
-	case <-timer.C:
+	case <-late:
 		return
 	}
 	select {
 	case <-saved:
-	case <-timer.C:
+	case <-late:
 	}
 }
 
@@ -140,7 +137,6 @@ func (s *Store) run(loaded chan<- struct{}) {
 	opened := sync.OnceFunc(func() { close(loaded) })
 	sample.Restart(s.open, s.report, func() {
 		defer opened()
-		retireDatabase(s.path, s.report)
 		s.read()
 		opened()
 		s.serve()

@@ -1,7 +1,6 @@
 package baseline
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -284,18 +283,15 @@ func TestReadAgain(t *testing.T) {
 
 // A damaged file is renamed when it is opened, with one report, and learning starts over.
 func TestDamagedFiles(t *testing.T) {
-	database := make([]byte, 8192)
-	binary.NativeEndian.PutUint32(database[16:], 0xED0CDAED)
-	for name, c := range map[string]struct{ file, text, kind string }{
-		"cut":                 {"baseline.json", `{"version":1,"baselines":{`, "corrupt"},
-		"newer":               {"baseline.json", `{"version":2}`, "newer-2"},
-		"other key":           {"baseline.json", `{"version":1,"baselines":{"":{}}}`, "corrupt"},
-		"null record":         {"baseline.json", `{"version":1,"baselines":{"epoch/x":null}}`, "corrupt"},
-		"negative duration":   {"baseline.json", `{"version":1,"baselines":{"epoch/x":{"durations_ns":[-1]}}}`, "corrupt"},
-		"garbage":             {"mine.db", "no database", "corrupt"},
-		"configured database": {"mine.db", string(database), "old"},
+	for name, c := range map[string]struct{ text, kind string }{
+		"cut":               {`{"version":1,"baselines":{`, "corrupt"},
+		"newer":             {`{"version":2}`, "newer-2"},
+		"other key":         {`{"version":1,"baselines":{"":{}}}`, "corrupt"},
+		"null record":       {`{"version":1,"baselines":{"epoch/x":null}}`, "corrupt"},
+		"negative duration": {`{"version":1,"baselines":{"epoch/x":{"durations_ns":[-1]}}}`, "corrupt"},
+		"garbage":           {"no database", "corrupt"},
 	} {
-		path := filepath.Join(t.TempDir(), c.file)
+		path := filepath.Join(t.TempDir(), "baseline.json")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -316,28 +312,6 @@ func TestDamagedFiles(t *testing.T) {
 		if all := list(t, path); len(all) != 1 || all[0].Key != "epoch/new" {
 			t.Errorf("%s: got %+v, want epoch/new", name, all)
 		}
-	}
-}
-
-// The database of earlier versions is renamed, with one report. A database with another name is left alone.
-func TestDatabaseOfEarlierVersions(t *testing.T) {
-	folder := t.TempDir()
-	database := filepath.Join(folder, "baseline.db")
-	if err := os.WriteFile(database, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	opened(t, filepath.Join(folder, "other.json")).Close()
-	if _, err := os.Stat(database); err != nil {
-		t.Errorf("got %v, want the database of an unrelated file to stay", err)
-	}
-	var reports []string
-	for range 2 {
-		Open(filepath.Join(folder, "baseline.json"), func(err error) { reports = append(reports, err.Error()) }).Close()
-	}
-	kept, _ := filepath.Glob(database + ".old-*")
-	const want = "database of an earlier version: it is now "
-	if len(kept) != 1 || len(reports) != 1 || !strings.Contains(reports[0], want+kept[0]) {
-		t.Errorf("got files %q, reports %q; want one of each", kept, reports)
 	}
 }
 

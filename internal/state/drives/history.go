@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -193,11 +194,7 @@ func (h *History) updateRecord(r *Record, d *sample.Drive, at time.Time) *Record
 
 // trim drops the drives that were seen longest ago.
 func (h *History) trim(at time.Time) {
-	for id, r := range h.records {
-		if at.Sub(r.Seen) > MaxDays*24*time.Hour {
-			delete(h.records, id)
-		}
-	}
+	maps.DeleteFunc(h.records, func(_ string, r *Record) bool { return at.Sub(r.Seen) > MaxDays*24*time.Hour })
 	if excess := len(h.records) - MaxDrives; excess > 0 {
 		ids := slices.SortedFunc(maps.Keys(h.records), func(x, y string) int {
 			return cmp.Or(h.records[x].Seen.Compare(h.records[y].Seen), cmp.Compare(x, y))
@@ -206,4 +203,71 @@ func (h *History) trim(at time.Time) {
 			delete(h.records, id)
 		}
 	}
+}
+
+// records are the drives of a file by their ID.
+type records map[string]*Record
+
+func newFile(path string, report func(error)) *state.File[records] {
+	return &state.File[records]{
+		Path: path, Name: "drives", Version: 2, Owned: true, Check: check, Report: report,
+	}
+}
+
+func check(all records) error {
+	for id, r := range all {
+		if r == nil || id == "" || r.Drive.ID != id {
+			return fmt.Errorf("the record of drive %.80q has another ID", id)
+		}
+	}
+	return nil
+}
+
+// Forget removes drives from the history at path and returns them: those with an ID, a serial number or a device. If
+// several drives had the device, the drive that has it now stays.
+func Forget(path, which string) (forgotten []sample.Drive, err error) {
+	var unknown error
+	_, err = newFile(path, nil).Update(func(all *records) error {
+		var list []*Record
+		if list, unknown = all.find(which); unknown != nil {
+			unknown = fmt.Errorf("%w in %s", unknown, path)
+			return unknown
+		}
+		for _, r := range list {
+			forgotten = append(forgotten, r.Drive)
+			delete(*all, r.Drive.ID)
+		}
+		return nil
+	})
+	if err != nil && unknown == nil {
+		return nil, fmt.Errorf("the history of drives in %s cannot be used: %w", path, err)
+	}
+	return forgotten, err
+}
+
+// find returns the records of drives with an ID, a serial number or a device.
+func (all records) find(which string) ([]*Record, error) {
+	var named, atDevice []*Record
+	var newest time.Time
+	for id, r := range all {
+		switch {
+		case id == which || r.Drive.Serial == which:
+			named = append(named, r)
+		case r.Drive.Device == strings.TrimPrefix(which, "/dev/"):
+			atDevice = append(atDevice, r)
+			if r.Seen.After(newest) {
+				newest = r.Seen
+			}
+		}
+	}
+	if n := len(atDevice); len(named) == 0 && n > 0 {
+		named = slices.DeleteFunc(atDevice, func(r *Record) bool { return n > 1 && r.Seen.Equal(newest) })
+		if len(named) == 0 {
+			return nil, fmt.Errorf("%d drives are at %s: give the serial number of one", n, which)
+		}
+	}
+	if len(named) == 0 {
+		return nil, fmt.Errorf("there is no drive %q", which)
+	}
+	return named, nil
 }

@@ -1,9 +1,6 @@
 package drives
 
 import (
-	"encoding/json"
-	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -219,32 +216,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// version1 is a file of version 1.
-func version1(t testing.TB, all records) string {
-	body, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
-	return fmt.Sprintf("%s1 %08x\n%s", heading, sum, body)
-}
-
-func TestVersion1IsRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "drives.json")
-	old := disk("sda", counts{sample.DrivePending: 3})
-	all := records{old.ID: {Drive: old, First: noon, Seen: noon, Boot: "boot", Counts: []Counts{countsOf(&old, noon)}}}
-	if err := os.WriteFile(path, []byte(version1(t, all)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // the second round reads the new form
-		h := newHistory(t, path, "boot")
-		d := h.Round([]sample.Drive{disk("sda", counts{sample.DrivePending: 4})}, noon.Add(time.Hour))[0]
-		if want := "1 of them since 12:00"; d.Status != sample.DriveFailing || !strings.Contains(d.Finding, want) {
-			t.Errorf("got %s, %q, want failing, %q", d.Status, d.Finding, want)
-		}
-	}
-}
-
 func TestDamagedFile(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "drives.json")
@@ -253,11 +224,10 @@ func TestDamagedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, old := string(bytes), version1(t, records{})
+	whole := string(bytes)
 	damaged := map[string]string{
 		"cut": whole[:len(whole)/2], "changed": strings.Replace(whole, "Model sda", "Model sdb", 1), "other": "hello\n",
-		"newer": strings.Replace(whole, `"version":2`, `"version":3`, 1), "null": heading + "1 00000000\nnull",
-		"version 1, cut": old[:len(old)-1], "version 1, newer": strings.Replace(old, heading+"1 ", heading+"2 ", 1),
+		"newer": strings.Replace(whole, `"version":2`, `"version":3`, 1),
 	}
 	for name, text := range damaged {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -302,24 +272,6 @@ func TestNoFileWithoutDrives(t *testing.T) {
 	if _, err := os.Stat(folder); err == nil {
 		t.Errorf("got %s, want no folder", folder)
 	}
-}
-
-// Any file that can be read gives drives with a status.
-func FuzzVersion1(f *testing.F) {
-	one := records{"naa.sda": {Drive: disk("sda", nil), First: noon, Seen: noon, Counts: []Counts{{noon, []int64{1, -1}}}}}
-	f.Add([]byte(version1(f, one)), int64(3))
-	f.Fuzz(func(t *testing.T, text []byte, now int64) {
-		all, err := parseVersion1(text)
-		if err != nil || check(all) != nil || all == nil {
-			return
-		}
-		h := &History{boot: "boot", records: all, report: func(error) {}}
-		for _, got := range h.Round([]sample.Drive{disk("sda", counts{sample.DriveReallocated: float64(now)})}, noon) {
-			if got.Status == "" {
-				t.Errorf("got %+v, want a status", got)
-			}
-		}
-	})
 }
 
 func TestNilHistory(t *testing.T) {

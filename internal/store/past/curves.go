@@ -233,7 +233,8 @@ func (i *interval) gpu(id string) map[string]float64 {
 	}
 	var power use
 	for at := i.start; at < i.end; at += second {
-		if v, ok := i.power(id, at); ok {
+		means := i.from.Means(id, at, at+second)
+		if v, ok := means.Get(history.Power); ok {
 			power.add(v)
 		}
 	}
@@ -241,11 +242,6 @@ func (i *interval) gpu(id string) map[string]float64 {
 		values[store.PowerMax] = power.high
 	}
 	return values
-}
-
-func (i *interval) power(id string, at time.Duration) (float64, bool) {
-	means := i.from.Means(id, at, at+second)
-	return means.Get(history.Power)
 }
 
 // ledger is the mean ledger of a job over its GPUs; of the whole machine for "".

@@ -41,9 +41,8 @@ type Recorder struct {
 
 	mu      sync.Mutex // guards the fields below
 	windows []*window.Report
-	entries []store.Entry // windows that other programs measured
-	events  []store.Entry
-	lost    uint64 // windows and events, because they came too fast
+	entries [store.Event + 1][]store.Entry // windows that other programs measured, and events
+	lost    uint64                         // windows and events, because they came too fast
 	writer  *store.Writer
 
 	times times
@@ -125,31 +124,26 @@ func (r *Recorder) Window(w *window.Report) {
 // Keep takes a window of a client that another program has measured, as JSON. It does not wait. report must not change
 // later.
 func (r *Recorder) Keep(ended time.Time, client string, report []byte) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.entries) >= maxWaiting {
-		r.lost++
-		return
-	}
-	r.entries = append(r.entries, store.Entry{Kind: store.Window, At: ended, Client: client, Text: report})
+	r.keep(store.Entry{Kind: store.Window, At: ended, Client: client, Text: report})
 }
 
 // Event takes an event in the form of the API. client is whose window it is about, or "". It does not wait. line must
 // not change later.
 func (r *Recorder) Event(at time.Time, client string, line []byte) {
+	r.keep(store.Entry{Kind: store.Event, At: at, Client: client, Text: line})
+}
+
+func (r *Recorder) keep(e store.Entry) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.events) >= maxWaiting {
+	if len(r.entries[e.Kind]) >= maxWaiting {
 		r.lost++
 		return
 	}
-	r.events = append(r.events, store.Entry{Kind: store.Event, At: at, Client: client, Text: line})
+	r.entries[e.Kind] = append(r.entries[e.Kind], e)
 }
 
 // round writes what is new.
@@ -233,10 +227,10 @@ func (r *Recorder) advance(now sample.Stamp) {
 // passEntries passes windows and events to the writer.
 func (r *Recorder) passEntries() {
 	r.mu.Lock()
-	windows, entries, events := r.windows, r.entries, r.events
-	r.windows, r.entries, r.events = nil, nil, nil
+	windows, entries := r.windows, r.entries
+	r.windows, r.entries = nil, [len(entries)][]store.Entry{}
 	r.mu.Unlock()
-	for _, e := range entries {
+	for _, e := range entries[store.Window] {
 		r.writer.AddEntry(e)
 	}
 	for _, w := range windows {
@@ -247,7 +241,7 @@ func (r *Recorder) passEntries() {
 		}
 		r.writer.AddEntry(store.Entry{Kind: store.Window, At: report.End, Client: w.Client, Text: text})
 	}
-	for _, e := range events {
+	for _, e := range entries[store.Event] {
 		r.writer.AddEntry(e)
 	}
 }
@@ -255,9 +249,7 @@ func (r *Recorder) passEntries() {
 // Copy writes what is between two times in the form of the store's files. With owns, it leaves out the jobs, and the
 // windows of clients for which that is false. The newest seconds are missing.
 func (r *Recorder) Copy(to io.Writer, from, until time.Time, shows func(store.Entry) bool) error {
-	r.mu.Lock()
-	writer := r.writer
-	r.mu.Unlock()
+	writer := r.opened()
 	if writer == nil {
 		return errors.New("the history is not written yet: try again in ten seconds, or see stallspan check")
 	}
@@ -267,11 +259,15 @@ func (r *Recorder) Copy(to io.Writer, from, until time.Time, shows func(store.En
 // Oldest returns the first time that may be in the files. It is not known before they are open. It does
 // not wait for a disk.
 func (r *Recorder) Oldest() (at time.Time, ok bool) {
-	r.mu.Lock()
-	writer := r.writer
-	r.mu.Unlock()
-	if writer == nil {
-		return at, false
+	if writer := r.opened(); writer != nil {
+		return writer.Oldest()
 	}
-	return writer.Oldest()
+	return at, false
+}
+
+// opened returns the writer; nil before the folder is open.
+func (r *Recorder) opened() *store.Writer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writer
 }

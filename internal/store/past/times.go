@@ -2,9 +2,10 @@ package past
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
-	"errors"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -18,7 +19,6 @@ const (
 	timesEvery = 5 * time.Minute  // what a kill may lose of the GPU time of jobs that go on
 	nameEvery  = 50 * time.Minute // so that each hour of the files names the jobs in it
 	maxSums    = 4096             // rows of a sum: about 300 bytes each, and a name for each job
-	workPart   = 10 * time.Millisecond
 )
 
 // Times are the counters of GPU time that are kept.
@@ -121,16 +121,8 @@ func (t *times) pass(now sample.Stamp, last bool, to *store.Writer) (everything 
 	for _, job := range order {
 		t.passJob(now, job, who[job], jobs[job], to)
 	}
-	for key := range t.kept {
-		if !known[key] {
-			delete(t.kept, key)
-		}
-	}
-	for job := range t.named {
-		if who[job] == nil {
-			delete(t.named, job)
-		}
-	}
+	maps.DeleteFunc(t.kept, func(key timeKey, _ sample.GPUTime) bool { return !known[key] })
+	maps.DeleteFunc(t.named, func(job string, _ named) bool { return who[job] == nil })
 	return everything
 }
 
@@ -194,10 +186,7 @@ func (t *times) waiting(w *store.Writer) (
 // which no agent ran counts for no job. It reads at half of a core's speed. With an error, the times are those of
 // this program alone.
 func (r *Recorder) JobTimes(since, until time.Time) ([]sample.GPUTime, []sample.JobName, error) {
-	r.mu.Lock()
-	writer := r.writer
-	r.mu.Unlock()
-	rows, names, grown, files, err := r.times.waiting(writer)
+	rows, names, grown, files, err := r.times.waiting(r.opened())
 	s := newSums(since, until)
 	if err == nil && files != nil {
 		if err = s.read(files, since, until); err != nil {
@@ -252,21 +241,11 @@ func (s *sums) read(files *store.View, since, until time.Time) error {
 	return files.Each(since, until, func(file io.Reader) error {
 		in := store.NewReader(file)
 		in.From, in.Until, in.OnlyTimes = since, until, true
-		for worked := time.Now(); ; {
-			item, err := in.Next()
-			if errors.Is(err, io.EOF) {
-				return nil
-			} else if err != nil {
-				return err
-			}
+		return in.Each(context.Background(), func(item *store.Item) {
 			for i := range item.Times {
 				s.addEntry(&item.Times[i])
 			}
-			if time.Since(worked) > workPart { // the machine's programs come first
-				time.Sleep(workPart)
-				worked = time.Now()
-			}
-		}
+		})
 	})
 }
 

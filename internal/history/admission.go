@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ErrFull is the error for devices that do not fit into MaxBytes.
@@ -27,9 +28,6 @@ const (
 
 func (r *refused) add(key groupKey) {
 	r.count++
-	if r.known == nil {
-		r.known = map[groupKey]struct{}{}
-	}
 	if len(r.known) < maxRefused {
 		r.known[key] = struct{}{}
 	}
@@ -82,4 +80,44 @@ func (k groupKey) forPeople() string {
 		return "the mount " + k.id
 	}
 	return "a ledger" // whose id is not for people
+}
+
+// A layer is a device that is stacked on others. A machine may have dozens of them that do nothing, such as the loop
+// devices of installed packages. So a layer gets columns when it does something for the first time.
+
+// maxIdleLayers bounds the layers without columns that are remembered.
+const maxIdleLayers = 1024
+
+// idleLayer is the last reading of a layer without columns.
+type idleLayer struct {
+	values [maxColumns]float64
+	reset  time.Duration
+}
+
+// movedLayer reports whether a layer has columns, or gets them now because it did something since its last reading. Its
+// columns then begin with that reading.
+func (h *History) movedLayer(a *axis, key groupKey, values [maxColumns]float64, reset, at time.Duration) bool {
+	reads, writes := LayerReadIOs.index(), LayerWriteIOs.index()
+	if a.groups[key] != nil {
+		return true
+	}
+	was, known := h.idle[key.id]
+	if known && was.reset == reset && was.values[reads] == values[reads] && was.values[writes] == values[writes] {
+		return false
+	}
+	if known && was.reset == reset {
+		if g := h.group(a, key, reset, at); g != nil {
+			for i := range g.columns {
+				g.columns[i].advance(key.kind, was.values[i], false, at)
+				g.columns[i].whole = true // what it did before that reading was before the history
+			}
+			delete(h.idle, key.id)
+			return true
+		}
+	}
+	if h.idle == nil || len(h.idle) >= maxIdleLayers {
+		h.idle = map[string]idleLayer{}
+	}
+	h.idle[key.id] = idleLayer{values, reset}
+	return false
 }
