@@ -41,7 +41,7 @@ The Collector's prometheus exporter and Prometheus' OTLP endpoint translate [nam
   ratio on gauges. Words in braces are not.
 - Then _total on counters. A histogram has the three series _bucket, _count and _sum.
 
-So disk.io in By is disk_io_bytes_total. A suffix that the name has already is not repeated:
+So disk.io in By is disk_io_bytes_total. A suffix that the name has is not repeated:
 
 `
 
