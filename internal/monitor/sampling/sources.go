@@ -93,7 +93,6 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	named = append(named, sample.Named{Name: "moments", Source: s.moments})
 	if s.schedule != nil {
 		s.Process.Watch(s.schedule)
-		s.Process.WatchConnections(s.schedule)
 		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
 	}
 	s.sampler = sample.NewSampler(c.Interval, named)

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // proc is a process that jobs follow. It is read once in a round for all of them.
@@ -20,14 +19,14 @@ type proc struct {
 	io    file
 	users int // members of jobs
 
-	round  uint64 // of the last reading
-	wanted bool   // in the round that begins
-	gone   bool
-	traced bool   // the scheduler reports when it runs
-	ran    bool   // since its last reading, if traced
-	forks  uint64 // times that it was reported to have begun processes
-	left   uint64 // number of the last round that left it out, because it did not run
-	failed error  // of the last reading
+	round    uint64 // of the last reading
+	wanted   bool   // in the round that begins
+	gone     bool
+	traced   bool   // the scheduler reports when it runs
+	ran      bool   // since its last reading, if traced
+	left     uint64 // number of the last round that left it out, because it did not run
+	forkedAt uint64 // and of the last one since which it began other processes
+	failed   error  // of the last reading
 
 	parent  int
 	ended   bool   // a zombie, with readable counters
@@ -39,10 +38,6 @@ type proc struct {
 
 	answer   Bytes  // of the reader, ahead of the reading that uses it
 	answered uint64 // the round that may use it; 0 for none
-
-	children   []byte        // list of IDs, of a process with several users
-	childrenAt time.Duration // Stamp.Mono of that list
-	listedAs   listing       // then
 }
 
 // ErrOtherUser and the other errors of processes name no process: new ones would come with each that starts.
@@ -89,9 +84,7 @@ func (s *Source) admit(pid int) (*member, error) {
 // dismiss ends what admit began.
 func (s *Source) dismiss(m *member) {
 	p := m.proc
-	if m.forks != m.listed.forks { // its children may belong to another process now
-		s.idle.forks++
-	}
+	s.orphan(m)
 	if p.users--; p.users > 0 {
 		p.traced = false // perhaps it was this job whose threads are followed
 		return

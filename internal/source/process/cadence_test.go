@@ -4,9 +4,10 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
-// scripted is an Activity whose answers a test sets.
+// scripted is a Scheduler whose answers a test sets.
 type scripted struct {
 	ran    []int
 	forked []int // of them or others
@@ -21,6 +22,8 @@ func (s *scripted) EachMoved(_ uint64, mark func(job string)) {
 	}
 	s.moved = nil
 }
+
+func (s *scripted) EachConnection(func(*tcp.Change)) (all bool) { return true }
 
 func (s *scripted) EachRan(mark func(pid int, forked bool)) (all bool) {
 	for _, pid := range s.ran {
