@@ -13,11 +13,11 @@ import (
 
 // queryCalls are the calls of the queries without code of their own.
 var queryCalls = [numQueries]func(h *handle, v *sample.GPUValues) error{
-	queryEncoder: single(fnEncoder, sample.GPUEncoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
+	queryEncoder: single("nvmlDeviceGetEncoderUtilization", sample.GPUEncoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
 		percent, _, ret := d.GetEncoderUtilization()
 		return percent, ret
 	}),
-	queryDecoder: single(fnDecoder, sample.GPUDecoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
+	queryDecoder: single("nvmlDeviceGetDecoderUtilization", sample.GPUDecoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
 		percent, _, ret := d.GetDecoderUtilization()
 		return percent, ret
 	}),
@@ -32,11 +32,11 @@ var queryCalls = [numQueries]func(h *handle, v *sample.GPUValues) error{
 	queryViolationBoard:       violationOf(sample.GPUThrottledBoard, nvml.PERF_POLICY_BOARD_LIMIT),
 	queryViolationReliability: violationOf(sample.GPUThrottledReliability, nvml.PERF_POLICY_RELIABILITY),
 
-	queryPowerLimit:   single(fnPowerLimit, sample.GPUPowerLimit, 1e-3, nvml.Device.GetEnforcedPowerLimit),
-	queryFan:          single(fnFan, sample.GPUFan, 0.01, nvml.Device.GetFanSpeed),
+	queryPowerLimit:   single("nvmlDeviceGetEnforcedPowerLimit", sample.GPUPowerLimit, 1e-3, nvml.Device.GetEnforcedPowerLimit),
+	queryFan:          single("nvmlDeviceGetFanSpeed", sample.GPUFan, 0.01, nvml.Device.GetFanSpeed),
 	queryCorrected:    errorsOf(sample.GPUErrorsCorrected, nvml.MEMORY_ERROR_TYPE_CORRECTED),
 	queryUncorrected:  errorsOf(sample.GPUErrorsUncorrected, nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
-	queryReplays:      single(fnReplays, sample.GPUPCIeReplays, 1, nvml.Device.GetPcieReplayCounter),
+	queryReplays:      single("nvmlDeviceGetPcieReplayCounter", sample.GPUPCIeReplays, 1, nvml.Device.GetPcieReplayCounter),
 	queryRemappedRows: (*handle).rows,
 	queryRetiredPages: (*handle).pages,
 
@@ -50,10 +50,10 @@ var queryCalls = [numQueries]func(h *handle, v *sample.GPUValues) error{
 type integer interface{ ~int | ~uint32 | ~uint64 }
 
 // single makes a call with one number as its result.
-func single[T integer](f function, q sample.GPUQuantity, unit float64,
+func single[T integer](function string, q sample.GPUQuantity, unit float64,
 	ask func(nvml.Device) (T, nvml.Return)) func(*handle, *sample.GPUValues) error {
 	return func(h *handle, v *sample.GPUValues) error {
-		value, err := get(h.library, f, func() (T, nvml.Return) { return ask(h.device) })
+		value, err := get(h.library, function, func() (T, nvml.Return) { return ask(h.device) })
 		if err == nil {
 			v.Set(q, float64(value)*unit)
 		}
@@ -62,18 +62,18 @@ func single[T integer](f function, q sample.GPUQuantity, unit float64,
 }
 
 func clockOf(q sample.GPUQuantity, domain nvml.ClockType) func(*handle, *sample.GPUValues) error {
-	return single(fnClock, q, 1e6, func(d nvml.Device) (uint32, nvml.Return) { return d.GetClockInfo(domain) })
+	return single("nvmlDeviceGetClockInfo", q, 1e6, func(d nvml.Device) (uint32, nvml.Return) { return d.GetClockInfo(domain) })
 }
 
 func violationOf(q sample.GPUQuantity, policy nvml.PerfPolicyType) func(*handle, *sample.GPUValues) error {
-	return single(fnViolation, q, 1e-9, func(d nvml.Device) (uint64, nvml.Return) {
+	return single("nvmlDeviceGetViolationStatus", q, 1e-9, func(d nvml.Device) (uint64, nvml.Return) {
 		times, ret := d.GetViolationStatus(policy)
 		return times.ViolationTime, ret
 	})
 }
 
 func errorsOf(q sample.GPUQuantity, kind nvml.MemoryErrorType) func(*handle, *sample.GPUValues) error {
-	return single(fnECC, q, 1, func(d nvml.Device) (uint64, nvml.Return) {
+	return single("nvmlDeviceGetTotalEccErrors", q, 1, func(d nvml.Device) (uint64, nvml.Return) {
 		return d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC)
 	})
 }
@@ -82,7 +82,7 @@ func errorsOf(q sample.GPUQuantity, kind nvml.MemoryErrorType) func(*handle, *sa
 // current margin: the field value is the margin at which the limit is reached.
 func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds,
 	field uint32) func(*handle, *sample.GPUValues) error {
-	ask := single(fnThreshold, q, 1, func(d nvml.Device) (uint32, nvml.Return) { return d.GetTemperatureThreshold(kind) })
+	ask := single("nvmlDeviceGetTemperatureThreshold", q, 1, func(d nvml.Device) (uint32, nvml.Return) { return d.GetTemperatureThreshold(kind) })
 	return func(h *handle, v *sample.GPUValues) error {
 		err := ask(h, v)
 		if !isUnsupported(err) || field == 0 {
@@ -98,7 +98,7 @@ func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds,
 
 // fromMargin is accurate to a degree, because the temperature may change between the calls.
 func (h *handle) fromMargin(id uint32) (float64, error) {
-	margin, err := get(h.library, fnMargin, h.device.GetMarginTemperature)
+	margin, err := get(h.library, "nvmlDeviceGetMarginTemperature", h.device.GetMarginTemperature)
 	if err != nil {
 		return 0, err
 	}
@@ -107,7 +107,7 @@ func (h *handle) fromMargin(id uint32) (float64, error) {
 		return 0, err
 	}
 	values := []nvml.FieldValue{{FieldId: id}}
-	if err := h.call(fnFieldValues, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
+	if err := h.call("nvmlDeviceGetFieldValues", func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
 		return 0, err
 	}
 	at := decodeValue(nvml.ValueType(values[0].ValueType), values[0].Value)
@@ -120,7 +120,7 @@ func (h *handle) query(q query, into *sample.GPUValues) error { return queryCall
 func (h *handle) rows(v *sample.GPUValues) error {
 	var corrected, uncorrected int
 	var pending, failed bool
-	err := h.call(fnRemappedRows, func() (ret nvml.Return) {
+	err := h.call("nvmlDeviceGetRemappedRows", func() (ret nvml.Return) {
 		corrected, uncorrected, pending, failed, ret = h.device.GetRemappedRows()
 		return ret
 	})
@@ -137,14 +137,14 @@ func (h *handle) pages(v *sample.GPUValues) error {
 	count := 0
 	for _, cause := range []nvml.PageRetirementCause{nvml.PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS,
 		nvml.PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR} {
-		list, err := get(h.library, fnRetiredPages, func() ([]uint64, nvml.Return) { return h.device.GetRetiredPages(cause) })
+		list, err := get(h.library, "nvmlDeviceGetRetiredPages", func() ([]uint64, nvml.Return) { return h.device.GetRetiredPages(cause) })
 		if err != nil {
 			return err
 		}
 		count += len(list)
 	}
 	v.Set(sample.GPUPagesRetired, float64(count))
-	pending, err := get(h.library, fnRetiredPagesPending, h.device.GetRetiredPagesPendingStatus)
+	pending, err := get(h.library, "nvmlDeviceGetRetiredPagesPendingStatus", h.device.GetRetiredPagesPendingStatus)
 	if err == nil {
 		v.Set(sample.GPURepairPending, boolValue(pending == nvml.FEATURE_ENABLED))
 	}
@@ -162,9 +162,9 @@ func boolValue(set bool) float64 {
 }
 
 func (h *handle) clockEventReasons() (uint64, error) {
-	bits, err := get(h.library, fnClockEventReasons, h.device.GetCurrentClocksEventReasons)
+	bits, err := get(h.library, "nvmlDeviceGetCurrentClocksEventReasons", h.device.GetCurrentClocksEventReasons)
 	if errors.Is(err, codeFunctionNotFound) {
-		bits, err = get(h.library, fnClockThrottleReasons, h.device.GetCurrentClocksThrottleReasons)
+		bits, err = get(h.library, "nvmlDeviceGetCurrentClocksThrottleReasons", h.device.GetCurrentClocksThrottleReasons)
 	}
 	return bits, err
 }
@@ -178,7 +178,7 @@ func (h *handle) fields(list []field) error {
 	for i, f := range list {
 		values[i] = nvml.FieldValue{FieldId: f.id, ScopeId: f.scope}
 	}
-	if err := h.call(fnFieldValues, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
+	if err := h.call("nvmlDeviceGetFieldValues", func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
 		return err
 	}
 	for i, v := range values {
