@@ -272,8 +272,8 @@ func (j *Jobs) ancestors(pid int, parents map[int]int) iter.Seq[int] {
 		for range maxAncestors {
 			parent, known := parents[pid]
 			if !known {
-				parent, _ = process.Parent(j.root, pid) // 0 for a process that has ended
-				parents[pid] = parent
+				of, _ := process.StatOf(j.root, pid) // 0 for a process that has ended
+				parent, parents[pid] = of.Parent, of.Parent
 			}
 			if parent <= 1 || !yield(parent) {
 				return

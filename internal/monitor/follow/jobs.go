@@ -314,11 +314,11 @@ func (j *Jobs) Close() {
 // JobOf returns the id of the job that consists of a process and its children: the process number with its start time,
 // which is unique while the machine is up. It returns "" if there is no such process.
 func (j *Jobs) JobOf(pid int) string {
-	started, ok := process.Started(j.root, pid)
+	of, ok := process.StatOf(j.root, pid)
 	if !ok {
 		return ""
 	}
-	return process.ID(pid, started)
+	return process.ID(pid, of.Start)
 }
 
 // Candidates returns the processes that work and are not followed, once ExpectSpans was called: see

@@ -77,7 +77,7 @@ func (s *Source) isIdle(p *proc) bool {
 func (s *Source) begin(now time.Duration, edge bool) {
 	s.round++
 	s.now, s.edge = now, edge
-	if s.full = now-s.fullAt >= scanInterval; s.full {
+	if s.full = s.fullAt == 0 || now-s.fullAt >= scanInterval; s.full {
 		s.fullAt = now
 	}
 	s.noteMoved()

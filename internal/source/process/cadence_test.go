@@ -54,6 +54,7 @@ func readIn(t *testing.T, source *Source, edge bool) (count int) {
 func TestIdleProcessesAreLeftOut(t *testing.T) {
 	tree := crowd(t, 20)
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	activity := &scripted{}
 	source.Watch(activity)
 	if err := source.Add("job", 100, Options{}); err != nil {
@@ -103,6 +104,7 @@ func TestEndedProcessThatWaitsForItsParent(t *testing.T) {
 		tree.children(100, 101)
 		tree.children(101)
 		source := New(tree.root)
+		t.Cleanup(source.Close)
 		activity := &scripted{}
 		source.Watch(activity)
 		if err := source.Add("job", 100, Options{}); err != nil {
@@ -142,6 +144,7 @@ func TestEndedProcessThatWaitsForItsParent(t *testing.T) {
 // Once the threads of a process are no longer followed for one job, the other one reads it again.
 func TestIdleProcessOfAnotherJob(t *testing.T) {
 	source := New(crowd(t, 3).root)
+	t.Cleanup(source.Close)
 	activity := &scripted{}
 	source.Watch(activity)
 	for _, id := range []string{"first", "second"} {
@@ -164,6 +167,7 @@ func TestIdleProcessOfAnotherJob(t *testing.T) {
 func TestRareJob(t *testing.T) {
 	tree := crowd(t, 3)
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	activity := &scripted{}
 	source.Watch(activity)
 	if err := source.Add("job", 100, Options{}); err != nil {

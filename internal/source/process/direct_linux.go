@@ -80,9 +80,12 @@ func (d *Direct) read(fd int) (b Bytes) {
 	return b
 }
 
+// close closes the file of a process, if it is open.
 func (d *Direct) close(key Key) {
-	_ = unix.Close(d.open[key].fd)
-	delete(d.open, key)
+	if f := d.open[key]; f != nil {
+		_ = unix.Close(f.fd)
+		delete(d.open, key)
+	}
 }
 
 // Close closes the open files.

@@ -357,7 +357,7 @@ func (j *job) outsiders(s *Source, home *member, stop time.Time) (list []outside
 			continue
 		}
 		key := Key{pid, start}
-		files, _, err := s.filesOf(key, 0, maxFeederFiles)
+		files, _, err := s.reader.Files(key, 0, maxFeederFiles)
 		if err != nil {
 			continue
 		}
@@ -402,7 +402,7 @@ func (j *job) below(s *Source, pid int) bool {
 }
 
 func (s *Source) statOf(pid int) (stat, bool) {
-	text, err := s.readOnce(s.proc + "/" + strconv.Itoa(pid) + "/stat")
+	text, err := kernfile.ReadPiece(s.proc+"/"+strconv.Itoa(pid)+"/stat", s.buf[:])
 	if err != nil {
 		return stat{}, false
 	}

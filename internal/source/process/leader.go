@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"cmp"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -242,9 +241,6 @@ func (s *Source) launched(m, child *member) bool {
 
 // sameProgram compares the executables of two processes, or without permission their names.
 func (s *Source) sameProgram(m, child *member) bool {
-	if s.reader == nil {
-		return m.program() == child.program()
-	}
 	same, err := s.reader.SameProgram(m.key(), child.key())
 	if err != nil {
 		return m.name() == child.name()
@@ -265,14 +261,6 @@ func (j *job) oldest() *member {
 		}
 	}
 	return nil
-}
-
-// program returns the executable of a process, or without permission its name.
-func (m *member) program() string {
-	if exe, err := os.Readlink(filepath.Join(m.dir, "exe")); err == nil {
-		return exe
-	}
-	return m.name()
 }
 
 func (m *member) name() string {

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"os"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -52,11 +51,6 @@ func (m *member) take() (exists bool, err error) {
 		m.unbased = false
 	}
 	return true, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // present reports whether it was alive at the last reading.

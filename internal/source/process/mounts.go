@@ -63,7 +63,7 @@ func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
 // scan adds the mounts of the member's open files to seen, notes its pipes and sockets, and returns the number of
 // files. Without permission the number is 1.
 func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sample.Mount) int {
-	list, files, err := s.filesOf(m.key(), m.nextFD, budget)
+	list, files, err := s.reader.Files(m.key(), m.nextFD, budget)
 	if err != nil || files == 0 {
 		return 1
 	}
@@ -85,15 +85,8 @@ func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sa
 	return count
 }
 
-// filesOf returns up to limit open files of a process, from the one with an index, and the number of open files.
-func (s *Source) filesOf(key Key, from, limit int) (list []OpenFile, files int, err error) {
-	if s.reader != nil {
-		return s.reader.Files(key, from, limit)
-	}
-	return filesIn(s.proc+"/"+strconv.Itoa(key.PID), from, limit)
-}
-
-// filesIn is filesOf for a process by its folder in /proc.
+// filesIn returns up to limit open files of a process by its folder in /proc, from the one with an index, and the number
+// of open files.
 func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error) {
 	fds, err := kernfile.Names(dir+"/fdinfo", maxProcessFDs)
 	if err != nil || len(fds) == 0 {

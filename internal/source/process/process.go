@@ -66,7 +66,8 @@ type Source struct {
 
 	connections *connections // nil for the processes of another root
 
-	reader  Reader // with more rights than this process; nil for none
+	direct  *Direct
+	reader  Reader // direct, or one with more rights than this process
 	asking  []*proc
 	keys    []Key
 	answers []Bytes
@@ -91,6 +92,8 @@ type Options struct {
 func New(root string) *Source {
 	root = filepath.Join("/", root)
 	s := &Source{root: root, proc: filepath.Join(root, "proc"), caps: cgroup.NewLimits(root)}
+	s.direct = NewDirect(s.proc)
+	s.reader = s.direct
 	if root == "/" {
 		s.connections = newConnections()
 	}
@@ -261,6 +264,7 @@ func (s *Source) Close() {
 	for _, j := range slices.Concat(s.jobs, s.candidates.jobs) {
 		s.closeJob(j)
 	}
+	s.direct.Close()
 	s.connections.close()
 }
 
