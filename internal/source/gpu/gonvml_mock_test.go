@@ -257,9 +257,22 @@ func TestNVMLConstants(t *testing.T) {
 	}
 	for q := range numQueries {
 		spec := querySpecs[q]
-		detail := spec.each != custom
-		if spec.call == "" || detail != (queryCalls[q] != nil) || detail != (spec.quantities != nil) {
-			t.Errorf("query %d: got %+v, want a call, and quantities and code exactly if it is a detail", q, spec)
+		if detail := spec.each != custom; spec.call == "" || detail != (spec.quantities != nil) {
+			t.Errorf("query %d: got %+v, want a call, and quantities exactly if it is a detail", q, spec)
+		}
+	}
+	for q, argument := range map[query]int{
+		queryClockSM: int(nvml.CLOCK_SM), queryClockMemory: int(nvml.CLOCK_MEM), queryClockGraphics: int(nvml.CLOCK_GRAPHICS),
+		queryClockVideo: int(nvml.CLOCK_VIDEO), queryViolationPower: int(nvml.PERF_POLICY_POWER),
+		queryViolationThermal: int(nvml.PERF_POLICY_THERMAL), queryViolationSyncBoost: int(nvml.PERF_POLICY_SYNC_BOOST),
+		queryViolationBoard: int(nvml.PERF_POLICY_BOARD_LIMIT), queryViolationReliability: int(nvml.PERF_POLICY_RELIABILITY),
+		queryCorrected: int(nvml.MEMORY_ERROR_TYPE_CORRECTED), queryUncorrected: int(nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
+		querySlowdown:       int(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN),
+		queryShutdown:       int(nvml.TEMPERATURE_THRESHOLD_SHUTDOWN),
+		queryMemorySlowdown: int(nvml.TEMPERATURE_THRESHOLD_MEM_MAX),
+	} {
+		if got := querySpecs[q].argument; got != argument {
+			t.Errorf("query %d: got the argument %d, want %d", q, got, argument)
 		}
 	}
 	for q := range sample.GPUQuantities {
