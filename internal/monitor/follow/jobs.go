@@ -54,7 +54,9 @@ func New(root string, sources *sampling.Sources, r *sampling.Readings, problems 
 	return &Jobs{
 		root: root, sources: sources, readings: r, problems: problems, groups: cgroup.NewView(root), jobs: map[string]*job{},
 		places: trust.NewPlaces(process.MaxJobs), added: make(chan struct{}, 1),
-		auto: auto{now: func() time.Duration { return r.Present().Mono }},
+		auto:    auto{now: func() time.Duration { return r.Present().Mono }, byPID: map[int]*autoJob{}},
+		holders: holders{byPID: map[int]*holderJob{}, refused: map[int]time.Duration{}},
+		matched: matched{byPath: map[string]*matchedJob{}, hidden: map[string]time.Duration{}},
 	}
 }
 

@@ -321,9 +321,6 @@ func growth(h *history.History, first history.Series, id string, from, to time.D
 
 // name notes who a job is.
 func (t *gpuTimes) name(name sample.JobName) {
-	if t.names == nil {
-		t.names = map[string]sample.JobName{}
-	}
 	t.names[name.ID] = name
 }
 

@@ -35,9 +35,6 @@ const (
 func (s *Source) Lead(id string, pids []int) {
 	s.holding.Lock()
 	defer s.holding.Unlock()
-	if s.holders == nil {
-		s.holders = map[string][]int{}
-	}
 	if len(s.holders) < MaxJobs || s.holders[id] != nil {
 		s.holders[id] = slices.Clone(pids[:min(len(pids), maxLeaders)])
 	}

@@ -73,9 +73,6 @@ func (s *Source) admit(pid int) (*member, error) {
 		return nil, fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.stat.path)
 	}
 	p.start = now.start
-	if s.procs == nil {
-		s.procs = map[int]*proc{}
-	}
 	s.procs[pid] = p
 	return &member{proc: p, fresh: true}, nil
 }

@@ -91,7 +91,8 @@ type Options struct {
 // machine.
 func New(root string) *Source {
 	root = filepath.Join("/", root)
-	s := &Source{root: root, proc: filepath.Join(root, "proc"), caps: cgroup.NewLimits(root)}
+	s := &Source{root: root, proc: filepath.Join(root, "proc"), caps: cgroup.NewLimits(root),
+		procs: map[int]*proc{}, holders: map[string][]int{}}
 	s.direct = NewDirect(s.proc)
 	s.reader = s.direct
 	if root == "/" {
