@@ -54,9 +54,9 @@ type other struct {
 	looks     int
 	runs      int
 	first     process.Stat // when it was first seen to read, with
-	ran       uint64             // ticks for which it ran since then
-	share     float64            // of them in the kernel, at most what its bytes can take
-	forgotten bool               // it has ended
+	ran       uint64       // ticks for which it ran since then
+	share     float64      // of them in the kernel, at most what its bytes can take
+	forgotten bool         // it has ended
 }
 
 // sighting is what another thread was in, and for how many threads it stands.

@@ -357,7 +357,7 @@ func (j *job) outsiders(s *Source, home *member, stop time.Time) (list []outside
 			continue
 		}
 		key := Key{pid, start}
-		files, _, err := s.reader.Files(key, 0, maxFeederFiles)
+		files, _, err := s.filesOf(key, 0, maxFeederFiles)
 		if err != nil {
 			continue
 		}

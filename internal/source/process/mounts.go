@@ -63,7 +63,7 @@ func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
 // scan adds the mounts of the member's open files to seen, notes its pipes and sockets, and returns the number of
 // files. Without permission the number is 1.
 func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sample.Mount) int {
-	list, files, err := s.reader.Files(m.key(), m.nextFD, budget)
+	list, files, err := s.filesOf(m.key(), m.nextFD, budget)
 	if err != nil || files == 0 {
 		return 1
 	}
