@@ -20,7 +20,8 @@ type watched struct {
 
 // registerEvents also registers a GPU again that has returned, possibly after a reset.
 func (h *handle) registerEvents() error {
-	if !h.has("nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents", "nvmlEventSetCreate", "nvmlEventSetWait", "nvmlEventSetFree") {
+	if !h.has("nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents", "nvmlEventSetCreate", "nvmlEventSetWait",
+		"nvmlEventSetFree") {
 		return codeFunctionNotFound
 	}
 	supported, err := get(h.library, "nvmlDeviceGetSupportedEventTypes", h.device.GetSupportedEventTypes)

@@ -39,7 +39,8 @@ func (h *handle) gpmSample() error {
 // beginGPM checks that the device supports GPM, and allocates two samples. The streaming state, which other programs
 // may have set, does not matter: a sample can be taken in either state.
 func (h *handle) beginGPM() error {
-	if !h.has("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree", "nvmlGpmSampleGet", "nvmlGpmMetricsGet") {
+	if !h.has("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree", "nvmlGpmSampleGet",
+		"nvmlGpmMetricsGet") {
 		return codeFunctionNotFound
 	}
 	gpu := h.device

@@ -79,7 +79,9 @@ func (l *library) migDevices(parentGPU nvml.Device) []nvml.Device {
 	}
 	var list []nvml.Device
 	for i := range min(limit, maxDevices) {
-		mig, err := get(l, "nvmlDeviceGetMigDeviceHandleByIndex", func() (nvml.Device, nvml.Return) { return parentGPU.GetMigDeviceHandleByIndex(i) })
+		mig, err := get(l, "nvmlDeviceGetMigDeviceHandleByIndex", func() (nvml.Device, nvml.Return) {
+			return parentGPU.GetMigDeviceHandleByIndex(i)
+		})
 		if err == nil {
 			list = append(list, mig)
 		}

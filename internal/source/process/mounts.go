@@ -85,8 +85,8 @@ func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sa
 	return count
 }
 
-// filesIn returns up to limit open files of a process by its folder in /proc, from the one with an index, and the number
-// of open files.
+// filesIn returns up to limit open files of a process by its folder in /proc, from the one with an index, and the
+// number of open files.
 func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error) {
 	fds, err := kernfile.Names(dir+"/fdinfo", maxProcessFDs)
 	if err != nil || len(fds) == 0 {

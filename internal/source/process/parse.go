@@ -41,7 +41,10 @@ type Stat struct {
 // ParseStat parses the text of /proc/PID/stat or /proc/PID/task/TID/stat.
 func ParseStat(text []byte) (Stat, bool) {
 	s, ok := parseStat(text)
-	return Stat{s.state, s.ended(), s.flags&kernelThread != 0, int(min(s.parent, math.MaxInt32)), s.user, s.system, s.start}, ok
+	return Stat{
+		State: s.state, Ended: s.ended(), Kernel: s.flags&kernelThread != 0, Parent: int(min(s.parent, math.MaxInt32)),
+		User: s.user, System: s.system, Start: s.start,
+	}, ok
 }
 
 // kernelThread is PF_KTHREAD (include/linux/sched.h).

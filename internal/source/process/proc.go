@@ -16,7 +16,6 @@ type proc struct {
 	start uint64
 	dir   string // /proc/PID
 	stat  file
-	io    file
 	users int // members of jobs
 
 	round    uint64 // of the last reading
