@@ -119,8 +119,8 @@ func TestAnswersAreNumbers(t *testing.T) {
 	defer func() { _ = device.Close() }()
 	const null = 1<<8 | 3
 	pid := os.Getpid()
-	started, _ := process.Started("/", pid)
-	key := process.Key{PID: pid, Start: started}
+	of, _ := process.StatOf("/", pid)
+	key := process.Key{PID: pid, Start: of.Start}
 	d := process.NewDirect("/proc")
 	defer d.Close()
 	s := server{reader: d}
@@ -162,7 +162,7 @@ func TestAnswersAreNumbers(t *testing.T) {
 			t.Errorf("%d: got %x, want the form of its answer", q.op, frame)
 		}
 	}
-	other := process.Key{PID: pid, Start: started + 1}
+	other := process.Key{PID: pid, Start: of.Start + 1}
 	frame, _, err := s.answer((&question{op: opBytes, keys: []process.Key{other}}).append(nil))
 	var list [1]process.Bytes
 	if err != nil || parseBytes(frame[headerBytes:], list[:]) != nil || list[0].Err != syscall.ESRCH {

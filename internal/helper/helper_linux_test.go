@@ -166,8 +166,8 @@ func actAsAgent() error {
 	if err != nil {
 		return err
 	}
-	started, _ := process.Started("/", pid)
-	key := process.Key{PID: pid, Start: started}
+	of, _ := process.StatOf("/", pid)
+	key := process.Key{PID: pid, Start: of.Start}
 	if _, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid)); err != nil {
 		s.Own = err.Error()
 	}

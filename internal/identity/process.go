@@ -28,7 +28,8 @@ func readFile(proc string, pid int, name string, buf *[maxText]byte) []byte {
 func startOf(proc string, pid int) (uint64, bool) {
 	var buf [4 << 10]byte
 	text, _ := kernfile.ReadPiece(proc+"/"+strconv.Itoa(pid)+"/stat", buf[:])
-	return sources.StartOf(text)
+	of, ok := sources.ParseStat(text)
+	return of.Start, ok && !of.Ended
 }
 
 // uidOf returns the real user in the text of /proc/PID/status, or -1.

@@ -3,6 +3,7 @@ package sample
 import (
 	"math"
 	"math/big"
+	"sort"
 	"time"
 )
 
@@ -70,15 +71,7 @@ func LatencyBound(i int) time.Duration { return latencyBounds[i] }
 
 // LatencyBucket returns the bucket of a time; -1 for zero.
 func LatencyBucket(t time.Duration) int {
-	low, high := 0, LatencyBuckets // how many bounds t exceeds, of all but the last
-	for low < high {
-		if middle := (low + high) / 2; t > latencyBounds[middle] {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low - 1
+	return sort.Search(LatencyBuckets, func(i int) bool { return t <= latencyBounds[i] }) - 1
 }
 
 // Count is the number of operations.

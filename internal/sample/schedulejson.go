@@ -44,17 +44,16 @@ type threadID struct{ tid, pid int }
 
 // MarshalJSON writes a compact form.
 func (s Schedule) MarshalJSON() ([]byte, error) {
-	w := scheduleWriter{threads: map[threadID]int{}, words: map[string]int{}, out: []byte{scheduleVersion}}
-	w.signed(int64(s.Until))
-	w.number(s.Lost)
-	w.word(s.Arch)
-	w.number(uint64(len(s.Events)))
-	for i := range s.Events {
-		if err := w.event(&s.Events[i]); err != nil {
-			return nil, err
+	w := scheduleCodec{version: scheduleVersion, text: []byte{scheduleVersion}}
+	events := uint64(len(s.Events))
+	w.header(&s, &events)
+	for _, e := range s.Events {
+		if e.Kind < ThreadBegan || e.Kind > ThreadFound {
+			return nil, fmt.Errorf("an event of the unknown kind %d", e.Kind)
 		}
+		w.event(&e)
 	}
-	return json.Marshal(base64.RawStdEncoding.EncodeToString(w.out))
+	return json.Marshal(base64.RawStdEncoding.EncodeToString(w.text))
 }
 
 // UnmarshalJSON reads the compact form. Its input may be a recording of another machine: damaged input is an error.
@@ -77,19 +76,20 @@ func (s *Schedule) UnmarshalJSON(text []byte) error {
 	if version == 0 || version > scheduleVersion {
 		return fmt.Errorf("%w, or of a newer version", errSchedule)
 	}
-	r := scheduleReader{version: version, in: in[1:]}
-	read := Schedule{Until: time.Duration(r.signed()), Lost: r.number(), Arch: r.word()}
-	n := r.number()
-	if n > maxScheduleEvents || n > uint64(len(r.in)) { // an event has several bytes
-		return fmt.Errorf("%w: %d events", errSchedule, n)
+	r := scheduleCodec{reads: true, version: version, text: in[1:]}
+	var read Schedule
+	var events uint64
+	r.header(&read, &events)
+	if events > maxScheduleEvents || events > uint64(len(r.text)) { // an event has several bytes
+		return fmt.Errorf("%w: %d events", errSchedule, events)
 	}
-	if n > 0 {
-		read.Events = make([]ThreadEvent, n)
+	if events > 0 {
+		read.Events = make([]ThreadEvent, events)
 	}
 	for i := range read.Events {
 		r.event(&read.Events[i])
 	}
-	if r.bad || len(r.in) > 0 {
+	if r.bad || len(r.text) > 0 {
 		return errSchedule
 	}
 	if guessed { // they are no evidence
@@ -99,77 +99,185 @@ func (s *Schedule) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-type scheduleWriter struct {
-	out     []byte
-	at      time.Duration
-	threads map[threadID]int // from 1, in the order of their first mention
-	words   map[string]int
+// scheduleCodec writes what its methods are given, or reads it into that. After the first fault it reads zeros.
+type scheduleCodec struct {
+	reads   bool
+	version byte
+	text    []byte // written, or not read yet
+	bad     bool
+	at      time.Duration // of the event before
+	threads mentions[threadID]
+	words   mentions[string]
 }
 
-func (w *scheduleWriter) number(n uint64) { w.out = binary.AppendUvarint(w.out, n) }
-func (w *scheduleWriter) signed(n int64)  { w.out = binary.AppendVarint(w.out, n) }
+// mentions are values that have a number from their first mention on: 1, 2, 3.
+type mentions[T comparable] struct {
+	numbers map[T]uint64 // of a writer
+	list    []T          // of a reader
+}
 
-// thread writes a number for a thread, and at its first mention who it is.
-func (w *scheduleWriter) thread(tid, pid int) {
-	id := threadID{tid, pid}
-	if n := w.threads[id]; n > 0 {
-		w.number(uint64(n))
+// mention writes or reads the number of a value; 0 for one that is new, and follows in full.
+func mention[T comparable](c *scheduleCodec, known *mentions[T], value *T, inFull func(*T)) {
+	n := known.numbers[*value]
+	c.number(&n)
+	switch {
+	case n == 0 && !c.bad:
+		inFull(value)
+		if c.reads {
+			known.list = append(known.list, *value)
+			return
+		}
+		if known.numbers == nil {
+			known.numbers = map[T]uint64{}
+		}
+		known.numbers[*value] = uint64(len(known.numbers) + 1)
+	case !c.reads:
+	case n == 0 || n > uint64(len(known.list)):
+		c.fail()
+	default:
+		*value = known.list[n-1]
+	}
+}
+
+func (c *scheduleCodec) fail() { c.bad, c.text = true, nil }
+
+func (c *scheduleCodec) number(n *uint64) {
+	if !c.reads {
+		c.text = binary.AppendUvarint(c.text, *n)
 		return
 	}
-	w.threads[id] = len(w.threads) + 1
-	w.number(0)
-	w.signed(int64(tid))
-	w.signed(int64(pid))
+	value, size := binary.Uvarint(c.text)
+	if size <= 0 {
+		c.fail()
+		value, size = 0, 0
+	}
+	*n, c.text = value, c.text[size:]
 }
 
-// word does the same for a text. One that is too long is cut, so that what is written can be read.
-func (w *scheduleWriter) word(s string) {
-	s = s[:min(len(s), maxScheduleWord)]
-	if n := w.words[s]; n > 0 {
-		w.number(uint64(n))
+func (c *scheduleCodec) signed(n *int64) {
+	if !c.reads {
+		c.text = binary.AppendVarint(c.text, *n)
 		return
 	}
-	w.words[s] = len(w.words) + 1
-	w.number(0)
-	w.number(uint64(len(s)))
-	w.out = append(w.out, s...)
+	value, size := binary.Varint(c.text)
+	if size <= 0 {
+		c.fail()
+		value, size = 0, 0
+	}
+	*n, c.text = value, c.text[size:]
 }
 
-func (w *scheduleWriter) event(e *ThreadEvent) error {
-	if e.Kind < ThreadBegan || e.Kind > ThreadFound {
-		return fmt.Errorf("an event of the unknown kind %d", e.Kind)
+func (c *scheduleCodec) duration(d *time.Duration) { c.signed((*int64)(d)) }
+
+// since writes or reads a time as the difference to one before it, and before to one after it.
+func (c *scheduleCodec) since(at *time.Duration, earlier time.Duration) {
+	d := *at - earlier
+	c.duration(&d)
+	*at = earlier + d
+}
+
+func (c *scheduleCodec) before(at *time.Duration, later time.Duration) {
+	d := later - *at
+	c.duration(&d)
+	*at = later - d
+}
+
+// integer is a number that is read only up to 31 bits, and from a least one on.
+func (c *scheduleCodec) integer(n *int, least int64) {
+	wide := int64(*n)
+	if c.signed(&wide); c.reads && (wide < least || wide > math.MaxInt32) {
+		c.fail()
+		wide = 0
 	}
-	follows := e.follows()
-	w.out = append(w.out, byte(e.Kind)|follows)
-	w.signed(int64(e.At - w.at))
-	w.at = e.At
-	w.thread(e.TID, e.PID)
+	*n = int(wide)
+}
+
+// small is one byte, up to the highest that is read.
+func small[T ~uint8](c *scheduleCodec, b *T, highest T) {
+	switch {
+	case !c.reads:
+		c.text = append(c.text, byte(*b))
+	case len(c.text) == 0:
+		c.fail()
+		*b = 0
+	default:
+		*b, c.text = T(c.text[0]), c.text[1:]
+		if *b > highest {
+			c.fail()
+		}
+	}
+}
+
+// thread is a number for a thread, and at its first mention who it is.
+func (c *scheduleCodec) thread(tid, pid *int) {
+	id := threadID{*tid, *pid}
+	mention(c, &c.threads, &id, func(id *threadID) {
+		c.integer(&id.tid, 0)
+		c.integer(&id.pid, 0)
+	})
+	*tid, *pid = id.tid, id.pid
+}
+
+// word is the same for a text. One that is too long is cut, so that what is written can be read.
+func (c *scheduleCodec) word(text *string) {
+	*text = (*text)[:min(len(*text), maxScheduleWord)]
+	mention(c, &c.words, text, func(text *string) {
+		size := uint64(len(*text))
+		c.number(&size)
+		switch {
+		case !c.reads:
+			c.text = append(c.text, *text...)
+		case size > maxScheduleWord || size > uint64(len(c.text)):
+			c.fail()
+		default:
+			*text, c.text = string(c.text[:size]), c.text[size:]
+		}
+	})
+}
+
+// header has how many events follow.
+func (c *scheduleCodec) header(s *Schedule, events *uint64) {
+	c.duration(&s.Until)
+	c.number(&s.Lost)
+	c.word(&s.Arch)
+	c.number(events)
+}
+
+func (c *scheduleCodec) event(e *ThreadEvent) {
+	first := byte(e.Kind) | e.follows()
+	small(c, &first, math.MaxUint8)
+	e.Kind = ThreadEventKind(first & (1<<kindBits - 1))
+	c.since(&e.At, c.at)
+	c.at = e.At
+	c.thread(&e.TID, &e.PID)
 	switch e.Kind {
 	case ThreadBegan:
-		w.word(e.Job)
-		w.signed(int64(e.Creator))
-		if follows&hasName != 0 {
-			w.word(e.Name)
+		c.word(&e.Job)
+		c.integer(&e.Creator, 0)
+		if first&hasName != 0 {
+			c.word(&e.Name)
 		}
 	case ThreadNamed:
-		w.word(e.Name)
+		c.word(&e.Name)
 	case ThreadIn:
-		if follows&hasWoken != 0 {
-			w.signed(int64(e.At - e.Woken))
-			w.waker(e)
+		if first&hasWoken != 0 {
+			c.before(&e.Woken, e.At)
+			c.waker(e)
 		}
 	case ThreadOut, ThreadFound:
-		w.pause(e, follows)
+		c.pause(e, first)
 	case ThreadSum:
-		w.pause(e, follows)
-		for _, d := range []time.Duration{e.At - e.From, e.Running, e.Ready, e.Blocked, e.Asleep} {
-			w.signed(int64(d))
+		c.pause(e, first)
+		c.before(&e.From, e.At)
+		for _, d := range []*time.Duration{&e.Running, &e.Ready, &e.Blocked, &e.Asleep} {
+			c.duration(d)
 		}
-		if follows&hasWaker != 0 {
-			w.waker(e)
+		if first&hasWaker != 0 {
+			c.waker(e)
 		}
+	default:
+		c.fail()
 	}
-	return nil
 }
 
 // follows returns the bits of what is not zero.
@@ -196,199 +304,33 @@ func (e *ThreadEvent) follows() byte {
 	return bits
 }
 
-func (w *scheduleWriter) waker(e *ThreadEvent) {
-	w.out = append(w.out, byte(e.WakerKind))
-	w.thread(e.Waker, e.WakerPID)
+func (c *scheduleCodec) waker(e *ThreadEvent) {
+	small(c, &e.WakerKind, SoftIRQ)
+	c.thread(&e.Waker, &e.WakerPID)
 }
 
-func (w *scheduleWriter) pause(e *ThreadEvent, follows byte) {
-	w.out = append(w.out, byte(e.State))
-	w.signed(int64(e.Syscall))
-	if follows&hasFile != 0 {
-		w.out = append(w.out, byte(e.File))
-		w.number(e.Detail)
-		w.word(e.Peer)
-	}
-	if follows&hasTimes != 0 {
-		w.signed(int64(e.Fetching))
-		w.signed(int64(e.Stolen))
-	}
-	if follows&hasBytes != 0 {
-		w.number(e.Fetched)
-		w.number(e.Chars)
-	}
-}
-
-// scheduleReader gives zeros after the first fault, and notes it.
-type scheduleReader struct {
-	version byte
-	in      []byte
-	bad     bool
-	at      time.Duration
-	threads []threadID
-	words   []string
-}
-
-func (r *scheduleReader) fail() {
-	r.bad, r.in = true, nil
-}
-
-func (r *scheduleReader) byte() byte {
-	if len(r.in) == 0 {
-		r.fail()
-		return 0
-	}
-	b := r.in[0]
-	r.in = r.in[1:]
-	return b
-}
-
-func (r *scheduleReader) number() uint64 {
-	n, size := binary.Uvarint(r.in)
-	if size <= 0 {
-		r.fail()
-		return 0
-	}
-	r.in = r.in[size:]
-	return n
-}
-
-func (r *scheduleReader) signed() int64 {
-	n, size := binary.Varint(r.in)
-	if size <= 0 {
-		r.fail()
-		return 0
-	}
-	r.in = r.in[size:]
-	return n
-}
-
-// id reads the number of a thread or process.
-func (r *scheduleReader) id() int {
-	n := r.signed()
-	if n < 0 || n > math.MaxInt32 {
-		r.fail()
-		return 0
-	}
-	return int(n)
-}
-
-func (r *scheduleReader) thread() (tid, pid int) {
-	n := r.number()
-	if n == 0 && !r.bad {
-		r.threads = append(r.threads, threadID{r.id(), r.id()})
-		n = uint64(len(r.threads))
-	}
-	if n > uint64(len(r.threads)) || n == 0 {
-		r.fail()
-		return 0, 0
-	}
-	return r.threads[n-1].tid, r.threads[n-1].pid
-}
-
-func (r *scheduleReader) word() string {
-	n := r.number()
-	if n == 0 && !r.bad {
-		size := r.number()
-		if size > maxScheduleWord || size > uint64(len(r.in)) {
-			r.fail()
-			return ""
-		}
-		r.words = append(r.words, string(r.in[:size]))
-		r.in = r.in[size:]
-		n = uint64(len(r.words))
-	}
-	if n > uint64(len(r.words)) || n == 0 {
-		r.fail()
-		return ""
-	}
-	return r.words[n-1]
-}
-
-func (r *scheduleReader) event(e *ThreadEvent) {
-	first := r.byte()
-	e.Kind = ThreadEventKind(first & (1<<kindBits - 1))
-	r.at += time.Duration(r.signed())
-	e.At = r.at
-	e.TID, e.PID = r.thread()
-	switch e.Kind {
-	case ThreadBegan:
-		e.Job = r.word()
-		e.Creator = r.id()
-		if first&hasName != 0 {
-			e.Name = r.word()
-		}
-	case ThreadNamed:
-		e.Name = r.word()
-	case ThreadIn:
-		if first&hasWoken != 0 {
-			e.Woken = e.At - time.Duration(r.signed())
-			r.waker(e)
-		}
-	case ThreadOut, ThreadFound:
-		r.pause(e, first)
-	case ThreadSum:
-		r.pause(e, first)
-		e.From = e.At - time.Duration(r.signed())
-		for _, d := range []*time.Duration{&e.Running, &e.Ready, &e.Blocked, &e.Asleep} {
-			*d = time.Duration(r.signed())
-		}
-		if first&hasWaker != 0 {
-			r.waker(e)
-		}
-	default:
-		r.fail()
-	}
-}
-
-func (r *scheduleReader) waker(e *ThreadEvent) {
-	if e.WakerKind = WakerKind(r.byte()); e.WakerKind > SoftIRQ {
-		r.fail()
-	}
-	e.Waker, e.WakerPID = r.thread()
-}
-
-func (r *scheduleReader) pause(e *ThreadEvent, follows byte) {
+func (c *scheduleCodec) pause(e *ThreadEvent, follows byte) {
 	e.IOWait = follows&hasIOWait != 0
-	if e.State = ThreadState(r.byte()); e.State > StateStopped {
-		r.fail()
-	}
-	e.Syscall = r.call()
+	small(c, &e.State, StateStopped)
+	c.integer(&e.Syscall, NoSyscall)
 	if follows&hasFile != 0 {
-		if e.File = FileKind(r.byte()); e.File > OtherFile {
-			r.fail()
-		}
-		e.Detail = r.number()
-		e.Peer = r.word()
+		small(c, &e.File, OtherFile)
+		c.number(&e.Detail)
+		c.word(&e.Peer)
 	}
 	if follows&hasTimes != 0 {
-		r.times(e)
+		if c.version < 3 { // user and system time
+			c.signed(new(int64))
+			c.signed(new(int64))
+		} else {
+			c.duration(&e.Fetching)
+		}
+		if c.version > 1 {
+			c.duration(&e.Stolen)
+		}
 	}
 	if follows&hasBytes != 0 {
-		e.Fetched = r.number()
-		e.Chars = r.number()
+		c.number(&e.Fetched)
+		c.number(&e.Chars)
 	}
-}
-
-// times reads what a thread was on a CPU for.
-func (r *scheduleReader) times(e *ThreadEvent) {
-	if r.version < 3 { // user and system time
-		r.signed()
-		r.signed()
-	} else {
-		e.Fetching = time.Duration(r.signed())
-	}
-	if r.version > 1 {
-		e.Stolen = time.Duration(r.signed())
-	}
-}
-
-// call reads the number of a system call.
-func (r *scheduleReader) call() int {
-	n := r.signed()
-	if n < NoSyscall || n > math.MaxInt32 {
-		r.fail()
-		return 0
-	}
-	return int(n)
 }

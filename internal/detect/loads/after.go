@@ -146,22 +146,8 @@ func (p *pending) phases(listens time.Duration, device, compiled interval, f *de
 	if listens <= after || !f.HasGPU {
 		return
 	}
-	first, ok1 := f.Past.Level(detect.GPUBusy, after)
-	last, ok2 := f.Past.Level(detect.GPUBusy, listens)
-	if ok1 && ok2 && last-first > 0.01 {
-		if at, ok := hintFrom(f.Past, after, listens, first, last); ok {
-			p.found.Phases = append(p.found.Phases, detect.Phase{Name: WarmUp, Start: at, End: listens})
-		}
+	step := max(50*time.Millisecond, (listens-after)/1000)
+	if at, ok := grewFrom(f.Past, detect.GPUBusy, interval{after, listens}, step, 0.01, 0.01); ok {
+		p.found.Phases = append(p.found.Phases, detect.Phase{Name: WarmUp, Start: at, End: listens})
 	}
-}
-
-// hintFrom returns when the GPU began to work.
-func hintFrom(past detect.Past, from, to time.Duration, first, last float64) (time.Duration, bool) {
-	step := max(50*time.Millisecond, (to-from)/1000)
-	for at := from; at < to; at += step {
-		if level, ok := past.Level(detect.GPUBusy, at); ok && level-first > 0.01*(last-first) {
-			return max(from, at-step), true
-		}
-	}
-	return 0, false
 }

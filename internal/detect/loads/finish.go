@@ -1,6 +1,7 @@
 package loads
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,12 +21,7 @@ func (d *Detector) finishReads(f *detect.Facts, all bool) {
 }
 
 func sorted(all map[string]*transfer) []*transfer {
-	list := make([]*transfer, 0, len(all))
-	for _, t := range all {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *transfer) int { return strings.Compare(a.key, b.key) })
-	return list
+	return slices.SortedFunc(maps.Values(all), func(a, b *transfer) int { return strings.Compare(a.key, b.key) })
 }
 
 // isRead reports whether the reading of a model is over.

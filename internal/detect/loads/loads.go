@@ -149,17 +149,8 @@ func (d *Detector) Busy() bool {
 	recent := func(t *transfer) bool {
 		return now-max(t.last, t.open.end, t.closed.end) < fresh
 	}
-	for _, t := range d.reads {
-		if recent(t) {
-			return true
-		}
-	}
-	for _, t := range d.writes {
-		if recent(t) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(d.pending, func(p *pending) bool { return p.until-p.readEnd <= 2*serving })
+	ends := func(p *pending) bool { return p.until-p.readEnd <= 2*serving }
+	return anyOf(d.reads, recent) || anyOf(d.writes, recent) || slices.ContainsFunc(d.pending, ends)
 }
 
 // counters returns the growth of the quantities since the look before.

@@ -3,6 +3,7 @@ package loads
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/modelfile"
@@ -24,6 +25,8 @@ var general = []string{
 	"trainer_state",
 	"rank", "shard", "part", "tp", "pp", "mp_rank", "layer", "stage", "__", "model_states", "optim_states",
 }
+
+func isGeneral(base string) bool { return slices.Contains(general, strings.ToLower(base)) }
 
 // ambiguous extensions are also those of data sets. A file counts only if its name, or that of its folder, names it
 // holds a model.
@@ -71,10 +74,8 @@ func keyOf(name string) (key string, parts int) {
 	}
 	base, parts := stem(name)
 	dir := path.Dir(name)
-	for _, one := range general {
-		if strings.EqualFold(base, one) {
-			return dir, parts
-		}
+	if isGeneral(base) {
+		return dir, parts
 	}
 	return dir + "/" + base, parts
 }
@@ -100,17 +101,15 @@ func modelOf(name string) string {
 		return found
 	}
 	base, _ := stem(name)
-	for _, one := range general {
-		if !strings.EqualFold(base, one) {
-			continue
-		}
-		dir := path.Dir(name)
-		if last := path.Base(dir); last != "" && strings.Trim(last, "0123456789") == "" { // a version of Triton
-			dir = path.Dir(dir)
-		}
-		if last := path.Base(dir); last != "/" && last != "." {
-			return last
-		}
+	if !isGeneral(base) {
+		return base
+	}
+	dir := path.Dir(name)
+	if strings.Trim(path.Base(dir), "0123456789") == "" { // a version of Triton
+		dir = path.Dir(dir)
+	}
+	if last := path.Base(dir); last != "/" && last != "." {
+		return last
 	}
 	return base
 }
@@ -128,7 +127,7 @@ func likely(name string) float64 {
 	switch ext := strings.ToLower(path.Ext(base)); {
 	case modelfile.IsBlob(name):
 		return 0.95
-	case containsFold(ambiguous, ext):
+	case slices.Contains(ambiguous, ext):
 		if saysModel.MatchString(base) || saysModel.MatchString(path.Base(path.Dir(name))) && !saysData.MatchString(base) {
 			return 0.9
 		}
@@ -145,15 +144,6 @@ func likely(name string) float64 {
 		return 0.85
 	}
 	return 0.95
-}
-
-func containsFold(list []string, x string) bool {
-	for _, one := range list {
-		if one == x {
-			return true
-		}
-	}
-	return false
 }
 
 // clean returns a name without what a terminal would obey.

@@ -307,16 +307,22 @@ func (t *transfer) walkedFrom() (time.Duration, bool) {
 // hint returns a function that finds in the history when a quantity began to grow.
 func hint(past detect.Past, q detect.Quantity) func(interval) (time.Duration, bool) {
 	return func(within interval) (time.Duration, bool) {
-		first, ok1 := past.Level(q, within.start)
-		last, ok2 := past.Level(q, within.end)
-		if !ok1 || !ok2 || last-first < minProgress {
-			return 0, false
-		}
-		for at := within.start; at < within.end; at += 50 * time.Millisecond {
-			if level, ok := past.Level(q, at); ok && level-first > 0.02*(last-first) {
-				return max(within.start, at-50*time.Millisecond), true
-			}
-		}
+		return grewFrom(past, q, within, 50*time.Millisecond, minProgress, 0.02)
+	}
+}
+
+// grewFrom returns when a quantity that grew by at least so much had grown by a share of that, to a step.
+func grewFrom(past detect.Past, q detect.Quantity, within interval, step time.Duration,
+	least, share float64) (time.Duration, bool) {
+	first, ok1 := past.Level(q, within.start)
+	last, ok2 := past.Level(q, within.end)
+	if !ok1 || !ok2 || last-first < least {
 		return 0, false
 	}
+	for at := within.start; at < within.end; at += step {
+		if level, ok := past.Level(q, at); ok && level-first > share*(last-first) {
+			return max(within.start, at-step), true
+		}
+	}
+	return 0, false
 }

@@ -63,8 +63,8 @@ func (l *Locator) first(id string, pids []int, buf []byte) answer {
 	}
 	alive := make([]member, 0, len(pids))
 	for _, pid := range pids {
-		if start, ok := process.StartOf(read(l.proc, pid, "stat", buf)); ok {
-			alive = append(alive, member{pid, start})
+		if of, ok := process.ParseStat(read(l.proc, pid, "stat", buf)); ok && !of.Ended {
+			alive = append(alive, member{pid, of.Start})
 		}
 	}
 	slices.SortFunc(alive, func(a, b member) int {

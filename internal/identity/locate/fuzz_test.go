@@ -87,6 +87,6 @@ func FuzzTexts(f *testing.F) {
 		if ok && (s.depth < 0 || min(s.group, s.inner) <= 0 || max(s.group, s.inner) > maxPID) {
 			t.Errorf("got %+v, want numbers within their bounds", s)
 		}
-		process.StartOf([]byte(text))
+		process.ParseStat([]byte(text))
 	})
 }

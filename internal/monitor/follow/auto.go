@@ -78,9 +78,6 @@ func (j *Jobs) AutoFollow(client string, pid int, group string, own bool) (job s
 	if j.follow("", wanted, pid) != nil {
 		return ""
 	}
-	if a.byPID == nil {
-		a.byPID = map[int]*autoJob{}
-	}
 	a.byPID[pid] = &autoJob{job, client, now, now, now}
 	j.nameTime(job, pid)
 	return job

@@ -193,9 +193,6 @@ func (j *Jobs) followHolder(pid int, gpus []string, now time.Duration, who Who) 
 	name := nameOf(who, job, pid, gpus)
 	holds := len(gpus) > 0
 	if !j.holders.room(holds, name.Client, j) {
-		if j.holders.refused == nil {
-			j.holders.refused = map[int]time.Duration{}
-		}
 		j.holders.refused[pid] = now + refusedFor
 		return false
 	}
@@ -204,9 +201,6 @@ func (j *Jobs) followHolder(pid int, gpus []string, now time.Duration, who Who) 
 	if err := j.follow("", wanted, pid); err != nil {
 		j.problems.Note("jobs", err)
 		return false
-	}
-	if j.holders.byPID == nil {
-		j.holders.byPID = map[int]*holderJob{}
 	}
 	j.holders.byPID[pid] = &holderJob{job: job, client: name.Client, held: holds, named: now, used: now, alive: now}
 	j.hold(job, true)
@@ -272,8 +266,8 @@ func (j *Jobs) ancestors(pid int, parents map[int]int) iter.Seq[int] {
 		for range maxAncestors {
 			parent, known := parents[pid]
 			if !known {
-				parent, _ = process.Parent(j.root, pid) // 0 for a process that has ended
-				parents[pid] = parent
+				of, _ := process.StatOf(j.root, pid) // 0 for a process that has ended
+				parent, parents[pid] = of.Parent, of.Parent
 			}
 			if parent <= 1 || !yield(parent) {
 				return

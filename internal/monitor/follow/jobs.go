@@ -54,7 +54,9 @@ func New(root string, sources *sampling.Sources, r *sampling.Readings, problems 
 	return &Jobs{
 		root: root, sources: sources, readings: r, problems: problems, groups: cgroup.NewView(root), jobs: map[string]*job{},
 		places: trust.NewPlaces(process.MaxJobs), added: make(chan struct{}, 1),
-		auto: auto{now: func() time.Duration { return r.Present().Mono }},
+		auto:    auto{now: func() time.Duration { return r.Present().Mono }, byPID: map[int]*autoJob{}},
+		holders: holders{byPID: map[int]*holderJob{}, refused: map[int]time.Duration{}},
+		matched: matched{byPath: map[string]*matchedJob{}, hidden: map[string]time.Duration{}},
 	}
 }
 
@@ -314,11 +316,11 @@ func (j *Jobs) Close() {
 // JobOf returns the id of the job that consists of a process and its children: the process number with its start time,
 // which is unique while the machine is up. It returns "" if there is no such process.
 func (j *Jobs) JobOf(pid int) string {
-	started, ok := process.Started(j.root, pid)
+	of, ok := process.StatOf(j.root, pid)
 	if !ok {
 		return ""
 	}
-	return process.ID(pid, started)
+	return process.ID(pid, of.Start)
 }
 
 // Candidates returns the processes that work and are not followed, once ExpectSpans was called: see

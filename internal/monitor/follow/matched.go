@@ -214,9 +214,6 @@ func (j *Jobs) followGroup(g cgroup.Group, now time.Duration, who Who, gpus []st
 		return false
 	}
 	known.first = pids[0]
-	if m.byPath == nil {
-		m.byPath = map[string]*matchedJob{}
-	}
 	m.byPath[g.Path] = known
 	j.readings.Name(j.groupName(who, known, gpus))
 	return true
@@ -229,7 +226,7 @@ var errHidden = errors.New("the processes of cgroups that match cannot be seen: 
 func (j *Jobs) hide(path string, now time.Duration) {
 	m := &j.matched
 	j.problems.Note("jobs", asSetting(errHidden))
-	if m.hidden == nil || len(m.hidden) >= maxHidden {
+	if len(m.hidden) >= maxHidden {
 		m.hidden = map[string]time.Duration{}
 	}
 	m.hidden[path] = now + hiddenFor

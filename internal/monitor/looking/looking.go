@@ -328,7 +328,8 @@ func (l *Looker) report(j *job, all []detect.Found) {
 // own notes whose a process is, which cannot be found out once it has ended.
 func (l *Looker) own(j *job, pid int) {
 	if len(j.processes) == 1 && j.parent == 0 {
-		j.parent, _ = process.Parent(l.config.Root, pid)
+		of, _ := process.StatOf(l.config.Root, pid)
+		j.parent = of.Parent
 	}
 	if l.config.Owner == nil {
 		return

@@ -21,13 +21,12 @@ type Measured struct {
 	note  func(source string, err error)
 	apply func([]sample.Ceiling)
 
-	mu   sync.Mutex // guards busy and next
-	busy bool       // a read is running
+	mu   sync.Mutex // guards next
 	next time.Time  // when Refresh reads again
 
-	// Only the running read uses these.
-	info os.FileInfo // nil: the file did not exist
-	all  []ceiling.Measured
+	reading sync.Mutex  // guards the fields below
+	info    os.FileInfo // nil: the file did not exist
+	all     []ceiling.Measured
 }
 
 // NewMeasured reads the file at path. apply receives the ceilings of the disks that are present, after each read.
@@ -41,54 +40,44 @@ func (m *Measured) Start() {
 	if m == nil {
 		return
 	}
-	m.mu.Lock()
-	m.next = time.Now().Add(measuredEvery)
-	m.mu.Unlock()
-	done := make(chan struct{})
-	m.read(done)
+	m.isDue()
 	select {
-	case <-done:
+	case <-m.Read():
 	case <-time.After(measuredWait):
 	}
 }
 
 // Refresh reads the file again if a minute has passed. It does not wait. A nil Measured does nothing.
 func (m *Measured) Refresh() {
-	if m == nil {
-		return
-	}
-	now := time.Now()
-	m.mu.Lock()
-	due := !now.Before(m.next)
-	if due {
-		m.next = now.Add(measuredEvery)
-	}
-	m.mu.Unlock()
-	if due {
+	if m != nil && m.isDue() {
 		m.Read()
 	}
 }
 
-// Read reads the file now. It does not wait.
-func (m *Measured) Read() { m.read(make(chan struct{})) }
-
-// read reads the file in the background, and then closes done. While another read runs, or after the probe has stopped,
-// it does nothing and leaves done open.
-func (m *Measured) read(done chan<- struct{}) {
+// isDue reports whether a minute has passed since it did so last.
+func (m *Measured) isDue() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.busy {
-		return
+	now := time.Now()
+	due := !now.Before(m.next)
+	if due {
+		m.next = now.Add(measuredEvery)
 	}
-	m.busy = m.probe.tasks.run(func() {
-		defer close(done)
-		defer func() {
-			m.mu.Lock()
-			m.busy = false
-			m.mu.Unlock()
-		}()
-		m.load()
+	return due
+}
+
+// Read reads the file now, in the background, and then closes done. While another read runs, or after the probe has
+// stopped, it does nothing and leaves done open.
+func (m *Measured) Read() (done <-chan struct{}) {
+	over := make(chan struct{})
+	m.probe.tasks.run(func() {
+		if m.reading.TryLock() {
+			defer close(over)
+			defer m.reading.Unlock()
+			m.load()
+		}
 	})
+	return over
 }
 
 // load reads the file if it has changed. It matches the disks each time: a name may belong to another disk by now.

@@ -1,12 +1,6 @@
 package probe
 
-import (
-	"bytes"
-	"math"
-	"strconv"
-
-	"github.com/stallspan/stallspan/internal/source/kernfile"
-)
+import "github.com/stallspan/stallspan/internal/source/process"
 
 // maxGenerations bounds the ancestors of a process. It also ends cycles, which reused process IDs can form.
 const maxGenerations = 64
@@ -41,50 +35,22 @@ func gone(pid int, before, after readTotals) bool {
 	return known && (!running || reused || is.Bytes < was.Bytes)
 }
 
-// statText bounds a /proc/PID/stat in bytes. It has at most about 1.2 KiB.
-const statText = 4 << 10
-
 // findParents reads the parents of the processes that have read or written something, and drops the kernel threads
 // among them. All processes would take twice as long, and most of them read nothing.
-func (t readTotals) findParents(proc string) {
-	var buf [statText]byte
+func (t readTotals) findParents(root string) {
 	for pid, total := range t {
 		for ok := total.Bytes+total.Written > 0; ok && total.Began == 0; total, ok = t[pid] {
-			text, err := kernfile.ReadPiece(proc+"/"+strconv.Itoa(pid)+"/stat", buf[:])
-			from := parseOrigin(text)
-			if err != nil || from.began == 0 {
+			of, ok := process.StatOf(root, pid)
+			if !ok || of.Start == 0 {
 				break
 			}
-			if from.kernel {
+			if of.Kernel {
 				delete(t, pid)
 				break
 			}
-			total.Parent, total.Began = from.parent, from.began
+			total.Parent, total.Began = of.Parent, of.Start
 			t[pid] = total
 			pid = total.Parent
 		}
 	}
-}
-
-// origin is what /proc/PID/stat says of the origin of a process.
-type origin struct {
-	parent int
-	began  uint64 // in ticks since boot; 0 if not known
-	kernel bool   // a kernel thread: it works for others, as the worker of a loop device does
-}
-
-// kernelThread is PF_KTHREAD (include/linux/sched.h).
-const kernelThread = 0x00200000
-
-// parseOrigin reads fields 4, 9 and 22. The name in field 2 may contain any character, also parentheses.
-func parseOrigin(stat []byte) (o origin) {
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 {
-		return o
-	}
-	parent, _ := kernfile.ParseUint(fields[1])
-	flags, _ := kernfile.ParseUint(fields[6])
-	o.began, _ = kernfile.ParseUint(fields[19])
-	o.parent, o.kernel = int(min(parent, math.MaxInt32)), flags&kernelThread != 0
-	return o
 }

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"os"
@@ -16,9 +15,6 @@ import (
 
 // maxProcesses bounds the processes. With more of them there is no result.
 const maxProcesses = 4096
-
-// ioText bounds a /proc/PID/io in bytes. It has seven short lines.
-const ioText = 1 << 10
 
 // readTotals holds the bytes that each process has read from storage since its start, by PID. It leaves out processes
 // without permission, and kernel threads: what they read is for processes.
@@ -46,59 +42,38 @@ func (t readTotals) moved() readTotals {
 }
 
 // scanProcesses reads the totals of all processes of the machine with "/" at root, which takes 12 to 25 us each: it is
-// for the two ends of a window, not for a tick. It asks a process.Reader for them, or reads them itself if that is nil.
-// It returns nil if there are too many.
+// for the two ends of a window, not for a tick. It asks a process.Reader, or reads them itself if that is nil. It
+// returns nil if there are too many.
 func scanProcesses(root string, reader process.Reader) readTotals {
 	proc := filepath.Join("/", root, "proc")
 	names, err := kernfile.Names(proc, math.MaxInt)
 	if err != nil {
 		return nil
 	}
-	var buf [ioText]byte
-	totals, processes := readTotals{}, 0
 	var keys []process.Key
 	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		if processes++; processes > maxProcesses {
-			return nil
-		}
-		if reader != nil {
+		if pid, err := strconv.Atoi(name); err == nil {
 			keys = append(keys, process.Key{PID: pid})
-			continue
-		}
-		if text, err := kernfile.ReadPiece(proc+"/"+name+"/io", buf[:]); err == nil {
-			if n, ok := counted(text, "read_bytes: "); ok {
-				written, _ := counted(text, "write_bytes: ")
-				totals[pid] = readTotal{Bytes: n, Written: written}
-			}
 		}
 	}
-	if len(keys) > 0 {
-		answers := make([]process.Bytes, len(keys))
-		if reader.Bytes(keys, answers) != nil {
-			return nil
-		}
-		for i, b := range answers {
-			if b.Err == 0 {
-				totals[keys[i].PID] = readTotal{Bytes: b.Read, Written: b.Write}
-			}
+	if len(keys) > maxProcesses {
+		return nil
+	}
+	if reader == nil {
+		reader = process.NewDirect(proc)
+	}
+	answers := make([]process.Bytes, len(keys))
+	if reader.Bytes(keys, answers) != nil {
+		return nil
+	}
+	totals := readTotals{}
+	for i, b := range answers {
+		if b.Err == 0 {
+			totals[keys[i].PID] = readTotal{Bytes: b.Read, Written: b.Write}
 		}
 	}
-	totals.findParents(proc)
+	totals.findParents(root)
 	return totals
-}
-
-// counted returns the number after a name in a /proc/PID/io.
-func counted(text []byte, name string) (uint64, bool) {
-	for line := range bytes.Lines(text) {
-		if value, ok := bytes.CutPrefix(line, []byte(name)); ok {
-			return kernfile.ParseUint(bytes.TrimRight(value, "\n"))
-		}
-	}
-	return 0, false
 }
 
 // reading is a process and the bytes that it read from storage.

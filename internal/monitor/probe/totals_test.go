@@ -142,18 +142,6 @@ func TestCycleOfParents(t *testing.T) {
 	}
 }
 
-func FuzzOrigin(f *testing.F) {
-	f.Add([]byte(stat(7, 1234)))
-	f.Add([]byte("1 ("))
-	f.Add([]byte{})
-	f.Add([]byte(stat(1<<62, 1<<62) + "0"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if got := parseOrigin(text); got.parent < 0 {
-			t.Errorf("%q: got parent %d, want a PID", text, got.parent)
-		}
-	})
-}
-
 // The bytes of a child before the first scan do not count if this process waits for it before the second.
 func TestRealChild(t *testing.T) {
 	const size = 8 << 20

@@ -246,7 +246,7 @@ func (t *gpuTimes) piece(h *history.History, g *gpuHolds, to time.Duration, newe
 	if len(holders) == 0 {
 		row := t.row(g.gpu, "", from, to, newest)
 		busy := min(length, growth(h, history.LedgerBusy, ledger.ID("", g.gpu), from, to)[0])
-		for _, r := range []*sample.GPUTime{row.GPUTime, &g.total} {
+		for _, r := range []*sample.GPUTime{row, &g.total} {
 			r.Busy += busy
 			if held {
 				r.Other += length - busy
@@ -266,8 +266,8 @@ func (t *gpuTimes) piece(h *history.History, g *gpuHolds, to time.Duration, newe
 		if row.Job != "" {
 			row.Allocated += length
 		}
-		before := *row.GPUTime
-		row.add(h, ledger.ID(x.job, g.gpu), from, to, part)
+		before := *row
+		divideLike(row, h, ledger.ID(x.job, g.gpu), from, to, part)
 		row.Unused += x.rest(part, row.Busy-before.Busy, row.Other-before.Other)
 		g.total.Busy += row.Busy - before.Busy
 		g.total.Storage += row.Storage - before.Storage
@@ -276,11 +276,8 @@ func (t *gpuTimes) piece(h *history.History, g *gpuHolds, to time.Duration, newe
 	}
 }
 
-// timeRow is a row that grows.
-type timeRow struct{ *sample.GPUTime }
-
-// add adds a part of an interval, divided like the ledger of the whole of it.
-func (r timeRow) add(h *history.History, id string, from, to, part time.Duration) {
+// divideLike adds a part of an interval to a row, divided like the ledger of the whole of it.
+func divideLike(r *sample.GPUTime, h *history.History, id string, from, to, part time.Duration) {
 	length := to - from
 	grown := growth(h, history.LedgerBusy, id, from, to)
 	gain := growth(h, history.LedgerGain, id, from, to)[0]
@@ -321,9 +318,6 @@ func growth(h *history.History, first history.Series, id string, from, to time.D
 
 // name notes who a job is.
 func (t *gpuTimes) name(name sample.JobName) {
-	if t.names == nil {
-		t.names = map[string]sample.JobName{}
-	}
 	t.names[name.ID] = name
 }
 
@@ -351,7 +345,7 @@ func (t *gpuTimes) snapshot() (rows []sample.GPUTime, names []sample.JobName) {
 
 // row returns the row of a job on a GPU, which grows up to a moment. Where there are too many, the time is that of no
 // job.
-func (t *gpuTimes) row(gpu, job string, from, to time.Duration, newest sample.Stamp) timeRow {
+func (t *gpuTimes) row(gpu, job string, from, to time.Duration, newest sample.Stamp) *sample.GPUTime {
 	i := slices.IndexFunc(t.rows, func(r *sample.GPUTime) bool { return r.GPU == gpu && r.Job == job })
 	if i < 0 {
 		if job != "" && len(t.rows) >= maxTimes && !t.dropOldest() {
@@ -361,7 +355,7 @@ func (t *gpuTimes) row(gpu, job string, from, to time.Duration, newest sample.St
 		i = len(t.rows) - 1
 	}
 	t.rows[i].Until = stampAt(to, newest)
-	return timeRow{t.rows[i]}
+	return t.rows[i]
 }
 
 // stampAt returns the stamp of a moment before another stamp.
@@ -379,7 +373,7 @@ func (t *gpuTimes) withoutGPU(h *history.History, to time.Duration, newest sampl
 			continue
 		}
 		if from, end := t.jobs[i].reached, min(to, t.jobs[i].until); end > from {
-			t.row("", job, from, end, newest).add(h, ledger.ID(job, ""), from, end, end-from)
+			divideLike(t.row("", job, from, end, newest), h, ledger.ID(job, ""), from, end, end-from)
 			t.jobs[i].reached = end
 		}
 	}

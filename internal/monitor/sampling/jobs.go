@@ -134,8 +134,7 @@ func (s *state) name(name sample.JobName) {
 	}
 	j.Name = name
 	s.times.name(name)
-	s.journal.mark(recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own, Visible: j.Visible,
-		OnlyHeld: j.OnlyHeldGPUs, OwnTime: j.OwnTime, Name: &name})
+	s.markFollowed(j, &name)
 }
 
 // Processes returns the living processes of a followed job, the oldest first.
@@ -171,18 +170,19 @@ func (r *Readings) HasProcess(id string) bool {
 }
 
 func (s *state) follow(j *job) {
-	if s.jobs.byID == nil {
-		s.jobs.byID = map[string]*job{}
-	}
 	s.jobs.byID[j.ID] = j
 	s.jobs.changed, s.jobs.added = true, true
-	mark := recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own, Visible: j.Visible,
-		OnlyHeld: j.OnlyHeldGPUs, OwnTime: j.OwnTime}
-	if j.Name.ID != "" {
-		s.times.name(j.Name)
-		mark.Name = &j.Name
+	if j.Name.ID == "" {
+		s.markFollowed(j, nil)
+		return
 	}
-	s.journal.mark(mark)
+	s.times.name(j.Name)
+	s.markFollowed(j, &j.Name)
+}
+
+func (s *state) markFollowed(j *job, name *sample.JobName) {
+	s.journal.mark(recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own, Visible: j.Visible,
+		OnlyHeld: j.OnlyHeldGPUs, OwnTime: j.OwnTime, Name: name})
 }
 
 func (s *state) unfollow(id string) {

@@ -38,7 +38,6 @@ type Readings struct {
 	config   Config
 	problems *Problems
 	history  *history.History
-	kinds    diskKinds
 
 	holders chan struct{} // see NewHolders
 
@@ -50,7 +49,6 @@ type Readings struct {
 type state struct {
 	history  *history.History
 	problems *Problems
-	kinds    *diskKinds
 	process  *process.Source // nil for a recording
 	schedule threads
 	journal  journal
@@ -73,16 +71,17 @@ func New(c Config, problems *Problems) (*Readings, error) {
 	}
 	r := &Readings{config: c, problems: problems, history: h, holders: make(chan struct{}, 1)}
 	r.now = state{
-		history: h, problems: problems, kinds: &r.kinds,
+		history: h, problems: problems,
 		journal:  journal{to: c.Journal, problems: problems},
 		accounts: accounts{history: h, problems: problems, ledger: ledger.NewPressure(h)},
-		jobs:     jobs{changed: true},
+		schedule: threads{problems: problems, jobs: map[string]followed{}},
+		jobs:     jobs{byID: map[string]*job{}, changed: true},
+		times:    gpuTimes{names: map[string]sample.JobName{}},
+		edges:    edges{known: map[uint64]*Moment{}},
 	}
 	if c.Sources != nil {
 		r.now.process = c.Sources.Process
-		r.now.schedule = threads{
-			moments: c.Sources.moments, problems: problems,
-		}
+		r.now.schedule.moments = c.Sources.moments
 		if c.Sources.schedule != nil {
 			r.now.schedule.events = c.Sources.schedule
 		}
@@ -168,12 +167,12 @@ func (r *Readings) JobTimes() ([]sample.GPUTime, []sample.JobName) {
 }
 
 // DiskKind returns the kind of a disk, as source/disk does. It does not take the lock of Readings, so it may be called
-// while a window ends. At the first call for a disk it reads two small files of /sys.
+// while a window ends. It reads two small files of /sys at most.
 func (r *Readings) DiskKind(name string) string {
 	if r.recorded() || r.config.Sources.Disks == nil {
 		return ""
 	}
-	return r.kinds.of(name, r.config.Sources.Disks.KindOf)
+	return r.config.Sources.Disks.KindOf(name)
 }
 
 // hasNewHolder reports whether a list of the driver has a process that the newest one before has not.
@@ -220,9 +219,6 @@ func (s *state) learn(reading *sample.Sample) {
 	}
 	if began := s.schedule.sync(reading, s.jobs.byID); began || s.jobs.changed { // a program's first moments count
 		s.schedule.lead(s.jobs.targets(s.gpuIDs(), s.latest.GPUs.GPUs))
-	}
-	if len(reading.Disks) > 0 {
-		s.kinds.retain(reading.Disks)
 	}
 	if len(reading.Jobs) > 0 && s.jobs.added { // the first report may be due before the driver lists its processes again
 		s.jobs.learnGPUs(s.latest.GPUs.GPUProcesses, s.latest.Jobs.Processes)

@@ -80,9 +80,6 @@ func (e *edges) find(number uint64) *Moment {
 	if at := e.known[number]; at != nil {
 		return at
 	}
-	if e.known == nil {
-		e.known = map[uint64]*Moment{}
-	}
 	if len(e.order) == maxEdges {
 		delete(e.known, e.order[0])
 		e.order = e.order[1:]

@@ -7,18 +7,7 @@ import (
 	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/moments"
-	"github.com/stallspan/stallspan/internal/source/schedule"
 )
-
-// newScheduler opens the scheduler's tracepoints; nil if it is not to. A machine or a user without them is nothing to
-// complain about: the reports say why, and the threads of jobs are looked at instead.
-func newScheduler(c *SourceConfig) *schedule.Source {
-	if !c.Schedule {
-		return nil
-	}
-	source, _ := schedule.NewFrom(c.Tracing) // Refused has the error
-	return source
-}
 
 // switchedOff says why events are missing that are not wanted.
 const switchedOff = "following the scheduler is switched off"
@@ -71,9 +60,6 @@ func (t *threads) sync(reading *sample.Sample, jobs map[string]*job) (began bool
 			t.problems.Note("schedule", known.by.Sync(id, pids))
 		default:
 			continue
-		}
-		if t.jobs == nil {
-			t.jobs = map[string]followed{}
 		}
 		known.pids = pids
 		t.jobs[id] = known

@@ -17,6 +17,9 @@ import (
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
+// latencySource is the name of the source in recordings.
+const latencySource = "latency"
+
 // Sources are the sources of this machine. Disks is nil if /proc/diskstats cannot be read.
 type Sources struct {
 	Disks    *disk.Source
@@ -84,16 +87,26 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		named = append(named, sample.Named{Name: "disk", Source: disks})
 	}
 	named = append(named, sample.Named{Name: "netfs", Source: s.mounts})
-	s.schedule = newScheduler(&c)
+	// A machine or a user without tracepoints is nothing to complain about: the reports say why, and the threads of jobs
+	// are looked at instead.
+	if c.Schedule {
+		s.schedule, _ = schedule.NewFrom(c.Tracing) // Refused has the error
+	}
 	s.moments = moments.New()
-	if s.latency = newLatency(&c, s.schedule); s.latency != nil {
-		named = append(named, sample.Named{Name: latencySource, Source: s.latency})
+	if c.Latency && c.Latencies != nil {
+		var jobs latency.Jobs // with the scheduler's programs in the same process, it also counts by job
+		if s.schedule != nil {
+			jobs = s.schedule
+		}
+		s.latency, _ = latency.NewFrom(c.Latencies, jobs, c.Root) // Missing has the error
+		if s.latency != nil {
+			named = append(named, sample.Named{Name: latencySource, Source: s.latency})
+		}
 	}
 	// The last: they reach beyond the moment of every other reading.
 	named = append(named, sample.Named{Name: "moments", Source: s.moments})
 	if s.schedule != nil {
 		s.Process.Watch(s.schedule)
-		s.Process.WatchConnections(s.schedule)
 		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
 	}
 	s.sampler = sample.NewSampler(c.Interval, named)

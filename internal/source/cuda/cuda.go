@@ -258,12 +258,12 @@ func (s *Search) lookAtOne(pid int, uptime, now time.Duration) (files int, hidde
 func (s *Search) identify(pid int, k *known) bool {
 	var buf [4096]byte
 	text, err := kernfile.ReadPiece(s.proc+"/"+strconv.Itoa(pid)+"/stat", buf[:])
-	start, parent, ok := process.OriginOf(text)
-	if err != nil || !ok {
+	of, ok := process.ParseStat(text)
+	if err != nil || !ok || of.Ended {
 		return false
 	}
 	const kthreadd = 2
-	k.start, k.kernel = start, pid == kthreadd || parent == kthreadd
+	k.start, k.kernel = of.Start, pid == kthreadd || of.Parent == kthreadd
 	return true
 }
 

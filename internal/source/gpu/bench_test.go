@@ -26,7 +26,7 @@ func BenchmarkRound(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			r := newRun(d, 0, func(string, *sample.Sample, error) {}, &memoryInUse{})
+			r := newRun(d, 0, func(string, *sample.Sample, error) {}, newMemoryInUse())
 			r.interval, r.grid.interval = 1e8, 1e8
 			r.poll(b.Context(), true)
 			if len(r.devices) != gpus {

@@ -4,6 +4,9 @@ package gpu
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -254,19 +257,55 @@ func TestNVMLConstants(t *testing.T) {
 	}
 	for q := range numQueries {
 		spec := querySpecs[q]
-		detail := spec.each != custom
-		if spec.call == "" || detail != (queryCalls[q] != nil) || detail != (spec.quantities != nil) {
-			t.Errorf("query %d: got %+v, want a call, and quantities and code exactly if it is a detail", q, spec)
+		if detail := spec.each != custom; spec.call == "" || detail != (spec.quantities != nil) {
+			t.Errorf("query %d: got %+v, want a call, and quantities exactly if it is a detail", q, spec)
 		}
 	}
-	for f := range numFunctions {
-		if len(functionNames[f]) == 0 {
-			t.Errorf("function %d: got no symbol, want one", f)
+	for q, argument := range map[query]int{
+		queryClockSM: int(nvml.CLOCK_SM), queryClockMemory: int(nvml.CLOCK_MEM), queryClockGraphics: int(nvml.CLOCK_GRAPHICS),
+		queryClockVideo: int(nvml.CLOCK_VIDEO), queryViolationPower: int(nvml.PERF_POLICY_POWER),
+		queryViolationThermal: int(nvml.PERF_POLICY_THERMAL), queryViolationSyncBoost: int(nvml.PERF_POLICY_SYNC_BOOST),
+		queryViolationBoard: int(nvml.PERF_POLICY_BOARD_LIMIT), queryViolationReliability: int(nvml.PERF_POLICY_RELIABILITY),
+		queryCorrected: int(nvml.MEMORY_ERROR_TYPE_CORRECTED), queryUncorrected: int(nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
+		querySlowdown:       int(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN),
+		queryShutdown:       int(nvml.TEMPERATURE_THRESHOLD_SHUTDOWN),
+		queryMemorySlowdown: int(nvml.TEMPERATURE_THRESHOLD_MEM_MAX),
+	} {
+		if got := querySpecs[q].argument; got != argument {
+			t.Errorf("query %d: got the argument %d, want %d", q, got, argument)
 		}
 	}
 	for q := range sample.GPUQuantities {
 		if ranges[q].max == 0 {
 			t.Errorf("%v: got no range, want one", q)
+		}
+	}
+}
+
+// Every function that is called by its name is one of the driver: the stand-in for its library has all of them.
+func TestFunctionNames(t *testing.T) {
+	read := func(pattern string) (text []byte) {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: got %v, %v, want files", pattern, files, err)
+		}
+		for _, file := range files {
+			one, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, one...)
+		}
+		return text
+	}
+	standIn := read("../../../testdata/fakenvml/*.c")
+	names := regexp.MustCompile(`"(nvml[A-Z]\w+)"`).FindAllSubmatch(read("nvml*.go"), -1)
+	if len(names) < 50 {
+		t.Fatalf("got %d names of functions, want all", len(names))
+	}
+	for _, name := range names {
+		if !regexp.MustCompile(`\b` + string(name[1]) + `(_v\d)?\b`).Match(standIn) {
+			t.Errorf("the stand-in has no function %s", name[1])
 		}
 	}
 }

@@ -72,7 +72,7 @@ func newSource(d driver, interval time.Duration) *Source {
 	if interval <= 0 {
 		interval = defaultInterval
 	}
-	return &Source{driver: d, interval: interval, memory: &memoryInUse{}, wake: make(chan struct{}, 1)}
+	return &Source{driver: d, interval: interval, memory: newMemoryInUse(), wake: make(chan struct{}, 1)}
 }
 
 // Run implements sample.Stream. The error next to a row is what could not be read and what to do about it; the same

@@ -21,6 +21,10 @@ type memoryInUse struct {
 	watched map[string]time.Duration // until when
 }
 
+func newMemoryInUse() *memoryInUse {
+	return &memoryInUse{newest: map[string]usedAt{}, watched: map[string]time.Duration{}}
+}
+
 type usedAt struct {
 	bytes uint64
 	at    time.Duration // Stamp.Mono
@@ -57,9 +61,6 @@ func (m *memoryInUse) watch(ids []string, now, until time.Duration) (added bool)
 		if !known && len(m.watched) >= maxWatched {
 			continue
 		}
-		if m.watched == nil {
-			m.watched = map[string]time.Duration{}
-		}
 		if !known || until > old {
 			m.watched[id] = until
 		}
@@ -83,9 +84,6 @@ func (m *memoryInUse) isWatched(id string, now time.Duration) bool {
 func (m *memoryInUse) set(id string, bytes uint64, at time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.newest == nil {
-		m.newest = map[string]usedAt{}
-	}
 	m.newest[id] = usedAt{bytes, at}
 }
 

@@ -92,7 +92,7 @@ func TestWatchMemoryOfAGPUThatHangs(t *testing.T) {
 
 // Watching is bounded, and what is over makes room.
 func TestWatchedIsBounded(t *testing.T) {
-	var m memoryInUse
+	m := newMemoryInUse()
 	for i := range 3 * maxWatched {
 		m.watch([]string{fmt.Sprint(i)}, 0, time.Second)
 	}

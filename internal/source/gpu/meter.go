@@ -1,8 +1,8 @@
 package gpu
 
 import (
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,38 +12,26 @@ import (
 // meter adds up the durations of calls by name. It is safe for concurrent use.
 type meter struct {
 	mu    sync.Mutex
-	calls []sample.DriverCall // by name
-	place map[string]int
+	calls map[string]sample.DriverCall
 }
 
 func (m *meter) add(name string, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i, known := m.place[name]
-	if !known {
-		i = m.insert(name)
+	if m.calls == nil {
+		m.calls = map[string]sample.DriverCall{}
 	}
-	c := &m.calls[i]
-	c.Count++
-	c.Time += took
-	c.Longest = max(c.Longest, took)
+	c := m.calls[name]
+	m.calls[name] = sample.DriverCall{Name: name, Count: c.Count + 1, Time: c.Time + took, Longest: max(c.Longest, took)}
 }
 
-func (m *meter) insert(name string) int {
-	i, _ := slices.BinarySearchFunc(m.calls, name, func(c sample.DriverCall, name string) int {
-		return strings.Compare(c.Name, name)
-	})
-	m.calls = slices.Insert(m.calls, i, sample.DriverCall{Name: name})
-	m.place = make(map[string]int, len(m.calls))
-	for n, c := range m.calls {
-		m.place[c.Name] = n
-	}
-	return i
-}
-
-// sums returns a copy of the sums.
+// sums returns the sums by name.
 func (m *meter) sums() []sample.DriverCall {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.calls)
+	var list []sample.DriverCall
+	for _, name := range slices.Sorted(maps.Keys(m.calls)) {
+		list = append(list, m.calls[name])
+	}
+	return list
 }

@@ -21,7 +21,9 @@ import (
 const defaultLibrary = "libnvidia-ml.so.1"
 
 // requiredFunctions are the functions without which the library is not used.
-var requiredFunctions = []function{fnInit, fnShutdown, fnCount, fnHandle, fnUUID}
+var requiredFunctions = []string{
+	"nvmlInit", "nvmlShutdown", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID",
+}
 
 // library is libnvidia-ml.so.1 through go-nvml. To call a function that the installed library lacks would end the
 // process, so every symbol is looked up first.
@@ -32,8 +34,8 @@ type library struct {
 
 	calls, latencies meter
 
-	mu       sync.Mutex // an abandoned call may return while others are made
-	found    [numFunctions]found
+	mu       sync.Mutex        // an abandoned call may return while others are made
+	found    map[string]string // symbols in the library by function; "" for one that it lacks
 	sessions uint64
 	begun    bool // a session is open
 	session  session
@@ -85,12 +87,12 @@ func (l *library) open() error {
 	}
 	for _, f := range requiredFunctions {
 		if !l.has(f) {
-			return fmt.Errorf("%s has no %s: it is not NVIDIA's, reinstall the driver", l.path, functionNames[f][0])
+			return fmt.Errorf("%s has no %s: it is not NVIDIA's, reinstall the driver", l.path, symbols(f)[0])
 		}
 	}
 	sessionLock.Lock()
 	defer sessionLock.Unlock()
-	err := l.call(fnInit, l.Init)
+	err := l.call("nvmlInit", l.Init)
 	if err == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -126,14 +128,14 @@ func (l *library) close() {
 		return
 	}
 	for _, s := range ending.samples {
-		_ = l.call(fnGPMFree, s.Free)
+		_ = l.call("nvmlGpmSampleFree", s.Free)
 	}
 	if ending.events != nil {
-		_ = l.call(fnEventFree, ending.events.Free)
+		_ = l.call("nvmlEventSetFree", ending.events.Free)
 	}
 	sessionLock.Lock()
 	defer sessionLock.Unlock()
-	_ = l.call(fnShutdown, l.Shutdown)
+	_ = l.call("nvmlShutdown", l.Shutdown)
 }
 
 func (l *library) stats() driverStats {
@@ -144,8 +146,8 @@ func (l *library) stats() driverStats {
 }
 
 func (l *library) versions() (driver, version string) {
-	driver, _ = get(l, fnDriverVersion, l.SystemGetDriverVersion)
-	version, _ = get(l, fnLibraryVersion, l.SystemGetNVMLVersion)
+	driver, _ = get(l, "nvmlSystemGetDriverVersion", l.SystemGetDriverVersion)
+	version, _ = get(l, "nvmlSystemGetNVMLVersion", l.SystemGetNVMLVersion)
 	return driver, version
 }
 

@@ -11,94 +11,73 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// queryCalls are the calls of the queries without code of their own.
-var queryCalls = [numQueries]func(h *handle, v *sample.GPUValues) error{
-	queryEncoder: single(fnEncoder, sample.GPUEncoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
-		percent, _, ret := d.GetEncoderUtilization()
-		return percent, ret
-	}),
-	queryDecoder: single(fnDecoder, sample.GPUDecoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
-		percent, _, ret := d.GetDecoderUtilization()
-		return percent, ret
-	}),
-	queryClockSM:       clockOf(sample.GPUClockSM, nvml.CLOCK_SM),
-	queryClockMemory:   clockOf(sample.GPUClockMemory, nvml.CLOCK_MEM),
-	queryClockGraphics: clockOf(sample.GPUClockGraphics, nvml.CLOCK_GRAPHICS),
-	queryClockVideo:    clockOf(sample.GPUClockVideo, nvml.CLOCK_VIDEO),
-
-	queryViolationPower:       violationOf(sample.GPUThrottledPower, nvml.PERF_POLICY_POWER),
-	queryViolationThermal:     violationOf(sample.GPUThrottledThermal, nvml.PERF_POLICY_THERMAL),
-	queryViolationSyncBoost:   violationOf(sample.GPUThrottledSyncBoost, nvml.PERF_POLICY_SYNC_BOOST),
-	queryViolationBoard:       violationOf(sample.GPUThrottledBoard, nvml.PERF_POLICY_BOARD_LIMIT),
-	queryViolationReliability: violationOf(sample.GPUThrottledReliability, nvml.PERF_POLICY_RELIABILITY),
-
-	queryPowerLimit:   single(fnPowerLimit, sample.GPUPowerLimit, 1e-3, nvml.Device.GetEnforcedPowerLimit),
-	queryFan:          single(fnFan, sample.GPUFan, 0.01, nvml.Device.GetFanSpeed),
-	queryCorrected:    errorsOf(sample.GPUErrorsCorrected, nvml.MEMORY_ERROR_TYPE_CORRECTED),
-	queryUncorrected:  errorsOf(sample.GPUErrorsUncorrected, nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
-	queryReplays:      single(fnReplays, sample.GPUPCIeReplays, 1, nvml.Device.GetPcieReplayCounter),
-	queryRemappedRows: (*handle).rows,
-	queryRetiredPages: (*handle).pages,
-
-	querySlowdown: thresholdOf(sample.GPUSlowdownAt, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN,
-		nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT),
-	queryShutdown: thresholdOf(sample.GPUShutdownAt, nvml.TEMPERATURE_THRESHOLD_SHUTDOWN,
-		nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT),
-	queryMemorySlowdown: thresholdOf(sample.GPUMemorySlowdownAt, nvml.TEMPERATURE_THRESHOLD_MEM_MAX, 0),
-}
-
-type integer interface{ ~int | ~uint32 | ~uint64 }
-
-// single makes a call with one number as its result.
-func single[T integer](f function, q sample.GPUQuantity, unit float64,
-	ask func(nvml.Device) (T, nvml.Return)) func(*handle, *sample.GPUValues) error {
-	return func(h *handle, v *sample.GPUValues) error {
-		value, err := get(h.library, f, func() (T, nvml.Return) { return ask(h.device) })
-		if err == nil {
-			v.Set(q, float64(value)*unit)
-		}
-		return err
+// query makes a call of details.
+func (h *handle) query(q query, v *sample.GPUValues) error {
+	switch q {
+	case queryRemappedRows:
+		return h.rows(v)
+	case queryRetiredPages:
+		return h.pages(v)
 	}
-}
-
-func clockOf(q sample.GPUQuantity, domain nvml.ClockType) func(*handle, *sample.GPUValues) error {
-	return single(fnClock, q, 1e6, func(d nvml.Device) (uint32, nvml.Return) { return d.GetClockInfo(domain) })
-}
-
-func violationOf(q sample.GPUQuantity, policy nvml.PerfPolicyType) func(*handle, *sample.GPUValues) error {
-	return single(fnViolation, q, 1e-9, func(d nvml.Device) (uint64, nvml.Return) {
-		times, ret := d.GetViolationStatus(policy)
-		return times.ViolationTime, ret
-	})
-}
-
-func errorsOf(q sample.GPUQuantity, kind nvml.MemoryErrorType) func(*handle, *sample.GPUValues) error {
-	return single(fnECC, q, 1, func(d nvml.Device) (uint64, nvml.Return) {
-		return d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC)
-	})
-}
-
-// thresholdOf reads a temperature limit. nvml.h announces that GPUs since Ada will report limits only relative to the
-// current margin: the field value is the margin at which the limit is reached.
-func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds,
-	field uint32) func(*handle, *sample.GPUValues) error {
-	ask := single(fnThreshold, q, 1, func(d nvml.Device) (uint32, nvml.Return) { return d.GetTemperatureThreshold(kind) })
-	return func(h *handle, v *sample.GPUValues) error {
-		err := ask(h, v)
-		if !isUnsupported(err) || field == 0 {
-			return err
-		}
-		limit, err := h.fromMargin(field)
-		if err == nil {
-			v.Set(q, limit)
-		}
-		return err
+	s := &querySpecs[q]
+	value, err := h.number(s.call, s.argument)
+	if field := margins[q]; isUnsupported(err) && field != 0 {
+		value, err = h.fromMargin(field)
 	}
+	if err == nil {
+		v.Set(s.quantities[0], value*s.unit)
+	}
+	return err
+}
+
+// number makes a call with one number as its result.
+func (h *handle) number(call string, argument int) (value float64, err error) {
+	d := h.device
+	err = h.call(call, func() nvml.Return {
+		var n uint32
+		var wide uint64
+		var ret nvml.Return
+		switch call {
+		case "nvmlDeviceGetEncoderUtilization":
+			n, _, ret = d.GetEncoderUtilization()
+		case "nvmlDeviceGetDecoderUtilization":
+			n, _, ret = d.GetDecoderUtilization()
+		case "nvmlDeviceGetClockInfo":
+			n, ret = d.GetClockInfo(nvml.ClockType(argument))
+		case "nvmlDeviceGetViolationStatus":
+			var times nvml.ViolationTime
+			times, ret = d.GetViolationStatus(nvml.PerfPolicyType(argument))
+			wide = times.ViolationTime
+		case "nvmlDeviceGetEnforcedPowerLimit":
+			n, ret = d.GetEnforcedPowerLimit()
+		case "nvmlDeviceGetFanSpeed":
+			n, ret = d.GetFanSpeed()
+		case "nvmlDeviceGetTotalEccErrors":
+			wide, ret = d.GetTotalEccErrors(nvml.MemoryErrorType(argument), nvml.VOLATILE_ECC)
+		case "nvmlDeviceGetPcieReplayCounter":
+			var replays int
+			replays, ret = d.GetPcieReplayCounter()
+			wide = uint64(replays)
+		case "nvmlDeviceGetTemperatureThreshold":
+			n, ret = d.GetTemperatureThreshold(nvml.TemperatureThresholds(argument))
+		default:
+			return nvml.ERROR_FUNCTION_NOT_FOUND
+		}
+		value = float64(n) + float64(wide)
+		return ret
+	})
+	return value, err
+}
+
+// margins are the field values by which newer GPUs report limits of temperature. nvml.h announces that GPUs since Ada
+// will report limits only relative to the current margin: the field value is the margin at which the limit is reached.
+var margins = map[query]uint32{
+	querySlowdown: nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT, queryShutdown: nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT,
 }
 
 // fromMargin is accurate to a degree, because the temperature may change between the calls.
 func (h *handle) fromMargin(id uint32) (float64, error) {
-	margin, err := get(h.library, fnMargin, h.device.GetMarginTemperature)
+	margin, err := get(h.library, "nvmlDeviceGetMarginTemperature", h.device.GetMarginTemperature)
 	if err != nil {
 		return 0, err
 	}
@@ -107,20 +86,18 @@ func (h *handle) fromMargin(id uint32) (float64, error) {
 		return 0, err
 	}
 	values := []nvml.FieldValue{{FieldId: id}}
-	if err := h.call(fnFieldValues, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
+	if err := h.fieldValues(values); err != nil {
 		return 0, err
 	}
 	at := decodeValue(nvml.ValueType(values[0].ValueType), values[0].Value)
 	return now + float64(margin.MarginTemperature) - at, errorOf(nvml.Return(values[0].NvmlReturn))
 }
 
-func (h *handle) query(q query, into *sample.GPUValues) error { return queryCalls[q](h, into) }
-
 // rows reads the remapped rows of the memory, on GPUs since Ampere.
 func (h *handle) rows(v *sample.GPUValues) error {
 	var corrected, uncorrected int
 	var pending, failed bool
-	err := h.call(fnRemappedRows, func() (ret nvml.Return) {
+	err := h.call("nvmlDeviceGetRemappedRows", func() (ret nvml.Return) {
 		corrected, uncorrected, pending, failed, ret = h.device.GetRemappedRows()
 		return ret
 	})
@@ -137,14 +114,16 @@ func (h *handle) pages(v *sample.GPUValues) error {
 	count := 0
 	for _, cause := range []nvml.PageRetirementCause{nvml.PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS,
 		nvml.PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR} {
-		list, err := get(h.library, fnRetiredPages, func() ([]uint64, nvml.Return) { return h.device.GetRetiredPages(cause) })
+		list, err := get(h.library, "nvmlDeviceGetRetiredPages", func() ([]uint64, nvml.Return) {
+			return h.device.GetRetiredPages(cause)
+		})
 		if err != nil {
 			return err
 		}
 		count += len(list)
 	}
 	v.Set(sample.GPUPagesRetired, float64(count))
-	pending, err := get(h.library, fnRetiredPagesPending, h.device.GetRetiredPagesPendingStatus)
+	pending, err := get(h.library, "nvmlDeviceGetRetiredPagesPendingStatus", h.device.GetRetiredPagesPendingStatus)
 	if err == nil {
 		v.Set(sample.GPURepairPending, boolValue(pending == nvml.FEATURE_ENABLED))
 	}
@@ -162,11 +141,15 @@ func boolValue(set bool) float64 {
 }
 
 func (h *handle) clockEventReasons() (uint64, error) {
-	bits, err := get(h.library, fnClockEventReasons, h.device.GetCurrentClocksEventReasons)
+	bits, err := get(h.library, "nvmlDeviceGetCurrentClocksEventReasons", h.device.GetCurrentClocksEventReasons)
 	if errors.Is(err, codeFunctionNotFound) {
-		bits, err = get(h.library, fnClockThrottleReasons, h.device.GetCurrentClocksThrottleReasons)
+		bits, err = get(h.library, "nvmlDeviceGetCurrentClocksThrottleReasons", h.device.GetCurrentClocksThrottleReasons)
 	}
 	return bits, err
+}
+
+func (h *handle) fieldValues(values []nvml.FieldValue) error {
+	return h.call("nvmlDeviceGetFieldValues", func() nvml.Return { return h.device.GetFieldValues(values) })
 }
 
 // fields also records the latency of each value that the driver reports.
@@ -178,7 +161,7 @@ func (h *handle) fields(list []field) error {
 	for i, f := range list {
 		values[i] = nvml.FieldValue{FieldId: f.id, ScopeId: f.scope}
 	}
-	if err := h.call(fnFieldValues, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
+	if err := h.fieldValues(values); err != nil {
 		return err
 	}
 	for i, v := range values {

@@ -29,7 +29,7 @@ type handle struct {
 }
 
 func (l *library) device(d nvml.Device, index int, parentGPU *handle) (*handle, error) {
-	uuid, err := get(l, fnUUID, d.GetUUID)
+	uuid, err := get(l, "nvmlDeviceGetUUID", d.GetUUID)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (l *library) device(d nvml.Device, index int, parentGPU *handle) (*handle, 
 		return nil, errors.New("it has no UUID to identify it by")
 	}
 	h := &handle{library: l, device: d, uuid: uuid, position: index, parentGPU: parentGPU}
-	h.product, _ = get(l, fnName, d.GetName)
+	h.product, _ = get(l, "nvmlDeviceGetName", d.GetName)
 	return h, nil
 }
 
@@ -68,7 +68,7 @@ func (h *handle) samples(since uint64) ([]utilSample, error) {
 }
 
 func (h *handle) buffer(since uint64) (kind nvml.ValueType, samples []nvml.Sample, err error) {
-	err = h.call(fnSamples, func() (ret nvml.Return) {
+	err = h.call("nvmlDeviceGetSamples", func() (ret nvml.Return) {
 		kind, samples, ret = h.device.GetSamples(nvml.GPU_UTILIZATION_SAMPLES, since)
 		return ret
 	})
@@ -98,60 +98,60 @@ func decodeValue(kind nvml.ValueType, value [8]byte) float64 {
 }
 
 func (h *handle) utilizationRates() (busy, controller float64, err error) {
-	rates, err := get(h.library, fnUtilizationRates, h.device.GetUtilizationRates)
+	rates, err := get(h.library, "nvmlDeviceGetUtilizationRates", h.device.GetUtilizationRates)
 	return float64(rates.Gpu), float64(rates.Memory), err
 }
 
 // memory prefers version 2, which does not count memory that the driver reserves as used.
 func (h *handle) memory() (memory, error) {
-	second, err := get(h.library, fnMemoryV2, h.device.GetMemoryInfo_v2)
+	second, err := get(h.library, "nvmlDeviceGetMemoryInfo_v2", h.device.GetMemoryInfo_v2)
 	if err == nil || isLost(err) || isSessionEnded(err) {
 		return memory{second.Used, second.Total, second.Reserved, true}, err
 	}
-	first, err := get(h.library, fnMemory, h.device.GetMemoryInfo)
+	first, err := get(h.library, "nvmlDeviceGetMemoryInfo", h.device.GetMemoryInfo)
 	return memory{used: first.Used, total: first.Total}, err
 }
 
 func (h *handle) temperature() (float64, error) {
-	degrees, err := get(h.library, fnTemperature, func() (uint32, nvml.Return) {
+	degrees, err := get(h.library, "nvmlDeviceGetTemperature", func() (uint32, nvml.Return) {
 		return h.device.GetTemperature(nvml.TEMPERATURE_GPU)
 	})
 	return float64(int32(degrees)), err
 }
 
 func (h *handle) power() (float64, error) {
-	milliwatts, err := get(h.library, fnPower, h.device.GetPowerUsage)
+	milliwatts, err := get(h.library, "nvmlDeviceGetPowerUsage", h.device.GetPowerUsage)
 	return float64(milliwatts) / 1000, err
 }
 
 func (h *handle) energy() (float64, error) {
-	millijoules, err := get(h.library, fnEnergy, h.device.GetTotalEnergyConsumption)
+	millijoules, err := get(h.library, "nvmlDeviceGetTotalEnergyConsumption", h.device.GetTotalEnergyConsumption)
 	return float64(millijoules) / 1000, err
 }
 
 func (h *handle) pcieLink() (width, generation int, err error) {
-	if width, err = get(h.library, fnLinkWidth, h.device.GetCurrPcieLinkWidth); err != nil {
+	if width, err = get(h.library, "nvmlDeviceGetCurrPcieLinkWidth", h.device.GetCurrPcieLinkWidth); err != nil {
 		return 0, 0, err
 	}
-	generation, err = get(h.library, fnLinkGeneration, h.device.GetCurrPcieLinkGeneration)
+	generation, err = get(h.library, "nvmlDeviceGetCurrPcieLinkGeneration", h.device.GetCurrPcieLinkGeneration)
 	return width, generation, err
 }
 
 func (h *handle) maxPCIeLink() (width, generation int, err error) {
-	if width, err = get(h.library, fnMaxLinkWidth, h.device.GetMaxPcieLinkWidth); err != nil {
+	if width, err = get(h.library, "nvmlDeviceGetMaxPcieLinkWidth", h.device.GetMaxPcieLinkWidth); err != nil {
 		return 0, 0, err
 	}
-	generation, err = get(h.library, fnMaxLinkGeneration, h.device.GetMaxPcieLinkGeneration)
+	generation, err = get(h.library, "nvmlDeviceGetMaxPcieLinkGeneration", h.device.GetMaxPcieLinkGeneration)
 	return width, generation, err
 }
 
 // processes returns compute and graphics processes. A process that is both is listed once.
 func (h *handle) processes() ([]sample.GPUProcess, error) {
-	compute, err := get(h.library, fnComputeProcesses, h.device.GetComputeRunningProcesses)
+	compute, err := get(h.library, "nvmlDeviceGetComputeRunningProcesses", h.device.GetComputeRunningProcesses)
 	if err != nil {
 		return nil, err
 	}
-	graphics, err := get(h.library, fnGraphicsProcesses, h.device.GetGraphicsRunningProcesses)
+	graphics, err := get(h.library, "nvmlDeviceGetGraphicsRunningProcesses", h.device.GetGraphicsRunningProcesses)
 	if errors.Is(err, codeNotSupported) || errors.Is(err, codeFunctionNotFound) {
 		err = nil
 	}

@@ -20,10 +20,11 @@ type watched struct {
 
 // registerEvents also registers a GPU again that has returned, possibly after a reset.
 func (h *handle) registerEvents() error {
-	if !h.has(fnEventTypes, fnEventRegister, fnEventCreate, fnEventWait, fnEventFree) {
+	if !h.has("nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents", "nvmlEventSetCreate", "nvmlEventSetWait",
+		"nvmlEventSetFree") {
 		return codeFunctionNotFound
 	}
-	supported, err := get(h.library, fnEventTypes, h.device.GetSupportedEventTypes)
+	supported, err := get(h.library, "nvmlDeviceGetSupportedEventTypes", h.device.GetSupportedEventTypes)
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func (h *handle) registerEvents() error {
 	if err != nil {
 		return err
 	}
-	err = h.call(fnEventRegister, func() nvml.Return {
+	err = h.call("nvmlDeviceRegisterEvents", func() nvml.Return {
 		return h.device.RegisterEvents(nvml.EventTypeXidCriticalError, set)
 	})
 	if err != nil {
@@ -56,7 +57,7 @@ func (l *library) eventSet() (nvml.EventSet, error) {
 	if set != nil {
 		return set, nil
 	}
-	set, err := get(l, fnEventCreate, l.EventSetCreate)
+	set, err := get(l, "nvmlEventSetCreate", l.EventSetCreate)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +75,7 @@ func (l *library) events() (list []xidEvent, err error) {
 		return nil, nil
 	}
 	for len(list) < maxEvents {
-		data, err := get(l, fnEventWait, func() (nvml.EventData, nvml.Return) { return set.Wait(0) })
+		data, err := get(l, "nvmlEventSetWait", func() (nvml.EventData, nvml.Return) { return set.Wait(0) })
 		if errors.Is(err, codeTimeout) {
 			return list, nil
 		}
@@ -98,6 +99,6 @@ func (l *library) uuidOf(d nvml.Device) string {
 		return uuid
 	}
 	l.mu.Unlock()
-	uuid, _ := get(l, fnUUID, d.GetUUID)
+	uuid, _ := get(l, "nvmlDeviceGetUUID", d.GetUUID)
 	return uuid
 }

@@ -3,154 +3,51 @@
 package gpu
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// function is a function of the library.
-type function int
-
-const (
-	fnInit function = iota
-	fnShutdown
-	fnCount
-	fnHandle
-	fnUUID
-	fnName
-	fnDriverVersion
-	fnLibraryVersion
-	fnMigMode
-	fnMigCount
-	fnMigHandle
-	fnSamples
-	fnUtilizationRates
-	fnMemoryV2
-	fnMemory
-	fnTemperature
-	fnPower
-	fnEnergy
-	fnLinkWidth
-	fnLinkGeneration
-	fnMaxLinkWidth
-	fnMaxLinkGeneration
-	fnComputeProcesses
-	fnGraphicsProcesses
-	fnFieldValues
-	fnEncoder
-	fnDecoder
-	fnClock
-	fnViolation
-	fnClockEventReasons
-	fnClockThrottleReasons
-	fnPowerLimit
-	fnFan
-	fnECC
-	fnReplays
-	fnRemappedRows
-	fnRetiredPages
-	fnRetiredPagesPending
-	fnThreshold
-	fnMargin
-	fnGPMSupport
-	fnGPMAlloc
-	fnGPMFree
-	fnGPMSample
-	fnGPMMIGSample
-	fnGPUInstance
-	fnGPMMetrics
-	fnEventTypes
-	fnEventRegister
-	fnEventCreate
-	fnEventWait
-	fnEventFree
-
-	numFunctions
-)
-
-// functionNames has each function's symbols. go-nvml calls the newest version, which comes first, that the library has.
-var functionNames = [numFunctions][]string{
-	fnInit:              {"nvmlInit_v2", "nvmlInit"},
-	fnShutdown:          {"nvmlShutdown"},
-	fnCount:             {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"},
-	fnHandle:            {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"},
-	fnUUID:              {"nvmlDeviceGetUUID"},
-	fnName:              {"nvmlDeviceGetName"},
-	fnDriverVersion:     {"nvmlSystemGetDriverVersion"},
-	fnLibraryVersion:    {"nvmlSystemGetNVMLVersion"},
-	fnMigMode:           {"nvmlDeviceGetMigMode"},
-	fnMigCount:          {"nvmlDeviceGetMaxMigDeviceCount"},
-	fnMigHandle:         {"nvmlDeviceGetMigDeviceHandleByIndex"},
-	fnSamples:           {"nvmlDeviceGetSamples"},
-	fnUtilizationRates:  {"nvmlDeviceGetUtilizationRates"},
-	fnMemoryV2:          {"nvmlDeviceGetMemoryInfo_v2"},
-	fnMemory:            {"nvmlDeviceGetMemoryInfo"},
-	fnTemperature:       {"nvmlDeviceGetTemperature"},
-	fnPower:             {"nvmlDeviceGetPowerUsage"},
-	fnEnergy:            {"nvmlDeviceGetTotalEnergyConsumption"},
-	fnLinkWidth:         {"nvmlDeviceGetCurrPcieLinkWidth"},
-	fnLinkGeneration:    {"nvmlDeviceGetCurrPcieLinkGeneration"},
-	fnMaxLinkWidth:      {"nvmlDeviceGetMaxPcieLinkWidth"},
-	fnMaxLinkGeneration: {"nvmlDeviceGetMaxPcieLinkGeneration"},
-	fnComputeProcesses: {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
-		"nvmlDeviceGetComputeRunningProcesses"},
-	fnGraphicsProcesses: {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2",
-		"nvmlDeviceGetGraphicsRunningProcesses"},
-	fnFieldValues:          {"nvmlDeviceGetFieldValues"},
-	fnEncoder:              {"nvmlDeviceGetEncoderUtilization"},
-	fnDecoder:              {"nvmlDeviceGetDecoderUtilization"},
-	fnClock:                {"nvmlDeviceGetClockInfo"},
-	fnViolation:            {"nvmlDeviceGetViolationStatus"},
-	fnClockEventReasons:    {"nvmlDeviceGetCurrentClocksEventReasons"},
-	fnClockThrottleReasons: {"nvmlDeviceGetCurrentClocksThrottleReasons"},
-	fnPowerLimit:           {"nvmlDeviceGetEnforcedPowerLimit"},
-	fnFan:                  {"nvmlDeviceGetFanSpeed"},
-	fnECC:                  {"nvmlDeviceGetTotalEccErrors"},
-	fnReplays:              {"nvmlDeviceGetPcieReplayCounter"},
-	fnRemappedRows:         {"nvmlDeviceGetRemappedRows"},
-	fnRetiredPages:         {"nvmlDeviceGetRetiredPages"},
-	fnRetiredPagesPending:  {"nvmlDeviceGetRetiredPagesPendingStatus"},
-	fnThreshold:            {"nvmlDeviceGetTemperatureThreshold"},
-	fnMargin:               {"nvmlDeviceGetMarginTemperature"},
-	fnGPMSupport:           {"nvmlGpmQueryDeviceSupport"},
-	fnGPMAlloc:             {"nvmlGpmSampleAlloc"},
-	fnGPMFree:              {"nvmlGpmSampleFree"},
-	fnGPMSample:            {"nvmlGpmSampleGet"},
-	fnGPMMIGSample:         {"nvmlGpmMigSampleGet"},
-	fnGPUInstance:          {"nvmlDeviceGetGpuInstanceId"},
-	fnGPMMetrics:           {"nvmlGpmMetricsGet"},
-	fnEventTypes:           {"nvmlDeviceGetSupportedEventTypes"},
-	fnEventRegister:        {"nvmlDeviceRegisterEvents"},
-	fnEventCreate:          {"nvmlEventSetCreate"},
-	fnEventWait:            {"nvmlEventSetWait_v2", "nvmlEventSetWait"},
-	fnEventFree:            {"nvmlEventSetFree"},
+// newest is the newest version of the functions that have several.
+var newest = map[string]int{
+	"nvmlInit": 2, "nvmlDeviceGetCount": 2, "nvmlDeviceGetHandleByIndex": 2, "nvmlEventSetWait": 2,
+	"nvmlDeviceGetComputeRunningProcesses": 3, "nvmlDeviceGetGraphicsRunningProcesses": 3,
 }
 
-// found is the result of looking up a function.
-type found struct {
-	known bool
-	name  string // "" if the library lacks it
+// symbols returns the symbols of all versions of a function. go-nvml calls the newest one, which comes first, that the
+// library has.
+func symbols(function string) (names []string) {
+	for version := newest[function]; version > 1; version-- {
+		names = append(names, fmt.Sprintf("%s_v%d", function, version))
+	}
+	return append(names, function)
 }
 
 // find returns the symbol of a function in the library, or "".
-func (l *library) find(f function) string {
+func (l *library) find(function string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if at := &l.found[f]; !at.known {
-		at.known = true
-		for _, name := range functionNames[f] {
-			if l.lookup(name) == nil {
-				at.name = name
-				break
-			}
+	symbol, known := l.found[function]
+	if known {
+		return symbol
+	}
+	for _, name := range symbols(function) {
+		if l.lookup(name) == nil {
+			symbol = name
+			break
 		}
 	}
-	return l.found[f].name
+	if l.found == nil {
+		l.found = map[string]string{}
+	}
+	l.found[function] = symbol
+	return symbol
 }
 
 // has reports whether the library has all of these functions.
-func (l *library) has(list ...function) bool {
-	for _, f := range list {
+func (l *library) has(functions ...string) bool {
+	for _, f := range functions {
 		if l.find(f) == "" {
 			return false
 		}
@@ -160,8 +57,8 @@ func (l *library) has(list ...function) bool {
 
 // call makes every call of the driver. It does not call a function that the library lacks, because that would end the
 // process, and it measures how long the call takes.
-func (l *library) call(f function, do func() nvml.Return) error {
-	name := l.find(f)
+func (l *library) call(function string, do func() nvml.Return) error {
+	name := l.find(function)
 	if name == "" {
 		return codeFunctionNotFound
 	}
@@ -172,8 +69,8 @@ func (l *library) call(f function, do func() nvml.Return) error {
 }
 
 // get makes a call that returns one value.
-func get[T any](l *library, f function, do func() (T, nvml.Return)) (value T, err error) {
-	err = l.call(f, func() (ret nvml.Return) {
+func get[T any](l *library, function string, do func() (T, nvml.Return)) (value T, err error) {
+	err = l.call(function, func() (ret nvml.Return) {
 		value, ret = do()
 		return ret
 	})

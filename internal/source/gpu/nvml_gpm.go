@@ -24,10 +24,10 @@ func (h *handle) gpmSample() error {
 			return err
 		}
 	}
-	older, f := g.samples[1-g.newest], fnGPMSample
+	older, f := g.samples[1-g.newest], "nvmlGpmSampleGet"
 	take := func() nvml.Return { return older.Get(h.device) }
 	if h.parentGPU != nil {
-		f, take = fnGPMMIGSample, func() nvml.Return { return older.MigGet(h.parentGPU.device, g.instance) }
+		f, take = "nvmlGpmMigSampleGet", func() nvml.Return { return older.MigGet(h.parentGPU.device, g.instance) }
 	}
 	err := h.call(f, take)
 	if err == nil {
@@ -39,18 +39,19 @@ func (h *handle) gpmSample() error {
 // beginGPM checks that the device supports GPM, and allocates two samples. The streaming state, which other programs
 // may have set, does not matter: a sample can be taken in either state.
 func (h *handle) beginGPM() error {
-	if !h.has(fnGPMSupport, fnGPMAlloc, fnGPMFree, fnGPMSample, fnGPMMetrics) {
+	if !h.has("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree", "nvmlGpmSampleGet",
+		"nvmlGpmMetricsGet") {
 		return codeFunctionNotFound
 	}
 	gpu := h.device
 	if h.parentGPU != nil {
 		gpu = h.parentGPU.device
 		var err error
-		if h.gpm.instance, err = get(h.library, fnGPUInstance, h.device.GetGpuInstanceId); err != nil {
+		if h.gpm.instance, err = get(h.library, "nvmlDeviceGetGpuInstanceId", h.device.GetGpuInstanceId); err != nil {
 			return err
 		}
 	}
-	support, err := get(h.library, fnGPMSupport, gpu.GpmQueryDeviceSupport)
+	support, err := get(h.library, "nvmlGpmQueryDeviceSupport", gpu.GpmQueryDeviceSupport)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (l *library) newSample() (nvml.GpmSample, error) {
 	if full {
 		return nil, codeNotSupported
 	}
-	s, err := get(l, fnGPMAlloc, l.GpmSampleAlloc)
+	s, err := get(l, "nvmlGpmSampleAlloc", l.GpmSampleAlloc)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func (h *handle) gpmMetrics(list []metric) error {
 	for i, wanted := range list {
 		m.Metrics[i] = nvml.GpmMetric{MetricId: wanted.id}
 	}
-	if err := h.call(fnGPMMetrics, func() nvml.Return { return h.GpmMetricsGet(m) }); err != nil {
+	if err := h.call("nvmlGpmMetricsGet", func() nvml.Return { return h.GpmMetricsGet(m) }); err != nil {
 		return err
 	}
 	for i := range list {

@@ -11,7 +11,7 @@ import (
 )
 
 func (l *library) count() (int, error) {
-	gpus, err := get(l, fnCount, l.DeviceGetCount)
+	gpus, err := get(l, "nvmlDeviceGetCount", l.DeviceGetCount)
 	if err != nil {
 		return 0, err
 	}
@@ -25,11 +25,11 @@ func (l *library) count() (int, error) {
 }
 
 func (l *library) at(i int) (nvml.Device, error) {
-	return get(l, fnHandle, func() (nvml.Device, nvml.Return) { return l.DeviceGetHandleByIndex(i) })
+	return get(l, "nvmlDeviceGetHandleByIndex", func() (nvml.Device, nvml.Return) { return l.DeviceGetHandleByIndex(i) })
 }
 
 func (l *library) devices() ([]device, error) {
-	count, err := get(l, fnCount, l.DeviceGetCount)
+	count, err := get(l, "nvmlDeviceGetCount", l.DeviceGetCount)
 	if err != nil {
 		return nil, err
 	}
@@ -63,23 +63,25 @@ func (l *library) devices() ([]device, error) {
 
 // migDevices returns the MIG devices of a GPU.
 func (l *library) migDevices(parentGPU nvml.Device) []nvml.Device {
-	if !l.has(fnMigMode, fnMigCount, fnMigHandle) {
+	if !l.has("nvmlDeviceGetMigMode", "nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex") {
 		return nil
 	}
-	mode, err := get(l, fnMigMode, func() (int, nvml.Return) {
+	mode, err := get(l, "nvmlDeviceGetMigMode", func() (int, nvml.Return) {
 		mode, _, ret := parentGPU.GetMigMode()
 		return mode, ret
 	})
 	if err != nil || mode != nvml.DEVICE_MIG_ENABLE {
 		return nil
 	}
-	limit, err := get(l, fnMigCount, parentGPU.GetMaxMigDeviceCount)
+	limit, err := get(l, "nvmlDeviceGetMaxMigDeviceCount", parentGPU.GetMaxMigDeviceCount)
 	if err != nil {
 		return nil
 	}
 	var list []nvml.Device
 	for i := range min(limit, maxDevices) {
-		mig, err := get(l, fnMigHandle, func() (nvml.Device, nvml.Return) { return parentGPU.GetMigDeviceHandleByIndex(i) })
+		mig, err := get(l, "nvmlDeviceGetMigDeviceHandleByIndex", func() (nvml.Device, nvml.Return) {
+			return parentGPU.GetMigDeviceHandleByIndex(i)
+		})
 		if err == nil {
 			list = append(list, mig)
 		}

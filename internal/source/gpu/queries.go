@@ -66,7 +66,9 @@ type querySpec struct {
 	each       cadence
 	onMIG      bool                 // supported by MIG devices
 	fallback   bool                 // made only if no field value provides the same
-	quantities []sample.GPUQuantity // results of a query without code of its own
+	quantities []sample.GPUQuantity // results of a query of details
+	argument   int                  // of the call: which clock, policy, kind of error or limit (nvml.h)
+	unit       float64              // of the number that the call returns; 0 if it returns several
 }
 
 // querySpecs has the queries in the order in which they are made. nvmlDeviceGetPcieThroughput is not used: each call
@@ -86,38 +88,40 @@ var querySpecs = [numQueries]querySpec{
 	queryGPM:         {call: "nvmlGpmSampleGet", onMIG: true},
 	queryReasons:     {call: "nvmlDeviceGetCurrentClocksEventReasons"},
 
-	queryEncoder:              detail("nvmlDeviceGetEncoderUtilization", everySecond, sample.GPUEncoder),
-	queryDecoder:              detail("nvmlDeviceGetDecoderUtilization", everySecond, sample.GPUDecoder),
-	queryClockSM:              detail("nvmlDeviceGetClockInfo", everySecond, sample.GPUClockSM),
-	queryClockMemory:          detail("nvmlDeviceGetClockInfo", everySecond, sample.GPUClockMemory),
-	queryClockGraphics:        detail("nvmlDeviceGetClockInfo", everySecond, sample.GPUClockGraphics),
-	queryClockVideo:           detail("nvmlDeviceGetClockInfo", everySecond, sample.GPUClockVideo),
-	queryViolationPower:       violation(sample.GPUThrottledPower),
-	queryViolationThermal:     violation(sample.GPUThrottledThermal),
-	queryViolationSyncBoost:   violation(sample.GPUThrottledSyncBoost),
-	queryViolationBoard:       violation(sample.GPUThrottledBoard),
-	queryViolationReliability: violation(sample.GPUThrottledReliability),
+	queryEncoder:       detail("nvmlDeviceGetEncoderUtilization", 0, 0.01, everySecond, sample.GPUEncoder),
+	queryDecoder:       detail("nvmlDeviceGetDecoderUtilization", 0, 0.01, everySecond, sample.GPUDecoder),
+	queryClockSM:       detail("nvmlDeviceGetClockInfo", 1, 1e6, everySecond, sample.GPUClockSM),
+	queryClockMemory:   detail("nvmlDeviceGetClockInfo", 2, 1e6, everySecond, sample.GPUClockMemory),
+	queryClockGraphics: detail("nvmlDeviceGetClockInfo", 0, 1e6, everySecond, sample.GPUClockGraphics),
+	queryClockVideo:    detail("nvmlDeviceGetClockInfo", 3, 1e6, everySecond, sample.GPUClockVideo),
 
-	queryPowerLimit:  detail("nvmlDeviceGetEnforcedPowerLimit", rotating, sample.GPUPowerLimit),
-	queryFan:         detail("nvmlDeviceGetFanSpeed", rotating, sample.GPUFan),
-	queryCorrected:   detail("nvmlDeviceGetTotalEccErrors", rotating, sample.GPUErrorsCorrected),
-	queryUncorrected: detail("nvmlDeviceGetTotalEccErrors", rotating, sample.GPUErrorsUncorrected),
-	queryReplays:     detail("nvmlDeviceGetPcieReplayCounter", rotating, sample.GPUPCIeReplays),
-	queryRemappedRows: detail("nvmlDeviceGetRemappedRows", rotating,
+	queryViolationPower:       violation(0, sample.GPUThrottledPower),
+	queryViolationThermal:     violation(1, sample.GPUThrottledThermal),
+	queryViolationSyncBoost:   violation(2, sample.GPUThrottledSyncBoost),
+	queryViolationBoard:       violation(3, sample.GPUThrottledBoard),
+	queryViolationReliability: violation(5, sample.GPUThrottledReliability),
+
+	queryPowerLimit:  detail("nvmlDeviceGetEnforcedPowerLimit", 0, 1e-3, rotating, sample.GPUPowerLimit),
+	queryFan:         detail("nvmlDeviceGetFanSpeed", 0, 0.01, rotating, sample.GPUFan),
+	queryCorrected:   detail("nvmlDeviceGetTotalEccErrors", 0, 1, rotating, sample.GPUErrorsCorrected),
+	queryUncorrected: detail("nvmlDeviceGetTotalEccErrors", 1, 1, rotating, sample.GPUErrorsUncorrected),
+	queryReplays:     detail("nvmlDeviceGetPcieReplayCounter", 0, 1, rotating, sample.GPUPCIeReplays),
+	queryRemappedRows: detail("nvmlDeviceGetRemappedRows", 0, 0, rotating,
 		sample.GPURowsRemapped, sample.GPURepairPending, sample.GPURepairFailed),
-	queryRetiredPages: detail("nvmlDeviceGetRetiredPages", rotating, sample.GPUPagesRetired, sample.GPURepairPending),
+	queryRetiredPages: detail("nvmlDeviceGetRetiredPages", 0, 0, rotating,
+		sample.GPUPagesRetired, sample.GPURepairPending),
 
-	querySlowdown:       detail("nvmlDeviceGetTemperatureThreshold", once, sample.GPUSlowdownAt),
-	queryShutdown:       detail("nvmlDeviceGetTemperatureThreshold", once, sample.GPUShutdownAt),
-	queryMemorySlowdown: detail("nvmlDeviceGetTemperatureThreshold", once, sample.GPUMemorySlowdownAt),
+	querySlowdown:       detail("nvmlDeviceGetTemperatureThreshold", 1, 1, once, sample.GPUSlowdownAt),
+	queryShutdown:       detail("nvmlDeviceGetTemperatureThreshold", 0, 1, once, sample.GPUShutdownAt),
+	queryMemorySlowdown: detail("nvmlDeviceGetTemperatureThreshold", 2, 1, once, sample.GPUMemorySlowdownAt),
 }
 
-func detail(call string, each cadence, quantities ...sample.GPUQuantity) querySpec {
-	return querySpec{call: call, each: each, quantities: quantities}
+func detail(call string, argument int, unit float64, each cadence, quantities ...sample.GPUQuantity) querySpec {
+	return querySpec{call: call, argument: argument, unit: unit, each: each, quantities: quantities}
 }
 
-func violation(q sample.GPUQuantity) querySpec {
-	s := detail("nvmlDeviceGetViolationStatus", everySecond, q)
+func violation(policy int, q sample.GPUQuantity) querySpec {
+	s := detail("nvmlDeviceGetViolationStatus", policy, 1e-9, everySecond, q)
 	s.fallback = true
 	return s
 }

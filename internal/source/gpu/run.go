@@ -299,12 +299,14 @@ func (r *run) endSession(err error) {
 
 // do makes calls on a worker. Meanwhile it emits the rows of the other GPUs.
 func (r *run) do(ctx context.Context, limit time.Duration, job, onReturn func()) outcome {
-	return r.workers.do(ctx, limit, minReadInterval, r.meanwhile, job, onReturn)
+	return r.workers.do(ctx, limit, noLonger, minReadInterval, r.meanwhile, job, onReturn)
 }
 
-// doEach is do for a job of several calls. Each may take callTimeout: see workers.doEach.
+func noLonger() time.Duration { return 0 }
+
+// doEach is do for a job of several calls. Each may take callTimeout: see workers.do.
 func (r *run) doEach(ctx context.Context, left func() time.Duration, job, onReturn func()) outcome {
-	return r.workers.doEach(ctx, callTimeout, left, minReadInterval, r.meanwhile, job, onReturn)
+	return r.workers.do(ctx, callTimeout, left, minReadInterval, r.meanwhile, job, onReturn)
 }
 
 func (r *run) meanwhile() time.Duration {
@@ -321,7 +323,7 @@ func (r *run) end() {
 	if r.open && len(r.workers.stuck) == 0 {
 		none := func() {}
 		tick := func() time.Duration { return callTimeout }
-		r.workers.do(context.Background(), callTimeout, callTimeout, tick, r.driver.close, none)
+		r.workers.do(context.Background(), callTimeout, noLonger, callTimeout, tick, r.driver.close, none)
 	}
 	r.workers.end(r.driver.close)
 }

@@ -48,16 +48,8 @@ const (
 
 // do runs job on the worker's thread and waits for it. After each tick it calls onTick on the caller's goroutine, which
 // returns the time to the next. If job takes longer than limit, or ctx has been done for endTimeout, job is abandoned:
-// reap calls onReturn after it has returned.
-func (w *workers) do(ctx context.Context, limit, tick time.Duration, onTick func() time.Duration,
-	job, onReturn func()) outcome {
-	over := func() time.Duration { return 0 }
-	return w.doEach(ctx, limit, over, tick, onTick, job, onReturn)
-}
-
-// doEach is do for a job of several calls. left returns after limit how much longer the call that is under way may
-// take.
-func (w *workers) doEach(ctx context.Context, limit time.Duration, left func() time.Duration, tick time.Duration,
+// reap calls onReturn after it has returned. left returns after limit how much longer a job of several calls may take.
+func (w *workers) do(ctx context.Context, limit time.Duration, left func() time.Duration, tick time.Duration,
 	onTick func() time.Duration, job, onReturn func()) outcome {
 	if !w.available() {
 		return noThread

@@ -10,7 +10,8 @@ func TestPanicOnTheThread(t *testing.T) {
 	var w workers
 	do := func(job func()) (result outcome, panicked any) {
 		panicked = panicOf(func() {
-			result = w.do(t.Context(), time.Minute, time.Minute, func() time.Duration { return time.Minute }, job, func() {})
+			tick := func() time.Duration { return time.Minute }
+			result = w.do(t.Context(), time.Minute, noLonger, time.Minute, tick, job, func() {})
 		})
 		return result, panicked
 	}

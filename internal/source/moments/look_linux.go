@@ -24,7 +24,7 @@ type looker struct {
 	buffer [1024]byte
 	open   map[fileOf]opened
 	peers  peers
-	stat   process.ThreadStat // of the thread that was looked at last
+	stat   process.Stat // of the thread that was looked at last
 }
 
 // errGone is the error of a thread that has ended.
@@ -98,7 +98,7 @@ func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
 	if err != nil {
 		return in, errGone
 	}
-	stat, ok := process.ParseThreadStat(text)
+	stat, ok := process.ParseStat(text)
 	if !ok {
 		return in, errGone
 	}
@@ -307,7 +307,7 @@ func (l *looker) counters(tid int, all bool) (c counters, err error) {
 	if text, err = l.read(tid, "stat"); err != nil {
 		return c, err
 	}
-	stat, _ := process.ParseThreadStat(text)
+	stat, _ := process.ParseStat(text)
 	c.system = uint64(process.Tick) * stat.System
 	if text, err = l.read(tid, "io"); err != nil {
 		return c, nil // not permitted

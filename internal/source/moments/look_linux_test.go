@@ -208,7 +208,7 @@ func TestParseCall(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("12 (a) b) S 1 2"), []byte("7 0x1 0x2"))
 	f.Fuzz(func(_ *testing.T, stat, call []byte) {
-		if s, ok := process.ParseThreadStat(stat); ok {
+		if s, ok := process.ParseStat(stat); ok {
 			_, _ = stateOf(s.State)
 		}
 		_, _, _ = parseCall(call)
@@ -229,8 +229,8 @@ func TestSystemOfReaders(t *testing.T) {
 	} {
 		o := other{read: time.Second}
 		bytes := func(int) (uint64, bool) { return test.bytes, test.known }
-		o.count(process.ThreadStat{User: 1}, bytes)
-		o.count(process.ThreadStat{User: 71, System: 30}, bytes)
+		o.count(process.Stat{User: 1}, bytes)
+		o.count(process.Stat{User: 71, System: 30}, bytes)
 		if o.share != test.want {
 			t.Errorf("%+v: got %v", test, o.share)
 		}

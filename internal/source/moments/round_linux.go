@@ -55,10 +55,10 @@ type other struct {
 	read      time.Duration // when it was seen to read
 	looks     int
 	runs      int
-	first     process.ThreadStat // when it was first seen to read, with
-	ran       uint64             // ticks for which it ran since then
-	share     float64            // of them in the kernel, at most what its bytes can take
-	forgotten bool               // it has ended
+	first     process.Stat // when it was first seen to read, with
+	ran       uint64       // ticks for which it ran since then
+	share     float64      // of them in the kernel, at most what its bytes can take
+	forgotten bool         // it has ended
 }
 
 // sighting is what another thread was in, and for how many threads it stands.
@@ -248,8 +248,8 @@ func (o *others) spins(one *other, now time.Duration) bool {
 
 // count learns how much of its time on a CPU a thread that reads is in the kernel, to read. Other calls and interrupts
 // are in its system time, too: so there is no more than its bytes can take.
-func (o *other) count(now process.ThreadStat, readBytes func(tid int) (uint64, bool)) {
-	if o.read == 0 || o.first == (process.ThreadStat{}) {
+func (o *other) count(now process.Stat, readBytes func(tid int) (uint64, bool)) {
+	if o.read == 0 || o.first == (process.Stat{}) {
 		o.first = now
 		return
 	}

@@ -356,12 +356,7 @@ func (s *Source) lookAt(pid int, uptime uint64, now time.Duration) {
 
 // readKnown reads a process once.
 func (s *Source) readKnown(pid int) (k known, ok bool) {
-	dir := s.proc + "/" + strconv.Itoa(pid)
-	text, err := s.readOnce(dir + "/stat")
-	if err != nil {
-		return k, false
-	}
-	now, ok := parseStat(text)
+	now, ok := s.statOf(pid)
 	if !ok || now.ended() {
 		return k, false
 	}
@@ -372,9 +367,9 @@ func (s *Source) readKnown(pid int) (k known, ok bool) {
 		return k, true
 	}
 	k.counts, k.own = now.counted(k.counts), now.user+now.system
-	b, err := s.bytesOnce(Key{pid, k.start})
-	if err != nil {
-		k.idle, k.hidden = true, errors.Is(err, fs.ErrPermission) // its storage stall would not be known
+	b, err := s.bytesOnce(Key{PID: pid})
+	if err != nil || b.Err != 0 {
+		k.idle, k.hidden = true, errors.Is(b.Err, fs.ErrPermission) // its storage stall would not be known
 		return k, true
 	}
 	k.counts[readBytes], k.counts[readChars], k.counts[writeBytes] = b.Read, b.Chars, b.Write

@@ -150,11 +150,11 @@ func TestRealCandidate(t *testing.T) {
 		ended = true
 	}
 	defer end()
-	start, ok := Started("", cmd.Process.Pid)
+	of, ok := StatOf("", cmd.Process.Pid)
 	if !ok {
 		t.Skip("this machine has no /proc")
 	}
-	id := ID(cmd.Process.Pid, start)
+	id := ID(cmd.Process.Pid, of.Start)
 	for deadline := time.Now().Add(20 * time.Second); s.candidates.find(id) == nil; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a process that works is no candidate after 20 s")

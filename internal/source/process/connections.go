@@ -10,13 +10,6 @@ import (
 	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
-// Opener says which connections were opened and closed. It is implemented by schedule.Source.
-type Opener interface {
-	// EachConnection calls visit for each connection that was established or closed since the last call, among those that
-	// followed threads opened, in any network namespace. It reports whether these are all.
-	EachConnection(visit func(*tcp.Change)) (all bool)
-}
-
 // sockets is implemented by tcp.Source.
 type sockets interface {
 	List(visit func(*tcp.Socket)) error
@@ -24,12 +17,11 @@ type sockets interface {
 	Close()
 }
 
-// connections are the TCP connections of jobs. Which sockets are a job's is known from an Opener, and from the open
+// connections are the TCP connections of jobs. Which sockets are a job's is known from a Scheduler, and from the open
 // files of its processes: these may be older than the job, or accepted. Those in another network namespace are only
-// known from an Opener, with what they moved until they were closed.
+// known from a Scheduler, with what they moved until they were closed.
 type connections struct {
 	source  sockets
-	opener  Opener // nil for none
 	mount   int    // of all sockets; 0 if it is not known
 	space   uint32 // network namespace of this program; 0 if it is not known
 	open    []*connection
@@ -41,7 +33,7 @@ type connections struct {
 	readAt  time.Duration
 	listAt  time.Duration // no list is made before
 	edgesAt time.Duration // no reading for an edge before
-	changed bool          // by an Opener, since the last reading
+	changed bool          // by a Scheduler, since the last reading
 }
 
 // wanted is a socket of a job.
@@ -62,9 +54,9 @@ type connection struct {
 	tcp.Socket
 	job     *job
 	peer    *peer
-	known   bool          // by an Opener, which also reports when it is closed
+	known   bool          // by a Scheduler, which also reports when it is closed
 	foreign bool          // in another network namespace
-	gone    time.Duration // Stamp.Mono at which it was closed, if its Opener has not reported it yet; else 0
+	gone    time.Duration // Stamp.Mono at which it was closed, if its Scheduler has not reported it yet; else 0
 }
 
 // peer is a peer of a job, with its connections' shortest round trips.
@@ -91,7 +83,7 @@ const (
 	listPause = 200
 	edgePause = 50
 
-	// reportedWithin is the longest time until an Opener reports that a connection is closed.
+	// reportedWithin is the longest time until a Scheduler reports that a connection is closed.
 	reportedWithin = 2 * time.Second
 
 	// maxTries is how often a socket is looked for, after 1, 2 and 4 s, before everything is forgotten.
@@ -105,26 +97,16 @@ func newConnections() *connections {
 	}
 }
 
-// WatchConnections makes the source learn of connections that open and close between two readings. Call it before the
-// first reading.
-func (s *Source) WatchConnections(o Opener) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.connections != nil {
-		s.connections.opener = o
-	}
-}
-
 // hear takes note of the connections that were opened and closed since the last reading.
-func (c *connections) hear(jobs []*job, now time.Duration) {
+func (c *connections) hear(scheduler Scheduler, jobs []*job, now time.Duration) {
 	if c == nil {
 		return
 	}
 	c.now = now
-	if c.opener == nil {
+	if scheduler == nil {
 		return
 	}
-	all := c.opener.EachConnection(func(change *tcp.Change) {
+	all := scheduler.EachConnection(func(change *tcp.Change) {
 		i := slices.IndexFunc(jobs, func(j *job) bool { return j.id == change.Job })
 		if i >= 0 && c.learn(jobs[i], change) {
 			c.changed = true
@@ -266,7 +248,7 @@ func (c *connections) read(out *sample.Sample, now time.Duration) error {
 	return err
 }
 
-// refresh reads a connection, and reports whether it is open, or closed and its Opener will report that.
+// refresh reads a connection, and reports whether it is open, or closed and its Scheduler will report that.
 func (c *connections) refresh(one *connection, now time.Duration) bool {
 	if one.foreign || one.gone > 0 && now-one.gone < reportedWithin {
 		return true
@@ -314,7 +296,7 @@ func (c *connections) list(now time.Duration) error {
 		switch {
 		case s.Connecting:
 			c.inodes[s.Inode] = looked{again: now + scanInterval}
-		case c.find(s) >= 0: // by an Opener
+		case c.find(s) >= 0: // by a Scheduler
 			c.inodes[s.Inode] = looked{}
 		case !c.hasRoom(w.job):
 			c.inodes[s.Inode] = looked{again: now + forgetEvery/2, old: w.old}

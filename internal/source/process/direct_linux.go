@@ -80,9 +80,12 @@ func (d *Direct) read(fd int) (b Bytes) {
 	return b
 }
 
+// close closes the file of a process, if it is open.
 func (d *Direct) close(key Key) {
-	_ = unix.Close(d.open[key].fd)
-	delete(d.open, key)
+	if f := d.open[key]; f != nil {
+		_ = unix.Close(f.fd)
+		delete(d.open, key)
+	}
 }
 
 // Close closes the open files.
@@ -151,8 +154,11 @@ func (d *Direct) check(key Key) error {
 // Files implements Reader. It reads links only.
 func (d *Direct) Files(of Key, from, limit int) (list []OpenFile, files int, err error) {
 	list, files, err = filesIn(d.dir(of.PID), from, limit)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, 0, errno(err)
+	case of.Start == 0:
+		return list, files, nil
 	}
 	return list, files, d.check(of)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
@@ -19,9 +20,38 @@ const (
 	maxMembers       = 4096
 	maxThreads       = 8192  // of a process that is scanned for children
 	maxHostProcesses = 65536 // processes that scanParents reads
+	maxScans         = 512   // processes whose children are listed, a second
 	maxCgroups       = 256   // below the cgroup of a job
 	listBytes        = 1 << 20
 )
+
+// A client of the API may begin and end thousands of windows a second, each of a job that is new here. So all jobs
+// share how many processes are found in a second. A job of more is complete some seconds later.
+const (
+	findRate  = 1024 // processes opened, or lists of children read, a second
+	findBurst = 2048
+)
+
+// findings are how many processes may be found now.
+type findings struct {
+	left float64
+	at   time.Duration // Stamp.Mono of left; 0 before the first
+}
+
+// take reports whether one more may be found.
+func (f *findings) take(now time.Duration) bool {
+	if f.at == 0 {
+		f.left = findBurst
+	} else {
+		f.left = max(f.left, min(findBurst, f.left+findRate*(now-f.at).Seconds()))
+	}
+	f.at = now
+	if f.left < 1 {
+		return false
+	}
+	f.left--
+	return true
+}
 
 // scan finds the members of the job. Known members stay until they end, in any cgroup.
 func (j *job) scan(s *Source) {
@@ -101,9 +131,8 @@ func (j *job) scanChildren(s *Source) {
 			break
 		}
 		j.nextScan++
-		if (m.lost != 0 || m.ended) && m.forks != m.listed.forks {
-			m.listed.forks = m.forks
-			s.idle.forks++ // its children may belong to another process now
+		if m.lost != 0 || m.ended {
+			s.orphan(m)
 		}
 		if m.lost == 0 && !m.ended && (!s.childless(m) || (j.scans+m.pid)%lookEvery == 0) {
 			budget--
@@ -116,18 +145,13 @@ func (j *job) scanChildren(s *Source) {
 }
 
 func (j *job) scanChildrenOf(s *Source, m *member) {
-	now := sample.Now().Mono
-	as := listing{m.traced, m.forks, s.idle.forks}
-	if m.users > 1 && m.childrenAt > 0 && now-m.childrenAt < scanInterval/2 && m.listedAs == as { // for another job
-		m.listed = as
-		j.joinAll(s, m.children, m)
-		return
-	}
-	if !s.found.take(now) {
+	if !s.found.take(sample.Now().Mono) {
 		j.unfinished = true
 		return
 	}
-	m.listed, m.listedAs = as, as
+	if m.listedAt = 0; m.traced && s.known {
+		m.listedAt = s.round
+	}
 	threads, err := kernfile.Names(filepath.Join(m.dir, "task"), maxThreads)
 	if err != nil && !gone(err) {
 		j.problems.Add(fmt.Errorf("children of processes of job %s are not found: %w", j.id, cause(err)))
@@ -141,10 +165,6 @@ func (j *job) scanChildrenOf(s *Source, m *member) {
 	}
 	if !s.same(m.proc) {
 		return
-	}
-	m.children, m.childrenAt = nil, 0
-	if m.users > 1 {
-		m.children, m.childrenAt = list, now
 	}
 	j.joinAll(s, list, m)
 }

@@ -402,7 +402,7 @@ func (j *job) below(s *Source, pid int) bool {
 }
 
 func (s *Source) statOf(pid int) (stat, bool) {
-	text, err := s.readOnce(s.proc + "/" + strconv.Itoa(pid) + "/stat")
+	text, err := kernfile.ReadPiece(s.proc+"/"+strconv.Itoa(pid)+"/stat", s.buf[:])
 	if err != nil {
 		return stat{}, false
 	}

@@ -276,6 +276,7 @@ func TestFeederOfCgroup(t *testing.T) {
 	tree.trained().Remove("train")
 	s := New(tree.root)
 	t.Cleanup(s.Close)
+	t.Cleanup(s.Close)
 	if err := s.Add("train", 100, Options{Cgroup: "/job", OwnScope: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"os"
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// maxOpen bounds the open files, so that a large job leaves file descriptors to the rest of the program. Further files
-// are opened at every reading.
+// maxOpen bounds the open files of each kind, stat and io, so that a large job leaves file descriptors to the rest of
+// the program. Further files are opened at every reading.
 const maxOpen = 1024
 
 // file is a small file of /proc or of a cgroup that stays open between readings.
@@ -24,7 +23,7 @@ type file struct {
 // another process gets the ID, read fails.
 func (s *Source) read(f *file) ([]byte, error) {
 	if f.open == nil && s.open >= maxOpen {
-		return s.readOnce(f.path)
+		return kernfile.ReadPiece(f.path, s.buf[:])
 	}
 	if f.open == nil {
 		opened, err := kernfile.Open(f.path)
@@ -38,21 +37,6 @@ func (s *Source) read(f *file) ([]byte, error) {
 	if err != nil {
 		s.close(f)
 		return nil, err
-	}
-	return s.buf[:n], nil
-}
-
-// readOnce returns the text of a file that does not stay open, valid until the next read of any file. An os.File would
-// take twice as long.
-func (s *Source) readOnce(path string) ([]byte, error) {
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer func() { _ = syscall.Close(fd) }()
-	n, err := syscall.Pread(fd, s.buf[:], 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "read", Path: path, Err: err}
 	}
 	return s.buf[:n], nil
 }

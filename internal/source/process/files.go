@@ -81,15 +81,15 @@ func Memory(root string, pid int) (m InMemory) {
 		m.Ended = errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ESRCH)
 		return m
 	}
-	first, rest, _ := bytes.Cut(text, []byte{' '})
-	second, rest, _ := bytes.Cut(rest, []byte{' '})
-	third, _, _ := bytes.Cut(rest, []byte{' '})
-	total, ok1 := kernfile.ParseUint(first)
-	resident, ok2 := kernfile.ParseUint(second)
-	shared, ok3 := kernfile.ParseUint(third)
-	if !ok1 || !ok2 || !ok3 || max(total, resident, shared) > 1<<48 {
-		return m
+	var pages [3]int64 // in all, resident, shared
+	for i := range pages {
+		var word []byte
+		word, text, _ = bytes.Cut(text, []byte{' '})
+		n, ok := kernfile.ParseUint(word)
+		if !ok || n > 1<<48 {
+			return m
+		}
+		pages[i] = int64(n) * int64(os.Getpagesize())
 	}
-	page := int64(os.Getpagesize())
-	return InMemory{int64(total) * page, int64(resident) * page, int64(shared) * page, total == 0}
+	return InMemory{pages[0], pages[1], pages[2], pages[0] == 0}
 }

@@ -22,6 +22,7 @@ func TestChildrenAreListedAfterForks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tree := crowd(t, 2)
 			source := New(tree.root)
+			t.Cleanup(source.Close)
 			activity := &scripted{}
 			source.Watch(activity)
 			if err := source.Add("job", 100, Options{}); err != nil {

@@ -27,7 +27,6 @@ type job struct {
 	byPID      map[int]*member
 	readings   uint64
 	rare       bool // see Source.Rare
-	rarely     bool // it is read once a second now
 	stirring   stirring
 	round      uint64          // of the last reading
 	readAt     time.Duration   // Stamp.Mono of that

@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"cmp"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -38,9 +37,6 @@ const (
 func (s *Source) Lead(id string, pids []int) {
 	s.holding.Lock()
 	defer s.holding.Unlock()
-	if s.holders == nil {
-		s.holders = map[string][]int{}
-	}
 	if len(s.holders) < MaxJobs || s.holders[id] != nil {
 		s.holders[id] = slices.Clone(pids[:min(len(pids), maxLeaders)])
 	}
@@ -241,9 +237,6 @@ func (s *Source) launched(m, child *member) bool {
 
 // sameProgram compares the executables of two processes, or without permission their names.
 func (s *Source) sameProgram(m, child *member) bool {
-	if s.reader == nil {
-		return m.program() == child.program()
-	}
 	same, err := s.reader.SameProgram(m.key(), child.key())
 	if err != nil {
 		return m.name() == child.name()
@@ -264,14 +257,6 @@ func (j *job) oldest() *member {
 		}
 	}
 	return nil
-}
-
-// program returns the executable of a process, or without permission its name.
-func (m *member) program() string {
-	if exe, err := os.Readlink(filepath.Join(m.dir, "exe")); err == nil {
-		return exe
-	}
-	return m.name()
 }
 
 func (m *member) name() string {

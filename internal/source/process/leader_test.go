@@ -68,6 +68,7 @@ func TestLauncher(t *testing.T) {
 func leads(t *testing.T, tr tree, root, leader int, put func(step int)) {
 	t.Helper()
 	s := New(tr.root)
+	t.Cleanup(s.Close)
 	defer s.Close()
 	if err := s.Add("job", root, Options{}); err != nil {
 		t.Fatal(err)
@@ -122,6 +123,7 @@ func TestHoldersLead(t *testing.T) {
 	}
 	tr.children(10, 20, 30)
 	s := New(tr.root)
+	t.Cleanup(s.Close)
 	defer s.Close()
 	if err := s.Add("job", 10, Options{}); err != nil {
 		t.Fatal(err)
@@ -223,6 +225,7 @@ func TestWhoLeads(t *testing.T) {
 				tr.write(f.pid, "cmdline", f.arguments)
 			}
 			s := New(tr.root)
+			t.Cleanup(s.Close)
 			defer s.Close()
 			if err := s.Add("job", test.all[0].pid, Options{}); err != nil {
 				t.Fatal(err)

@@ -26,6 +26,7 @@ func TestLimits(t *testing.T) {
 	tree.write(100, "cgroup", "0::/other\n")
 	tree.write(101, "cgroup", "0::/a\n")
 	s := New(tree.root)
+	t.Cleanup(s.Close)
 	if err := s.Add("job", 100, Options{}); err != nil {
 		t.Fatal(err)
 	}

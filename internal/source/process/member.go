@@ -1,7 +1,6 @@
 package process
 
 import (
-	"os"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -27,11 +26,11 @@ type member struct {
 	nextFD     int    // start of the next scan of its open files
 	ends       ends   // of pipes
 
-	feeds   bool          // it is a feeder, or a child of one
-	fedAt   time.Duration // Stamp.Mono of the last scan that found that it feeds the job
-	joined  bool          // it ran before it fed the job: that time does not count
-	listed  listing
-	seenFDs bool // all of them were scanned once
+	feeds    bool          // it is a feeder, or a child of one
+	fedAt    time.Duration // Stamp.Mono of the last scan that found that it feeds the job
+	joined   bool          // it ran before it fed the job: that time does not count
+	listedAt uint64        // number of the round in which its children were listed; 0 if it was not traced then
+	seenFDs  bool          // all of them were scanned once
 
 	did judgement
 }
@@ -52,11 +51,6 @@ func (m *member) take() (exists bool, err error) {
 		m.unbased = false
 	}
 	return true, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // present reports whether it was alive at the last reading.

@@ -85,15 +85,8 @@ func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sa
 	return count
 }
 
-// filesOf returns up to limit open files of a process, from the one with an index, and the number of open files.
-func (s *Source) filesOf(key Key, from, limit int) (list []OpenFile, files int, err error) {
-	if s.reader != nil {
-		return s.reader.Files(key, from, limit)
-	}
-	return filesIn(s.proc+"/"+strconv.Itoa(key.PID), from, limit)
-}
-
-// filesIn is filesOf for a process by its folder in /proc.
+// filesIn returns up to limit open files of a process by its folder in /proc, from the one with an index, and the
+// number of open files.
 func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error) {
 	fds, err := kernfile.Names(dir+"/fdinfo", maxProcessFDs)
 	if err != nil || len(fds) == 0 {

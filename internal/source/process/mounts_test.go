@@ -25,6 +25,7 @@ func points(mounts []sample.Mount) []string {
 func TestMounts(t *testing.T) {
 	tree := tree{t, fixture.Root(t, "process_training")}
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	if err := source.Add("train", 100, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,6 +102,7 @@ func TestMountsAreBounded(t *testing.T) {
 	}
 	tree.write(103, "mountinfo", list.String())
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	if err := source.Add("train", 103, Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,6 @@ func followAsker(t *testing.T, program *asker) *followed {
 	f := &followed{program, New("")}
 	t.Cleanup(f.source.Close)
 	f.source.Watch(scheduler)
-	f.source.WatchConnections(scheduler)
 	pid := f.process.Pid
 	if err := f.source.Add("fetch", pid, Options{}); err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ type stat struct {
 	parent          uint64 // field 4, a process ID
 	session         uint64 // field 6, the process ID of its leader; 0 if not known
 	terminal        bool   // field 7: it has a controlling terminal
+	flags           uint64 // field 9
 	faults, cfaults uint64 // fields 10 and 11, minor page faults
 	user, system    uint64 // fields 14 and 15, in ticks, of all threads, ended ones included
 	cuser, csystem  uint64 // fields 16 and 17
@@ -27,58 +28,40 @@ type stat struct {
 	start           uint64 // field 22, in ticks since boot: unique together with the process ID
 }
 
-// Started returns the start time of a process in the /proc below root, in ticks since boot (field 22 of
-// /proc/PID/stat). It reports false for a process that does not exist.
-func Started(root string, pid int) (ticks uint64, ok bool) {
-	s, ok := statOf(root, pid)
-	return s.start, ok
+// Stat is what the file stat of a process or of a thread has.
+type Stat struct {
+	State        byte // 'R', 'S', 'D', 'Z' for a zombie, ...
+	Ended        bool // the process has ended, and its parent has not waited for it yet
+	Kernel       bool // a kernel thread: it works for others, as the worker of a loop device does
+	Parent       int
+	User, System uint64 // CPU time, in ticks
+	Start        uint64 // in ticks since boot: unique together with the process ID
 }
 
-// Parent returns the parent of a process in the /proc below root (field 4 of /proc/PID/stat). It reports false for a
-// process that does not exist.
-func Parent(root string, pid int) (parent int, ok bool) {
-	s, ok := statOf(root, pid)
-	return int(s.parent), ok
+// ParseStat parses the text of /proc/PID/stat or /proc/PID/task/TID/stat.
+func ParseStat(text []byte) (Stat, bool) {
+	s, ok := parseStat(text)
+	return Stat{
+		State: s.state, Ended: s.ended(), Kernel: s.flags&kernelThread != 0, Parent: int(min(s.parent, math.MaxInt32)),
+		User: s.user, System: s.system, Start: s.start,
+	}, ok
 }
 
-// statOf returns the fields of a process that exists.
-func statOf(root string, pid int) (stat, bool) {
-	text, err := readSmall(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"))
+// kernelThread is PF_KTHREAD (include/linux/sched.h).
+const kernelThread = 0x00200000
+
+// StatOf reads that of a process in the /proc below root. It reports false for a process that does not exist.
+func StatOf(root string, pid int) (Stat, bool) {
+	var buf [4096]byte
+	text, err := kernfile.ReadPiece(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"), buf[:])
 	if err != nil {
-		return stat{}, false
+		return Stat{}, false
 	}
-	return parseStat(text)
+	return ParseStat(text)
 }
 
 // Tick is the unit of the times in /proc/PID/stat.
 const Tick = tick
-
-// OriginOf returns the start time of a process, in ticks since boot, and its parent, from the text of its
-// /proc/PID/stat. It reports false for a process that has ended.
-func OriginOf(text []byte) (ticks uint64, parent int, ok bool) {
-	s, ok := parseStat(text)
-	return s.start, int(s.parent), ok && !s.ended()
-}
-
-// StartOf returns the start time of a process, in ticks since boot, from the text of its /proc/PID/stat. It reports
-// false for a process that has ended.
-func StartOf(text []byte) (ticks uint64, ok bool) {
-	s, ok := parseStat(text)
-	return s.start, ok && !s.ended()
-}
-
-// ThreadStat is what the file stat of a thread has.
-type ThreadStat struct {
-	State        byte   // 'R', 'S', 'D', 'Z' for a zombie, ...
-	Parent       int    // of its process
-	User, System uint64 // CPU time, in ticks
-}
-
-// ParseThreadStat parses the text of /proc/PID/task/TID/stat.
-func ParseThreadStat(text []byte) (t ThreadStat, ok bool) {
-	s, ok := parseStat(text)
-	return ThreadStat{s.state, int(s.parent), s.user, s.system}, ok
-}
 
 // parseStat parses the line of /proc/PID/stat. The second field is the name of the program in parentheses, which may
 // contain blanks and parentheses itself, so parsing starts after the last one.
@@ -106,6 +89,8 @@ func parseStat(text []byte) (stat, bool) {
 			s.session, _ = kernfile.ParseUint(word)
 		case 7:
 			s.terminal = len(word) > 0 && word[0] != '0'
+		case 9:
+			into = &s.flags
 		case 10:
 			into = &s.faults
 		case 11:

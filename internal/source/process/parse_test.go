@@ -150,7 +150,7 @@ func FuzzUsageAndUptime(f *testing.F) {
 	})
 }
 
-func TestStartOf(t *testing.T) {
+func TestStatOfText(t *testing.T) {
 	const fields = " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16"
 	for text, want := range map[string]struct {
 		start uint64
@@ -170,8 +170,9 @@ func TestStartOf(t *testing.T) {
 		"4 (x":  {},
 		"4 (x)": {},
 	} {
-		if start, ok := StartOf([]byte(text)); ok != want.ok || ok && start != want.start {
-			t.Errorf("%q: got %d, %v; want %d, %v", text, start, ok, want.start, want.ok)
+		of, ok := ParseStat([]byte(text))
+		if ok = ok && !of.Ended; ok != want.ok || ok && of.Start != want.start {
+			t.Errorf("%q: got %+v, %v; want start %d, %v", text, of, ok, want.start, want.ok)
 		}
 	}
 }

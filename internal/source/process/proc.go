@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // proc is a process that jobs follow. It is read once in a round for all of them.
@@ -17,17 +16,16 @@ type proc struct {
 	start uint64
 	dir   string // /proc/PID
 	stat  file
-	io    file
 	users int // members of jobs
 
-	round  uint64 // of the last reading
-	wanted bool   // in the round that begins
-	gone   bool
-	traced bool   // the scheduler reports when it runs
-	ran    bool   // since its last reading, if traced
-	forks  uint64 // times that it was reported to have begun processes
-	left   uint64 // number of the last round that left it out, because it did not run
-	failed error  // of the last reading
+	round    uint64 // of the last reading
+	wanted   bool   // in the round that begins
+	gone     bool
+	traced   bool   // the scheduler reports when it runs
+	ran      bool   // since its last reading, if traced
+	left     uint64 // number of the last round that left it out, because it did not run
+	forkedAt uint64 // and of the last one since which it began other processes
+	failed   error  // of the last reading
 
 	parent  int
 	ended   bool   // a zombie, with readable counters
@@ -39,10 +37,6 @@ type proc struct {
 
 	answer   Bytes  // of the reader, ahead of the reading that uses it
 	answered uint64 // the round that may use it; 0 for none
-
-	children   []byte        // list of IDs, of a process with several users
-	childrenAt time.Duration // Stamp.Mono of that list
-	listedAs   listing       // then
 }
 
 // ErrOtherUser and the other errors of processes name no process: new ones would come with each that starts.
@@ -67,7 +61,6 @@ func (s *Source) admit(pid int) (*member, error) {
 	p := &proc{
 		pid: pid, dir: dir, users: 1,
 		stat: file{path: filepath.Join(dir, "stat")},
-		io:   file{path: filepath.Join(dir, "io")},
 	}
 	text, err := s.read(&p.stat)
 	if err != nil {
@@ -79,9 +72,6 @@ func (s *Source) admit(pid int) (*member, error) {
 		return nil, fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.stat.path)
 	}
 	p.start = now.start
-	if s.procs == nil {
-		s.procs = map[int]*proc{}
-	}
 	s.procs[pid] = p
 	return &member{proc: p, fresh: true}, nil
 }
@@ -89,15 +79,13 @@ func (s *Source) admit(pid int) (*member, error) {
 // dismiss ends what admit began.
 func (s *Source) dismiss(m *member) {
 	p := m.proc
-	if m.forks != m.listed.forks { // its children may belong to another process now
-		s.idle.forks++
-	}
+	s.orphan(m)
 	if p.users--; p.users > 0 {
 		p.traced = false // perhaps it was this job whose threads are followed
 		return
 	}
 	s.close(&p.stat)
-	s.close(&p.io)
+	s.direct.close(p.key())
 	if s.procs[p.pid] == p {
 		delete(s.procs, p.pid)
 	}
@@ -174,9 +162,6 @@ func (s *Source) refresh(p *proc) {
 // one for each. What a child leaves to its parent never counts twice (inherit.go): if the stat that is read next shows
 // that a parent has inherited, it is asked for again. If not, the parent shows neither bytes nor times of the child.
 func (s *Source) ask(list []*proc) {
-	if s.reader == nil {
-		return
-	}
 	s.asking, s.keys = s.asking[:0], s.keys[:0]
 	for _, p := range list {
 		if !p.gone && p.ioError == nil && !s.isIdle(p) {
@@ -200,52 +185,25 @@ func (p *proc) key() Key { return Key{p.pid, p.start} }
 
 // bytesOf returns the bytes of a process. An answer is used once.
 func (s *Source) bytesOf(p *proc) (Bytes, error) {
-	switch {
-	case s.reader == nil:
-		text, err := s.read(&p.io)
-		if err != nil {
+	answer := p.answer
+	if p.answered != s.round {
+		var err error
+		if answer, err = s.bytesOnce(p.key()); err != nil {
 			return Bytes{}, err
 		}
-		read, chars, write, ok := ParseIO(text)
-		if !ok {
-			return Bytes{}, errFormat
-		}
-		return Bytes{Read: read, Chars: chars, Write: write}, nil
-	case p.answered != s.round:
-		s.keys, s.answers = append(s.keys[:0], p.key()), append(s.answers[:0], Bytes{})
-		if err := s.reader.Bytes(s.keys, s.answers); err != nil {
-			return Bytes{}, err
-		}
-		p.answer = s.answers[0]
 	}
 	p.answered = 0
-	if p.answer.Err != 0 {
-		return Bytes{}, p.answer.Err
+	if answer.Err != 0 {
+		return Bytes{}, answer.Err
 	}
-	return p.answer, nil
+	return answer, nil
 }
 
-// bytesOnce reads the bytes of a process whose file does not stay open.
-func (s *Source) bytesOnce(key Key) (b Bytes, err error) {
-	if s.reader != nil {
-		var answer [1]Bytes
-		if err := s.reader.Bytes([]Key{key}, answer[:]); err != nil {
-			return b, err
-		}
-		if answer[0].Err != 0 {
-			return b, answer[0].Err
-		}
-		return answer[0], nil
-	}
-	text, err := s.readOnce(s.proc + "/" + strconv.Itoa(key.PID) + "/io")
-	if err != nil {
-		return b, err
-	}
-	var ok bool
-	if b.Read, b.Chars, b.Write, ok = ParseIO(text); !ok {
-		return b, errFormat
-	}
-	return b, nil
+// bytesOnce asks for the bytes of one process.
+func (s *Source) bytesOnce(key Key) (Bytes, error) {
+	s.keys, s.answers = append(s.keys[:0], key), append(s.answers[:0], Bytes{})
+	err := s.reader.Bytes(s.keys, s.answers)
+	return s.answers[0], err
 }
 
 // readIO reads the bytes. After an error it tries again after the next scan.
@@ -260,10 +218,10 @@ func (p *proc) readIO(s *Source, into *counts) {
 		p.hasIO = true
 		return
 	case errors.Is(err, errFormat):
-		p.ioError = fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.io.path)
+		p.ioError = fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.dir+"/io")
 	case errors.Is(err, fs.ErrPermission):
 		p.ioError = ErrOtherUser
-	case errors.Is(err, fs.ErrNotExist) && exists(p.dir):
+	case errors.Is(err, fs.ErrNotExist) && s.same(p):
 		p.ioError = errors.New("the bytes that processes read are not known: the kernel needs CONFIG_TASK_IO_ACCOUNTING")
 	case gone(err):
 		return // it ended after its stat was read: keep the last bytes

@@ -38,7 +38,7 @@ const (
 // reading is complete. For a job with its own cgroup, the CPU time always is.
 //
 // A process is read once in a round for all jobs, and once a second if the scheduler knows that it does not run, or if
-// no window needs it: see pace.go.
+// no window needs it: see cadence.go.
 //
 // sample.Process has the counters of the process since its start, and those inherited from children that no scan found.
 type Source struct {
@@ -49,12 +49,10 @@ type Source struct {
 	jobs []*job
 	open int // open files
 
-	procs     map[int]*proc // followed processes, by ID
-	round     uint64        // number of the round of readings
-	wanted    []*proc       // in the round that begins
-	fullAt    time.Duration // Stamp.Mono of the last round in which all jobs and processes were read
-	fullRound bool          // this one is
-	idle      idleness
+	procs     map[int]*proc   // followed processes, by ID
+	pass                      // the reading that is under way
+	wanted    []*proc         // in it
+	scheduler Scheduler       // nil for none
 	wake      chan<- struct{} // see Stirs
 	stirred   []string        // jobs
 	found     findings
@@ -68,7 +66,8 @@ type Source struct {
 
 	connections *connections // nil for the processes of another root
 
-	reader  Reader // with more rights than this process; nil for none
+	direct  *Direct
+	reader  Reader // direct, or one with more rights than this process
 	asking  []*proc
 	keys    []Key
 	answers []Bytes
@@ -92,7 +91,10 @@ type Options struct {
 // machine.
 func New(root string) *Source {
 	root = filepath.Join("/", root)
-	s := &Source{root: root, proc: filepath.Join(root, "proc"), caps: cgroup.NewLimits(root)}
+	s := &Source{root: root, proc: filepath.Join(root, "proc"), caps: cgroup.NewLimits(root),
+		procs: map[int]*proc{}, holders: map[string][]int{}}
+	s.direct = NewDirect(s.proc)
+	s.reader = s.direct
 	if root == "/" {
 		s.connections = newConnections()
 	}
@@ -105,7 +107,7 @@ func New(root string) *Source {
 func (s *Source) Add(id string, pid int, opts Options) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.ContainsFunc(s.jobs, func(j *job) bool { return j.id == id }) {
+	if s.jobNamed(id) != nil {
 		return fmt.Errorf("job %s is followed already: give this one another name", id)
 	}
 	if len(s.jobs) == MaxJobs {
@@ -134,7 +136,8 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	s.candidates.remove(id)
 	j.byParent = pid > 0 && !s.hasChildrenFiles(pid)
 	s.round++
-	s.noteRan(j.begun)
+	s.now = j.begun
+	s.noteRan()
 	j.scan(s)
 	j.read(s, &sample.Problems{}) // the first reading is the base of the others
 	j.round, j.readAt = s.round, j.scanned
@@ -174,17 +177,24 @@ func (s *Source) uptime() (ticks uint64) {
 	return ticks
 }
 
+// jobNamed returns a followed job; nil for none.
+func (s *Source) jobNamed(id string) *job {
+	if i := slices.IndexFunc(s.jobs, func(j *job) bool { return j.id == id }); i >= 0 {
+		return s.jobs[i]
+	}
+	return nil
+}
+
 // Rare makes a job one that is read once a second, or ends that. It ignores an unknown name.
 func (s *Source) Rare(id string, rare bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, j := range s.jobs {
-		if j.id == id {
-			j.rare = rare
-			if !rare { // it does what a reading a second would miss: it may stir again right after that
-				j.stirring.wait, j.stirring.next = 0, 0
-			}
-		}
+	j := s.jobNamed(id)
+	if j == nil {
+		return
+	}
+	if j.rare = rare; !rare { // it does what a reading a second would miss: it may stir again right after that
+		j.stirring.wait, j.stirring.next = 0, 0
 	}
 }
 
@@ -192,13 +202,11 @@ func (s *Source) Rare(id string, rare bool) {
 func (s *Source) Remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.jobs = slices.DeleteFunc(s.jobs, func(j *job) bool {
-		if j.id == id {
-			s.closeJob(j)
-			s.connections.leave(j)
-		}
-		return j.id == id
-	})
+	if j := s.jobNamed(id); j != nil {
+		s.closeJob(j)
+		s.connections.leave(j)
+		s.jobs = slices.DeleteFunc(s.jobs, func(other *job) bool { return other == j })
+	}
 	s.release(id)
 }
 
@@ -207,15 +215,11 @@ func (s *Source) Read(out *sample.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := sample.Now()
-	s.hear(now.Mono)
 	out.At = now
 	var problems sample.Problems
-	s.round++
-	s.noteRan(now.Mono)
-	s.connections.hear(s.jobs, now.Mono)
-	s.pace(now.Mono)
+	s.begin(now.Mono, out.Edge)
 	for _, j := range s.jobs {
-		if j.due(s.fullRound, out.Edge, now.Mono) {
+		if s.reads(j) {
 			j.round, j.readAt = s.round, now.Mono
 			s.want(j)
 		}
@@ -229,7 +233,7 @@ func (s *Source) Read(out *sample.Sample) error {
 		}
 		due := now.Mono-j.scanned >= scanInterval
 		j.read(s, &problems)
-		s.compare(j, now.Mono)
+		s.compare(j)
 		if due {
 			j.scanned = now.Mono
 		}
@@ -261,6 +265,7 @@ func (s *Source) Close() {
 	for _, j := range slices.Concat(s.jobs, s.candidates.jobs) {
 		s.closeJob(j)
 	}
+	s.direct.Close()
 	s.connections.close()
 }
 

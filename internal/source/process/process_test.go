@@ -19,6 +19,7 @@ const ms = time.Millisecond
 func TestTree(t *testing.T) {
 	tree := tree{t, fixture.Root(t, "process_training")}
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	if err := source.Add("train", 100, Options{Cgroup: "/slice"}); err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +64,7 @@ func TestFallbackWithoutChildrenFiles(t *testing.T) {
 		}
 	}
 	source := New(root)
+	t.Cleanup(source.Close)
 	if err := source.Add("train", 100, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +76,7 @@ func TestFallbackWithoutChildrenFiles(t *testing.T) {
 func TestOwnScope(t *testing.T) {
 	root := fixture.Root(t, "process_training")
 	source := New(root)
+	t.Cleanup(source.Close)
 	if err := source.Add("train", 100, Options{Cgroup: "/job", OwnScope: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +103,7 @@ func TestHiddenProcesses(t *testing.T) {
 		fixture.Write(t, root, "sys/fs/cgroup/"+folder+"/cgroup.procs", []byte("0\n0\n"))
 	}
 	source := New(root)
+	t.Cleanup(source.Close)
 	if err := source.Add("train", 100, Options{Cgroup: "/job", OwnScope: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +119,7 @@ func TestHiddenProcesses(t *testing.T) {
 func TestChildrenAreFoundSoon(t *testing.T) {
 	tree := tree{t, fixture.Root(t, "process_training")}
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	if err := source.Add("train", 100, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +147,7 @@ func TestAddErrors(t *testing.T) {
 	root := fixture.Root(t, "process_training")
 	fixture.Write(t, root, "proc/7/stat", []byte("7 (garbage"))
 	source := New(root)
+	t.Cleanup(source.Close)
 	for _, test := range []struct {
 		pid  int
 		opts Options
@@ -196,6 +202,7 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	source.found = findings{1e9, 1} // as if there had been time to find all
 	if err := source.Add("big", 1000, Options{Cgroup: "/job", OwnScope: true}); err != nil {
 		t.Fatal(err)
@@ -234,6 +241,7 @@ func TestOddFiles(t *testing.T) {
 	}
 	tree.write(106, "stat", "106 (x) R\n")
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	if err := source.Add("train", 100, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -251,6 +259,7 @@ func TestOddFiles(t *testing.T) {
 
 func TestAddAndRemoveWhileReading(t *testing.T) {
 	source := New(fixture.Root(t, "process_training"))
+	t.Cleanup(source.Close)
 	var users sync.WaitGroup
 	for _, id := range []string{"a", "b"} {
 		users.Go(func() {
@@ -273,6 +282,7 @@ func TestAddAndRemoveWhileReading(t *testing.T) {
 
 func TestNothingIsAllocated(t *testing.T) {
 	source := New(fixture.Root(t, "process_training"))
+	t.Cleanup(source.Close)
 	if err := source.Add("train", 100, Options{}); err != nil {
 		t.Fatal(err)
 	}

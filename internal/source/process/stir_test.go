@@ -11,6 +11,7 @@ import (
 func TestStir(t *testing.T) {
 	tree := crowd(t, 3)
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	activity := &scripted{}
 	source.Watch(activity)
 	wake := make(chan struct{}, 1)
@@ -85,6 +86,7 @@ func TestStirByReadings(t *testing.T) {
 	tree := crowd(t, 0)
 	tree.put(100, 1, 1000, 'R', counts{}, counts{})
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	wake := make(chan struct{}, 1)
 	source.Stirs(wake)
 	if err := source.Add("job", 100, Options{}); err != nil {

@@ -77,3 +77,8 @@ func read(t testing.TB, s *Source) *sample.Sample {
 	}
 	return &out
 }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -24,6 +24,7 @@ func crowd(t *testing.T, children int) tree {
 // A process in several jobs is read once in a round, and each job counts it from its own start.
 func TestSharedProcesses(t *testing.T) {
 	source := New(crowd(t, 20).root)
+	t.Cleanup(source.Close)
 	for i, pid := range []int{100, 1000, 1001, 1001} {
 		if err := source.Add("job"+strconv.Itoa(i), pid, Options{}); err != nil {
 			t.Fatal(err)
@@ -47,6 +48,7 @@ func TestSharedProcesses(t *testing.T) {
 // A large job is read as a whole, once a second, and at most twice a second for windows that begin and end.
 func TestLargeJob(t *testing.T) {
 	source := New(crowd(t, 2*maxReads).root)
+	t.Cleanup(source.Close)
 	if err := source.Add("large", 100, Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +89,7 @@ func TestLargeJob(t *testing.T) {
 func TestFindingIsBounded(t *testing.T) {
 	const children = 3000
 	source := New(crowd(t, children).root)
+	t.Cleanup(source.Close)
 	start := time.Now()
 	opened := 0
 	for range 20 {

@@ -4,9 +4,10 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/tcp"
 )
 
-// scripted is an Activity whose answers a test sets.
+// scripted is a Scheduler whose answers a test sets.
 type scripted struct {
 	ran    []int
 	forked []int // of them or others
@@ -21,6 +22,8 @@ func (s *scripted) EachMoved(_ uint64, mark func(job string)) {
 	}
 	s.moved = nil
 }
+
+func (s *scripted) EachConnection(func(*tcp.Change)) (all bool) { return true }
 
 func (s *scripted) EachRan(mark func(pid int, forked bool)) (all bool) {
 	for _, pid := range s.ran {
@@ -51,6 +54,7 @@ func readIn(t *testing.T, source *Source, edge bool) (count int) {
 func TestIdleProcessesAreLeftOut(t *testing.T) {
 	tree := crowd(t, 20)
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	activity := &scripted{}
 	source.Watch(activity)
 	if err := source.Add("job", 100, Options{}); err != nil {
@@ -100,6 +104,7 @@ func TestEndedProcessThatWaitsForItsParent(t *testing.T) {
 		tree.children(100, 101)
 		tree.children(101)
 		source := New(tree.root)
+		t.Cleanup(source.Close)
 		activity := &scripted{}
 		source.Watch(activity)
 		if err := source.Add("job", 100, Options{}); err != nil {
@@ -139,6 +144,7 @@ func TestEndedProcessThatWaitsForItsParent(t *testing.T) {
 // Once the threads of a process are no longer followed for one job, the other one reads it again.
 func TestIdleProcessOfAnotherJob(t *testing.T) {
 	source := New(crowd(t, 3).root)
+	t.Cleanup(source.Close)
 	activity := &scripted{}
 	source.Watch(activity)
 	for _, id := range []string{"first", "second"} {
@@ -161,6 +167,7 @@ func TestIdleProcessOfAnotherJob(t *testing.T) {
 func TestRareJob(t *testing.T) {
 	tree := crowd(t, 3)
 	source := New(tree.root)
+	t.Cleanup(source.Close)
 	activity := &scripted{}
 	source.Watch(activity)
 	if err := source.Add("job", 100, Options{}); err != nil {
