@@ -67,6 +67,7 @@ race: ## Run the tests of the parts that share memory, with the race detector (a
 	$(SKIPS) sh -ec '$(TEST) -race $(if $(ALL),./...; cd lab; $(TEST) -race ./...,./internal/... ./receiver/... ./processor/...)'
 
 full: ## Check what takes too long for each change, as root (two hours; docs/internals/benches.md has the date of the last run)
+	$(TOOL) thresholds internal/ledger internal/ledger/chain internal/window
 	$(MAKE) race ALL=1
 	go -C lab test -count 1 -timeout $(TIMEOUT) ./refuse -all
 	$(MAKE) kernels

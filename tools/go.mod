@@ -15,6 +15,7 @@ tool (
 	github.com/stallspan/stallspan/tools/picture
 	github.com/stallspan/stallspan/tools/semconv
 	github.com/stallspan/stallspan/tools/skips
+	github.com/stallspan/stallspan/tools/thresholds
 	github.com/stallspan/stallspan/tools/wheel
 	github.com/stallspan/stallspan/tools/words
 	go.opentelemetry.io/collector/cmd/builder

@@ -6,10 +6,6 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 )
 
-// sharedIOTime is how long a job's last I/O explains pressure that the job shares with others. A single long read is
-// counted only when it returns.
-const sharedIOTime = time.Second
-
 // account keeps the running totals of one target.
 type account struct {
 	target Target

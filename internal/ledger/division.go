@@ -89,12 +89,6 @@ func (b *block) scale(steps []history.Step, order [][]class) {
 	}
 }
 
-// minExpected is the share of a part's idle time that is in the classes where it is expected, at least.
-const minExpected = 0.1
-
-// minSlack is for steps of the program whose ends the thread notices late.
-const minSlack = 5 * time.Millisecond
-
 // slackAt is how far off the busy time up to the end of a step may be, in seconds. The GPU may have worked in the first
 // part of a sample, or in the last.
 func slackAt(steps []history.Step, i int, period time.Duration) float64 {

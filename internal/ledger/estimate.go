@@ -46,9 +46,6 @@ func (a *account) read(h *history.History, p history.Point) (l levels) {
 	return l
 }
 
-// maxLogBytes is the largest number of bytes written in a cell that counts as a log. No process waits for a log.
-const maxLogBytes = 64 << 10
-
 // ownIO reports whether the job itself moved data between two moments that it may have waited for.
 func (l levels) ownIO(now levels) bool {
 	fetched := now.fetched - l.fetched
@@ -121,7 +118,7 @@ func ownQueue(h *history.History, from, to history.Point, fetched float64) float
 	}
 	shortest := math.Inf(1)
 	h.EachDisk(from, to, func(_ string, read, moved, weighted float64) {
-		if read >= fetched/2 { // the job's bytes count when a read begins, the disk's when it ends
+		if read >= ownDisk*fetched {
 			shortest = min(shortest, weighted*min(1, fetched/moved))
 		}
 	})

@@ -36,9 +36,7 @@ type Wait struct {
 const (
 	maxRecent = 1024 // about five minutes, with three reasons in each block
 	maxNames  = 32
-	fading    = 0.998 // weight of what was learned before a block: blocks of a second fade in minutes
-	tooLittle = 1e-4  // s
-	mostly    = 0.8   // share of a kind's time from which its largest reason stands for all
+	tooLittle = 1e-4 // s
 )
 
 // learn uses a block of a thread's time that cannot change any more.

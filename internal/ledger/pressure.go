@@ -10,13 +10,6 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// maxCell is the longest stretch that is divided in one piece. A cell has only sums, so a longer one would mistake
-// waiting and idleness that took turns for waiting and idleness that coincided.
-const maxCell = 100 * time.Millisecond
-
-// maxBacklog is the longest stretch that is divided in cells. A longer one had no readings in it.
-const maxBacklog = time.Minute
-
 // Pressure is the Estimator that uses pressure stall information, disk queues and the CPU time of threads.
 type Pressure struct {
 	history  *history.History
@@ -105,7 +98,7 @@ func (e *Pressure) Steps(id string, from, to time.Duration) (Steps, bool) {
 }
 
 // keepSchedule is how long the states of threads are kept: until every GPU's driver has reported its samples.
-const keepSchedule = history.Lag + 2*time.Second + minSampled
+func keepSchedule() time.Duration { return history.Lag + 2*time.Second + minSampled }
 
 // forgetEvery is the time between two visits of all threads, to drop what is old.
 const forgetEvery = time.Second
@@ -137,17 +130,10 @@ func (e *Pressure) refer(to threads, forgot *time.Duration, of func(*account) *s
 		s.checkpoint()
 	}
 	if until := to.Until(); until-*forgot >= forgetEvery {
-		to.Forget(until - keepSchedule)
+		to.Forget(until - keepSchedule())
 		*forgot = until
 	}
 }
-
-// Where jobs are read once a second, no window needs their time at once. Then it is divided when collects has come
-// together: each block is made once, and not also before it is complete.
-const (
-	collects   = 3 * time.Second
-	readRarely = 500 * time.Millisecond // at least, between two readings of jobs
-)
 
 // collecting reports whether the time up to a moment need not be divided yet. It depends on nothing but readings: a
 // replay has no others.
@@ -159,7 +145,7 @@ func (e *Pressure) collecting(to time.Duration) bool {
 // or moments.
 func (e *Pressure) rarely() bool {
 	jobs, known := e.history.Spacing(history.JobCPUTime), e.timeline != nil || e.moments != nil
-	return known && jobs >= readRarely && jobs >= 2*e.history.Spacing(history.HostCPUTime)
+	return known && jobs >= readRarely && jobs.Seconds() >= readRarer*e.history.Spacing(history.HostCPUTime).Seconds()
 }
 
 // reaches returns the newest moment up to which time can be divided.
@@ -303,10 +289,6 @@ func (e *Pressure) Estimate(edge history.Point) {
 var sources = [...]history.Series{
 	history.IOSome, history.HostCPUTime, history.JobCPUTime, history.DisksBytes, history.GPUBusyTime,
 }
-
-// maxSilence is how far a source may be behind that is read at every tick. Beyond it, nothing may be left to read: no
-// job, for example.
-const maxSilence = 2 * time.Second
 
 // newestCommon returns the newest moment for which all series have a reading. It leaves out a source that is silent. ok
 // is false if there is no reading at all.

@@ -7,13 +7,6 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Of a job that was read before it became a target, cells older than recallFine are recallCell long: its readings from
-// then are a second apart.
-const (
-	recallFine = 50 * time.Second
-	recallCell = 950 * time.Millisecond
-)
-
 // recallAll divides the past of the targets that are new and have one.
 func (e *Pressure) recallAll() (err error) {
 	for _, a := range e.accounts {
@@ -47,7 +40,7 @@ func (e *Pressure) recall(a *account) error {
 	closeAt(zero)
 	var past []history.LedgerRow
 	for i, at := range rows {
-		if last := i == len(rows)-1; i > 0 && !last && e.appended-at > recallFine && at-a.end.At < recallCell {
+		if last := i == len(rows)-1; i > 0 && !last && !recalls(e.appended-at, at-a.end.At) {
 			continue
 		}
 		closeAt(at)
@@ -56,3 +49,7 @@ func (e *Pressure) recall(a *account) error {
 	a.target = own
 	return e.history.RecallLedger(zero, past)
 }
+
+// recalls reports whether a cell of the past ends at a row, which is so long before the newest one, and after the cell
+// before.
+func recalls(before, after time.Duration) bool { return before <= recallFine || after >= recallCell }

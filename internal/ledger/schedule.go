@@ -80,16 +80,6 @@ type checkpoint struct {
 }
 
 const (
-	// minBlock is the shortest stretch in which the GPU's busy time is compared with what the threads did. The driver's
-	// samples are up to 1/6 s long, and neither their ends nor the scheduler's events are where the steps end. In a
-	// shorter stretch such differences would be taken for idle time without a cause.
-	minBlock = time.Second
-	// minSampled is the same of pieces that are made from moments: fewer would take chance for idle time without a cause.
-	minSampled = 4 * time.Second
-	// minKnown is how long to learn how the thread waits for its GPU before the first block is divided.
-	minKnown = 3 * time.Second
-	// patience is how long to wait for the end of a sleep, which shows what the thread slept for.
-	patience = 2 * time.Second
 	// maxCheckpoints is enough for keepSchedule with windows that begin and end 200 times a second. There are at least
 	// fewCheckpoints, so that few are moved.
 	maxCheckpoints = 1024
@@ -107,24 +97,11 @@ func (s *schedule) lead(tid int) {
 // choose follows the wanted thread. One that is in no report yet does not replace one that is: a short-lived child of a
 // plain user's job can have ended before its events were lent, and its parent waited for it.
 func (s *schedule) choose() {
-	if s.wanted == s.target || s.timeline != nil && s.timeline.Knows(s.leader) && !s.mayLead(s.wanted) {
+	if s.wanted == s.target || s.timeline != nil && s.timeline.Knows(s.leader) && !s.timeline.Knows(s.wanted) {
 		return
 	}
 	s.target = s.wanted
 	s.follow(s.target)
-}
-
-// minLed is how long a thread was looked at until it takes the lead from another one that lives: a script may run
-// hundreds of programs, and what each of them does is seen from the script, too.
-const minLed = 2 * time.Second
-
-// mayLead reports whether enough is known of a thread to replace one that is known.
-func (s *schedule) mayLead(tid int) bool {
-	if s.least() == minSampled && !s.drives {
-		until := s.timeline.Until()
-		return s.timeline.Covers(tid, until-minLed, until)
-	}
-	return s.timeline.Knows(tid)
 }
 
 func (s *schedule) follow(tid int) {
@@ -143,7 +120,7 @@ func (s *schedule) checkpoint() {
 		return
 	}
 	n := len(s.clock) / 2
-	if n >= fewCheckpoints/2 && (len(s.clock) >= maxCheckpoints || s.clock[n].at < at-keepSchedule) {
+	if n >= fewCheckpoints/2 && (len(s.clock) >= maxCheckpoints || s.clock[n].at < at-keepSchedule()) {
 		s.clock = slices.Delete(s.clock, 0, n) // copies of s do not outlive the call that makes them
 	}
 	s.clock = append(s.clock, checkpoint{at, s.timeline.TimesAt(s.leader)})

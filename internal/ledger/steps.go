@@ -16,22 +16,8 @@ type Steps struct {
 	Confidence float64       // 0 to 1
 }
 
-const (
-	// minSteps is the fewest steps whose period is known.
-	minSteps = 6
-	// minStay is how many rounds a worker process takes part in at least, in the mean.
-	minStay = 2
-	// minStep is the shortest period. Below it, the parts of a handover look like steps.
-	minStep = 5 * chain.MinPause
-	// sureOfSteps is the confidence from which steps are reported.
-	sureOfSteps = 0.8
-	// agree is by how much of the period the two kinds of handovers may differ. A missing or a further one makes it more.
-	agree = 0.2
-	// longestPattern is the largest number of unlike rounds that may be one step.
-	longestPattern = 8
-	// maxCompared bounds how many handovers are looked at: the newest.
-	maxCompared = 1024
-)
+// maxCompared bounds how many handovers are looked at: the newest.
+const maxCompared = 1024
 
 // stepsOf finds the steps between handovers of the leading thread with those that bring its data.
 func stepsOf(handovers []chain.Handover, complete bool) (Steps, bool) {
@@ -77,7 +63,7 @@ func stay(handovers []chain.Handover, period time.Duration) bool {
 	for by, at := range last {
 		all += at - first[by]
 	}
-	return all >= time.Duration(len(first))*minStay*period
+	return all >= time.Duration(len(first)*minStay)*period
 }
 
 // confirms reports whether the handovers in which the thread asks for a batch have the period of all between the first
@@ -113,7 +99,7 @@ func roundsOf(times []time.Duration) (r rounds) {
 	for i := range gaps {
 		gaps[i] = times[i+1] - times[i]
 	}
-	r.least = halfTime(gaps) / 5
+	r.least = time.Duration(oneBatch * float64(halfTime(gaps)))
 	for round := range r.between(times) {
 		r.all = append(r.all, round)
 	}
@@ -150,7 +136,10 @@ func (r *rounds) between(times []time.Duration) iter.Seq[time.Duration] {
 }
 
 // likes reports whether a round is much like the period.
-func (r *rounds) likes(round time.Duration) bool { return round > r.period/2 && round < 2*r.period }
+func (r *rounds) likes(round time.Duration) bool {
+	times := float64(round) / float64(r.period)
+	return times > 1/alikeRounds && times < alikeRounds
+}
 
 // count returns how many rounds between moments are alike.
 func (r *rounds) count(times []time.Duration) (n int) {
@@ -171,7 +160,7 @@ func (r *rounds) confidence() float64 {
 	if len(r.alike) < minSteps || r.alternate() {
 		return 0
 	}
-	return r.covered() * (1 - (0.15+r.spread())/math.Sqrt(float64(len(r.alike))))
+	return r.covered() * (1 - (fewRounds+r.spread())/math.Sqrt(float64(len(r.alike))))
 }
 
 // covered is the share of the time from the first to the last step that is in steps.
@@ -198,11 +187,11 @@ func (r *rounds) spread() float64 {
 // more are one step, or two kinds of steps take turns.
 func (r *rounds) alternate() bool {
 	next := r.unlike(1)
-	if next <= 0.1 {
+	if next <= unlikeRounds {
 		return false
 	}
-	for every := 2; every <= longestPattern && 3*every <= len(r.all); every++ {
-		if r.unlike(every) < next/2 {
+	for every := 2; every <= longestPattern && minPattern*every <= len(r.all); every++ {
+		if r.unlike(every) < patternShare*next {
 			return true
 		}
 	}
@@ -222,11 +211,10 @@ func (r *rounds) unlike(every int) float64 {
 	return quantile(off, 0.5).Seconds() / r.period.Seconds()
 }
 
-// halfTime returns the length such that half of the time is in gaps of at most that. A twentieth of the gaps, the
-// longest, does not count: a pause may be longer than all steps.
+// halfTime returns the length such that half of the time is in gaps of at most that, without the longest of them.
 func halfTime(gaps []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(gaps))
-	sorted = sorted[:len(sorted)-len(sorted)/20]
+	sorted = sorted[:len(sorted)-int(pauses*float64(len(sorted)))]
 	all, sum := time.Duration(0), time.Duration(0)
 	for _, g := range sorted {
 		all += g

@@ -10,13 +10,8 @@ type gpuWaits struct {
 	spinning, sleeping meanwhile // what the thread does while the GPU works
 }
 
-const (
-	waitsMemory = 0.7  // weight of what was learned before a block
-	minOverlap  = 0.15 // share of the GPU's busy time from which a program queues work for it and goes on
-)
-
 // sleeps reports whether the thread sleeps while the GPU works, and does not spin.
-func (w *gpuWaits) sleeps() bool { return w.slept > w.busy/2 }
+func (w *gpuWaits) sleeps() bool { return w.slept > minAsleep*w.busy }
 
 // queues reports whether the thread gives the GPU work and fetches the next data meanwhile.
 func (w *gpuWaits) queues() bool { return w.overlap > minOverlap*w.busy+w.doubt }

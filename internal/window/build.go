@@ -155,12 +155,9 @@ func (b *builder) gpusInUse(gpus []string) []string {
 	return used
 }
 
-// cpuTick is the resolution of a process's CPU time (USER_HZ = 100). The CPU time of a cgroup is exact.
-const cpuTick = 10 * time.Millisecond
-
 // ledger sums the parts over the GPUs.
 func (b *builder) ledger() {
-	if b.Unread > b.Duration()/2 {
+	if b.Unread.Seconds() > maxUnread*b.Duration().Seconds() {
 		return // of a phase
 	}
 	gpus := b.ledgers()

@@ -31,14 +31,6 @@ type Limited struct {
 	Kind sample.LimitKind // the one that it reached
 }
 
-// Bounds of what explains a wait for storage, as shares of that wait.
-const (
-	explained   = 0.5  // from here the operations of a device explain it, or the time of the device above
-	unexplained = 0.25 // below this they do not. In between, a hypervisor or the kernel's own work may hide the rest
-	atLimit     = 0.85 // of the time that the limit makes the I/O take at least
-	overLimit   = 1.25 // more I/O than that did not pass the limit. What is read ahead counts before it passes
-)
-
 // stack is what slowDevice works with.
 type stack struct {
 	*builder
@@ -275,8 +267,8 @@ func (s *stack) second(tops []string) (lowest string, seconds float64) {
 		if through {
 			read, written = read+here.read, written+here.written
 		}
-		reads := read > same*s.read.bytes && here.read >= read/2
-		writes := written > same*s.write.bytes && here.written >= written/2
+		reads := read > same*s.read.bytes && here.read >= halfBytes*read
+		writes := written > same*s.write.bytes && here.written >= halfBytes*written
 		if name, took := s.descend(devices); (reads || writes) && took > seconds {
 			lowest, seconds = name, took
 		}
@@ -297,13 +289,10 @@ func (s *stack) together(device string) []string {
 // moved reports whether a device, together with the others of its file system, moved about what the job did.
 func (s *stack) moved(device string) bool {
 	l := s.level(s.together(device))
-	reads := s.read.bytes > 0 && l.read >= s.read.bytes/2
-	writes := s.write.bytes > 0 && l.written >= s.write.bytes/2
+	reads := s.read.bytes > 0 && l.read >= halfBytes*s.read.bytes
+	writes := s.write.bytes > 0 && l.written >= halfBytes*s.write.bytes
 	return s.read.known && (reads || writes)
 }
-
-// same is how far the bytes of a device may be from those of the job, as a share, if nothing else used it.
-const same = 0.02
 
 // movedTheSame reports whether a device moved what the job did and nothing else. A device that is read without a file
 // system is on no mount.

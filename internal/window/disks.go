@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -60,10 +59,6 @@ func (b *builder) diskUse(first history.Series, name string) (use DiskUse, known
 
 func (d *DiskUse) moved() uint64 { return d.ReadBytes + d.WriteBytes }
 
-// MaxMountAge is the largest age of the last list of open files for a process that does nothing, such as one that hangs
-// in a read.
-const MaxMountAge = 6 * time.Second
-
 // mounts keeps the mounts that were in use in the window. If next to nothing of the disks' I/O can be the job's, the
 // job waited for the mounts, and the disks are left out. FUSE I/O is not counted as fetched by the job. Some network
 // file systems count what they fetch as if it came from a disk; then the disks read far less than the job fetched.
@@ -84,14 +79,10 @@ func (b *builder) mounts() {
 		read += float64(b.Disks[i].ReadBytes)
 		moved += float64(b.Disks[i].moved())
 	}
-	if fetched.Value+stored.Value < moved/10 || fetched.Value > 2*read {
+	if fetched.Value+stored.Value < minMovedShare*moved || read < halfBytes*fetched.Value {
 		b.Disks = nil
 	}
 }
-
-// outrun is the share of a ceiling from which it was none: the disk had not been asked for more before. A little more
-// than the ceiling is noise.
-const outrun = 1.05
 
 // ceilings compares each disk with the highest throughput that it ever reached.
 func (b *builder) ceilings() {
@@ -142,7 +133,7 @@ func (b *builder) readFrom() (names []string) {
 		d := &b.Disks[i]
 		candidate := d.Under
 		if len(b.Seen.Under) == 0 {
-			candidate = float64(d.ReadBytes) >= fetched/10
+			candidate = float64(d.ReadBytes) >= minMovedShare*fetched
 		}
 		if candidate && d.ReadBytes > 0 {
 			names = append(names, d.Name)
@@ -167,9 +158,6 @@ func ReadFrom(h *history.History, windows []*Window, machine func(*Window) Machi
 	}
 	return from
 }
-
-// minMovedShare is the share of all bytes that disks moved from which a disk counts as one that the window works with.
-const minMovedShare = 0.1
 
 // worksWith reports whether the window reads from or writes to a disk. These are the disks under its path, including
 // one that hangs and did nothing; without a path, the disks that it can have read from and those that moved a part of

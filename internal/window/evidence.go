@@ -24,14 +24,6 @@ const (
 // Followed reports whether the ledger was made from what each thread of the job did, and not from sums of all.
 func (e Evidence) Followed() bool { return e == FromSchedule || e == FromMoments }
 
-const (
-	// covered is the share of a window that evidence of threads covers at least, if the ledger is named after it. The rest
-	// is estimated, and adds to the uncertainty.
-	covered = 0.8
-	// lacking is the share of a window that events may leave to moments.
-	lacking = 0.05
-)
-
 // evidence notes what the ledger was made from. It returns the share of the window's time that this leaves out.
 func (b *builder) evidence() (dark float64) {
 	total, has := b.GPUTime().Seconds(), b.scheduled(history.LedgerScheduled)*b.stretch()
@@ -50,14 +42,14 @@ func (b *builder) evidence() (dark float64) {
 	return max(0, 1-has/total)
 }
 
-// chance is two standard deviations of the widest part of a ledger from moments, as a share of the window's time.
+// chance is the uncertainty of the widest part of a ledger from moments, as a share of the window's time.
 func (b *builder) chance() (most float64) {
 	if b.Evidence != FromMoments {
 		return 0
 	}
 	s := b.Shares()
 	for _, share := range []float64{s.Storage, s.CPU, s.Other} {
-		most = max(most, 2*math.Sqrt(share*(1-share)/float64(max(1, b.Moments))))
+		most = max(most, deviations*math.Sqrt(share*(1-share)/float64(max(1, b.Moments))))
 	}
 	return min(most, 1)
 }
@@ -96,11 +88,6 @@ func (b *builder) ledgers() []string {
 var otherKinds = [...]OtherKind{
 	OtherGPU, OtherNetwork, OtherPipe, OtherLock, OtherTimer, OtherChild, OtherSteal, OtherEvent,
 }
-
-const (
-	maxReasons = 3
-	minReason  = 0.005 // share of the window's GPU time
-)
 
 // otherReasons names the largest parts of other.
 func (b *builder) otherReasons() {

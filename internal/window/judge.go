@@ -7,9 +7,6 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 )
 
-// MinJudged is the shortest window with a verdict. In a shorter one, the start of a program or a few operations decide.
-const MinJudged = 200 * time.Millisecond
-
 // judge draws the verdict from the ledger.
 func (b *builder) judge() {
 	b.Verdict = Unknown

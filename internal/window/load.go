@@ -88,19 +88,14 @@ func (b *builder) movers() []Reader {
 	return slices.DeleteFunc(slices.Clone(b.machine.Readers), func(x Reader) bool { return !x.Before })
 }
 
-// Limits of IdleAhead.
-const (
-	maxAhead = time.Minute
-	maxBusy  = 0.1 // utilization of a disk that has next to nothing to do
-)
-
 // idleAhead returns for how long the disks under the load's path had next to nothing to do before it, while its job was
 // followed: a minute at most, 0 if one of them worked. In that time, the model could have been read.
 func (b *builder) idleAhead() time.Duration {
 	if len(b.Seen.Under) == 0 {
 		return 0
 	}
-	for ahead := maxAhead; ahead >= time.Second; ahead /= 2 {
+	ahead := maxAhead
+	for range aheadTries {
 		from := history.Point{At: b.Start.Mono - ahead}
 		job := history.Key{Series: history.JobReadBytes, ID: b.machine.Target.Job}
 		_, idle := b.history.Between(job, from, b.from())
@@ -111,15 +106,10 @@ func (b *builder) idleAhead() time.Duration {
 		if idle {
 			return ahead
 		}
+		ahead /= 2
 	}
 	return 0
 }
-
-// A load from memory that moved less than both cannot have waited for storage.
-const (
-	maxMemoryShare = 0.01 // of its size
-	maxMemoryBytes = 4 << 20
-)
 
 // waitsForMemory counts the storage stall of a load as other, if its data was in memory and its job moved next to
 // nothing. Such a load cannot have waited for storage: the evidence comes from other processes.

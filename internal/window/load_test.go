@@ -70,6 +70,10 @@ func TestIdleAhead(t *testing.T) {
 		"worked until 10 s":   {30 * time.Second, 0, []string{"sda"}, 7500 * time.Millisecond},
 		"worked until it":     {40 * time.Second, 0, []string{"sda"}, 0},
 		"followed for 5 s":    {0, 35 * time.Second, []string{"sda"}, 3750 * time.Millisecond},
+		"followed for 2 s":    {0, 38 * time.Second, []string{"sda"}, 1875 * time.Millisecond},
+		"followed for 1 s":    {0, 39 * time.Second, []string{"sda"}, 0},
+		"worked for a tenth":  {12800 * time.Millisecond, 0, []string{"sda"}, 30 * time.Second},
+		"or a little more":    {13200 * time.Millisecond, 0, []string{"sda"}, 15 * time.Second},
 		"on no disk":          {0, 0, nil, 0},
 		"on one that is gone": {0, 0, []string{"sda", "sdx"}, 0},
 	} {

@@ -119,13 +119,6 @@ type Fetch struct {
 	Called uint64 // that the job's read calls returned, for any file
 }
 
-// MappedShare and MinFetched: a job maps its files if its read calls returned less than a share of what came from
-// the server, and that was enough to judge.
-const (
-	MappedShare = 0.1
-	MinFetched  = 16 << 20
-)
-
 // Mapped reports whether nearly all of it came by page faults.
 func (f *Fetch) Mapped() bool {
 	return f.Bytes >= MinFetched && float64(f.Called) < MappedShare*float64(f.Bytes)
@@ -159,7 +152,8 @@ func (b *builder) calls() {
 		f.Bytes += fetched
 	}
 	// A smaller part of the file may have been read by calls, and be extrapolated.
-	if at := &b.Seen; f.Bytes == 0 && at.HasCached && at.HasAfter && at.After >= at.Cached+at.Size/2 {
+	if at := &b.Seen; f.Bytes == 0 && at.HasCached && at.HasAfter &&
+		float64(at.After) >= float64(at.Cached)+minGrown*float64(at.Size) {
 		f.Bytes = at.After - at.Cached
 	}
 	if f.Bytes > 0 {

@@ -10,25 +10,6 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Serving are the limits from which a peer serves data. docs/verdicts.md has the same numbers; a test compares.
-var Serving = struct {
-	Bytes  uint64  // received in the window: what is less is no data set and no model
-	Ratio  float64 // received for each byte sent: an exchange among ranks has one
-	Packet uint64  // received for each message sent: an answer that one packet has room for is no data
-	Rate   float64 // received for each second of waiting: less is an answer of a service that is polled
-}{Bytes: 1 << 20, Ratio: 4, Packet: 1460, Rate: 32 << 10}
-
-// similar is the ratio up to which two amounts of bytes are about the same: what comes from one neighbour of a ring of
-// ranks goes on to the other one.
-const similar = 2
-
-// mostlyServed is the share of all waiting for peers that waiting for those that serve data has, if the replay without
-// any of it says what the window would be without theirs.
-const mostlyServed = 0.8
-
-// maxPeers bounds the peers of a report.
-const maxPeers = 8
-
 // Wait is how long a job's leading thread waited for data of a peer.
 type Wait struct {
 	From  string  // "10.0.0.7:443"; "" for any other wait for the network
@@ -85,7 +66,7 @@ func (b *builder) network() {
 		}
 	}
 	b.Network = min(b.Network, b.Other)
-	if b.Network > 0 && b.Network.Seconds() >= mostlyServed*received.Seconds() {
+	if b.Network > 0 && b.Network.Seconds() >= minServed*received.Seconds() {
 		b.noNetwork()
 	}
 	b.Peers = mainPeers(b.Peers)

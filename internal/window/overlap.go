@@ -17,7 +17,7 @@ type Other struct {
 func (w *Window) Overlaps(o *Window, until time.Duration) bool {
 	from, to := max(w.Start.Mono, o.Start.Mono), min(w.End.Mono, until)
 	shorter := min(w.Duration(), until-o.Start.Mono)
-	if w.ID == o.ID || to <= from || to-from < shorter/10 {
+	if w.ID == o.ID || to <= from || (to-from).Seconds() < minOverlap*shorter.Seconds() {
 		return false
 	}
 	if w.Job != o.Job || w.Kind == o.Kind && w.Kind != Custom {

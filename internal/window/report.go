@@ -120,12 +120,6 @@ type DiskUse struct {
 	ReadFullRatio float64
 }
 
-// Bounds of a disk's throughput, as shares of its ceiling.
-const (
-	NearCeiling = 0.8
-	FarCeiling  = 0.5
-)
-
 // NearCeiling reports whether the disk read nearly as fast as it ever had before the window, and as with a queue.
 func (d *DiskUse) NearCeiling() bool {
 	return d.ReadCeilingRatio >= NearCeiling && d.ReadFullRatio >= NearCeiling
@@ -217,9 +211,7 @@ func (r *Report) BytesReadFrom() (bytes uint64) {
 	return bytes
 }
 
-// CanHaveRead reports whether the disks read enough for a process with that many bytes in its counters. The
-// readings at both ends may be a tenth of the window off.
+// CanHaveRead reports whether the disks read enough for a process with that many bytes in its counters.
 func (r *Report) CanHaveRead(bytes uint64) bool {
-	read := r.BytesRead()
-	return bytes <= read+read/10
+	return float64(bytes) <= maxRead*float64(r.BytesRead())
 }

@@ -25,9 +25,6 @@ func (b Baseline) Limit(factor float64) time.Duration {
 	return time.Duration(factor * float64(b.P95))
 }
 
-// SlowFactor is the default of how many times P95 a window may take.
-const SlowFactor = 1.5
-
 // Limits are how long a window may take. The zero value has no limit.
 type Limits struct {
 	Set      time.Duration `json:"set,omitempty"`    // the configured limit; 0 without one

@@ -17,17 +17,6 @@ type Stall struct{ Start, End time.Duration } // monotonic
 // Waited is how long the window waited for storage.
 func (s Stall) Waited() time.Duration { return s.End - s.Start }
 
-const (
-	minStallShare = 0.25                   // the smallest storage share of a reading interval that counts
-	longShare     = 0.98                   // the same in the middle of one long wait: after a short one, the program works
-	minLong       = 300 * time.Millisecond // shorter waits are short ones
-	minStallGap   = 200 * time.Millisecond // stretches closer than this are one
-	minStretch    = 200 * time.Millisecond // shorter stretches are left out
-	minPart       = time.Second            // a stretch with short waits is not cut into shorter parts
-	mixedParts    = 4                      // in about so many parts are all such stretches of a window cut
-	maxStalls     = 8                      // the longest are kept: each is a row in a trace view
-)
-
 // stalls finds the waits. Of several GPUs only the first counts: they share the job's storage.
 func (b *builder) stalls() {
 	if b.FromMemory || b.bounded {
@@ -54,7 +43,7 @@ func stallsIn(steps []history.Step) (all []Stall, began time.Duration) {
 			mixed += s.to - s.from
 		}
 	}
-	part := max(minPart, mixed/mixedParts)
+	part := max(minPart, mixed/time.Duration(mixedParts))
 	for _, s := range waits {
 		all = append(all, s.stalls(part)...)
 	}

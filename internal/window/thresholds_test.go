@@ -2,9 +2,15 @@ package window
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // TestThresholdsAreDocumented compares the numbers of docs/verdicts.md with the code.
@@ -33,4 +39,260 @@ func TestThresholdsAreDocumented(t *testing.T) {
 			t.Errorf("docs/verdicts.md lacks: %s", row)
 		}
 	}
+}
+
+// edge is where something changes: it holds on one side of a number, and not on the other.
+type edge struct {
+	at    float64
+	holds func(x float64) bool
+}
+
+// of is x seconds.
+func of(x float64) time.Duration { return time.Duration(x * float64(s)) }
+
+// TestThresholds has a case at the edge of each threshold. Times are in s, counts lie between two numbers.
+func TestThresholds(t *testing.T) {
+	serves := func(p PeerUse, others ...PeerUse) bool {
+		b := &builder{Report: &Report{Peers: append([]PeerUse{p}, others...)}}
+		return b.serves(&p)
+	}
+	for name, e := range map[string]edge{
+		"Busy":  {0.9, func(x float64) bool { return Shares{Busy: x}.Verdict() == GPUBound }},
+		"Stall": {0.15, func(x float64) bool { return Shares{Storage: x}.Verdict() == StorageBound }},
+		"Ratio": {2, func(x float64) bool { return Shares{Storage: 0.2 * x, CPU: 0.2}.Verdict() == StorageBound }},
+		"Other": {0.5, func(x float64) bool { return Shares{Storage: 0.2, Other: x}.Verdict() == Unknown }},
+		"Slow":  {0.5, func(x float64) bool { return judged(t, 100, func(r *Report) { r.Storage = of(100 * x) }).Slow }},
+		"Doubt": {0.2, func(x float64) bool {
+			return judged(t, 100, func(r *Report) { r.Busy, r.Uncertainty = 100*s, x }).Verdict == Unknown
+		}},
+		"MinDuration": {2, func(length float64) bool {
+			use := GPUUse{ID: "GPU-1", Busy: 1, Means: means(map[history.Detail]float64{history.TensorActive: 0.01})}
+			r := epochOf(use)
+			r.End.Mono = of(length)
+			findings(t, r)
+			return r.Finding(TensorIdle) != nil
+		}},
+		"Serving.Bytes": {1 << 20, func(x float64) bool { return serves(PeerUse{Received: uint64(x), Messages: 1}) }},
+		"Serving.Ratio": {4, func(x float64) bool { return serves(PeerUse{Received: 10 << 20, Sent: uint64(10 << 20 / x)}) }},
+		"Serving.Packet": {1460, func(x float64) bool {
+			return serves(PeerUse{Received: 10 << 20, Messages: uint64(10 << 20 / x)})
+		}},
+		"Serving.Rate": {32 << 10, func(x float64) bool { return serves(PeerUse{Received: 10 << 20, Waited: of(10 << 20 / x)}) }},
+		"similar": {2, func(x float64) bool {
+			return serves(PeerUse{Received: 10 << 20}, PeerUse{Sent: uint64(10 << 20 / x)})
+		}},
+
+		"MinJudged": {0.2, func(length float64) bool {
+			return judged(t, length, func(r *Report) { r.Busy = of(length) }).Verdict == GPUBound
+		}},
+		"cpuTick": {0.01, func(x float64) bool { return ledgerOf(t, history.Scheduled{}, nil).Uncertainty*10 < x }},
+		"maxUnread": {0.5, func(x float64) bool {
+			return ledgerOf(t, history.Scheduled{}, func(r *Report) { r.Unread = of(10 * x) }).Split
+		}},
+		"maxReasons": {3.5, func(n float64) bool {
+			scheduled := history.Scheduled{Time: 10 * s}
+			for i := range int(math.Round(n)) {
+				scheduled.Other[i] = s
+			}
+			return len(ledgerOf(t, scheduled, nil).OtherReasons) == int(math.Round(n))
+		}},
+		"minReason": {0.005, func(x float64) bool {
+			scheduled := history.Scheduled{Time: 10 * s}
+			scheduled.Other[0] = of(10 * x)
+			return len(ledgerOf(t, scheduled, nil).OtherReasons) > 0
+		}},
+		"minFed": {0.02, func(x float64) bool {
+			return ledgerOf(t, history.Scheduled{Time: 10 * s, Fed: of(10 * x)}, nil).WhatIf.Workers > 0
+		}},
+		"unevenShare": {0.1, func(x float64) bool {
+			r := &Report{Ledgers: []GPULedger{{Busy: 0}, {Busy: of(10 * x)}}}
+			r.End.Mono = 10 * s
+			least, _ := r.Uneven()
+			return least != nil
+		}},
+		"RecentTime": {5, func(length float64) bool {
+			_, longer := (&Window{End: sample.Stamp{Mono: of(length)}}).Tail()
+			return longer
+		}},
+		"minOverlap": {0.1, func(x float64) bool {
+			w, other := Window{ID: "a", End: sample.Stamp{Mono: s}}, Window{ID: "b", Kind: ModelLoad}
+			other.Start.Mono = of(1 - x)
+			return w.Overlaps(&other, 3*s)
+		}},
+
+		"minMovedShare": {0.1, func(x float64) bool {
+			b := &builder{Report: &Report{Disks: []DiskUse{
+				{Name: "sda", ReadBytes: uint64(1000 * (1 - x))}, {Name: "sdb", ReadBytes: uint64(1000 * x)},
+			}}}
+			return b.worksWith("sdb")
+		}},
+		"maxRead": {1.1, func(x float64) bool {
+			return (&Report{Disks: []DiskUse{{ReadBytes: 1000}}}).CanHaveRead(uint64(1000 * x))
+		}},
+		"outrun": {1.05, func(x float64) bool {
+			b := &builder{Report: &Report{Disks: []DiskUse{{Name: "sda", ReadBytes: uint64(10000 * x)}}}, machine: &Machine{}}
+			b.End.Mono, b.Ceilings = 10*s, []sample.Ceiling{{Disk: "sda", Read: 1000}}
+			b.ceilings()
+			return b.Disks[0].ReadCeilingRatio > 0
+		}},
+		"NearCeiling": {0.8, func(x float64) bool { return (&DiskUse{ReadCeilingRatio: x, ReadFullRatio: x}).NearCeiling() }},
+		"FarCeiling":  {0.5, func(x float64) bool { return (&DiskUse{ReadCeilingRatioNow: x}).FarFromCeiling() }},
+
+		"explained": {0.5, func(x float64) bool {
+			r := slow(t, []device{
+				{"loop0", "vda", true, 100, 1000, 10 * s, false}, {"vda", "", false, 100, 1000, of(10 * x), false},
+			}, 8*s, 100, nil)
+			return r.SlowDevice.Name == "vda"
+		}},
+		"unexplained": {0.25, func(x float64) bool {
+			return slow(t, []device{{"vda", "", false, 100, 1000, of(8 * x), false}}, 8*s, 100, nil).SlowDevice != nil
+		}},
+		"atLimit":   {0.85, func(x float64) bool { return limitedFor(t, 8*x) }},
+		"overLimit": {1.25, func(x float64) bool { return limitedFor(t, 10*x) }},
+		"halfBytes": {0.5, func(x float64) bool {
+			r := slow(t, []device{
+				{"loop0", "vda", true, uint64(100 * x), 1000, 8 * s, false}, {"vda", "", false, 100, 1000, s / 10, false},
+			}, 8*s, 100, nil)
+			return r.SlowDevice != nil
+		}},
+		"same": {0.02, func(x float64) bool {
+			of := &stack{read: jobPart{1e6, true}}
+			return of.movedTheSame(&DiskUse{ReadBytes: uint64(1e6 * (1 + x))})
+		}},
+
+		"MaxMountAge": {6, func(age float64) bool {
+			b := &builder{&Report{}, newHistory(t), &Machine{Mounts: []sample.Mount{{LastSeen: 20*s - of(age)}}}}
+			b.Start.Mono = 20 * s
+			b.mounts()
+			return len(b.Mounts) > 0
+		}},
+		"MappedShare": {0.1, func(x float64) bool { return (&Fetch{Bytes: 1 << 30, Called: uint64(x * (1 << 30))}).Mapped() }},
+		"MinFetched":  {16 << 20, func(x float64) bool { return (&Fetch{Bytes: uint64(x)}).Mapped() }},
+		"minGrown": {0.5, func(x float64) bool {
+			return onNFS(t, 9000, func(w *Window, m *Machine) {
+				m.Counted[0].Has = sample.HasMountWaiting
+				w.Kind = ModelLoad
+				w.Seen = Seen{Size: 1 << 30, HasCached: true, After: uint64(x * (1 << 30)), HasAfter: true}
+			}).Fetch != nil
+		}},
+		"maxMemoryShare": {0.01, func(x float64) bool { return fromMemory(t, 100<<20, x*(100<<20)) }},
+		"maxMemoryBytes": {4 << 20, func(x float64) bool { return fromMemory(t, 100<<30, x) }},
+
+		"minServed": {0.8, func(x float64) bool {
+			h := newHistory(t)
+			peers := []sample.Peer{{Job: "job", Address: "10.0.0.7:443"}, {Job: "job", Address: "10.0.0.8:9000"}}
+			for at := time.Duration(0); at <= 10*s; at += 10 * s {
+				add(t, h, &sample.Sample{At: sample.Stamp{Mono: at}, Peers: peers})
+				of := history.LedgerTotals{ID: ledger.ID("job", ""), HasGain: true, Scheduled: &history.Scheduled{Time: at}}
+				of.Scheduled.Other[1] = at
+				if err := h.AppendLedgers(at, []history.LedgerTotals{of}); err != nil {
+					t.Fatal(err)
+				}
+				peers[0].Received, peers[1].Received, peers[1].Sent = 1<<30, 1<<20, 1<<20
+			}
+			m := &Machine{Target: ledger.Target{Job: "job"}, Peers: peers, Waits: func(string) []Wait {
+				return []Wait{{From: peers[0].Address, Time: x}, {From: peers[1].Address, Time: 1 - x}}
+			}}
+			b := &builder{&Report{Evidence: FromSchedule, Other: 10 * s, WhatIf: &WhatIf{}}, h, m}
+			b.End.Mono = 10 * s
+			b.network()
+			return b.WhatIf.NoNetwork > 0
+		}},
+		"maxPeers": {8.5, func(n float64) bool {
+			return len(mainPeers(make([]PeerUse, int(math.Round(n))))) == int(math.Round(n))
+		}},
+		"minOwn": {0.05, func(x float64) bool {
+			b := &builder{Report: &Report{GPUIDs: []string{"gpu0"}, Storage: of(10 * x)}}
+			return b.twoWorkers(10, 4) > 0
+		}},
+		"guessDoubt": {0.6, func(x float64) bool { // half of 100 s would be saved
+			r := judged(t, 100, func(r *Report) { r.Evidence, r.Storage, r.CPU, r.Gain = FromPressure, 50*s, 50*s, 50*s })
+			return (50-1-100/r.SpeedupHigh)/50 < x
+		}},
+
+		"longShare": {0.98, func(x float64) bool { return intervals(apart(3, 0.2, 0.2, x))[1].long }},
+		"minLong":   {0.3, func(length float64) bool { return intervals(apart(3, length/3, length/3, 1))[1].long }},
+		"minStallGap": {0.2, func(gap float64) bool {
+			return len(stretches(intervals(apart(2, 0.1+gap, 0.1, 0.5)))) == 1
+		}},
+		"minStretch": {0.2, func(length float64) bool {
+			all, _ := stallsIn(apart(1, length, length, 0.5))
+			return len(all) > 0
+		}},
+		"minPart": {2, func(length float64) bool {
+			all, _ := stallsIn(apart(20, length/20, length/20, 0.5))
+			return len(all) == 2
+		}},
+	} {
+		if below, above := e.holds(0.9*e.at), e.holds(1.1*e.at); below == above {
+			t.Errorf("%s: got %v below and above %g, want a change", name, below, e.at)
+		}
+	}
+}
+
+// judged is the verdict on a window of one GPU, with evidence of threads.
+func judged(t *testing.T, length float64, change func(*Report)) *Report {
+	r := &Report{Evidence: FromSchedule, Scope: Process, GPUIDs: []string{"gpu0"}, Split: true}
+	r.End.Mono = of(length)
+	change(r)
+	(&builder{r, newHistory(t), &Machine{Pressure: true}}).judge()
+	return r
+}
+
+// ledgerOf is the ledger of 10 s of a job without a GPU that shares its cgroup, with what the scheduler reported.
+func ledgerOf(t *testing.T, scheduled history.Scheduled, change func(*Report)) *Report {
+	h := newHistory(t)
+	for at := time.Duration(0); at <= 10*s; at += 10 * s {
+		totals := history.LedgerTotals{ID: ledger.ID("job", ""), HasGain: true, Scheduled: &history.Scheduled{}}
+		if at > 0 {
+			totals.Scheduled = &scheduled
+		}
+		if err := h.AppendLedgers(at, []history.LedgerTotals{totals}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &builder{&Report{}, h, &Machine{Target: ledger.Target{Job: "job"}}}
+	b.End.Mono = 10 * s
+	if change != nil {
+		change(b.Report)
+	}
+	b.ledger()
+	return b.Report
+}
+
+// limitedFor reports whether a limit explains 8 s of waiting in a window of 10 s, if the I/O takes so long under it.
+func limitedFor(t *testing.T, took float64) bool {
+	r := slow(t, []device{{"vda", "", false, 100, 1000, s / 10, false}}, 8*s, 100, func(b *builder) {
+		b.machine.Limits = []sample.Limit{{Device: "vda", ReadBytes: uint64(100 << 20 / took)}}
+	})
+	return r.SlowDevice != nil && r.SlowDevice.Limit != nil
+}
+
+// fromMemory reports whether a load of a file in memory is one that cannot have waited, if its job fetched so much.
+func fromMemory(t *testing.T, size uint64, fetched float64) bool {
+	h := newHistory(t)
+	for i := range uint64(2) {
+		add(t, h, &sample.Sample{At: sample.Stamp{Mono: time.Duration(i) * 10 * s},
+			Jobs: []sample.Job{{ID: "job", HasIO: true, ReadBytes: i * uint64(fetched)}}})
+	}
+	b := &builder{&Report{Window: Window{Kind: ModelLoad}}, h, &Machine{Target: ledger.Target{Job: "job"}}}
+	b.Seen, b.End.Mono = Seen{Size: size, Device: InMemory}, 10*s
+	b.waitsForMemory()
+	return b.FromMemory
+}
+
+func add(t *testing.T, h *history.History, s *sample.Sample) {
+	t.Helper()
+	if err := h.Append(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// apart are reading intervals of a length, which begin so many seconds apart, with a share of waiting.
+func apart(n int, every, length, share float64) (all []history.Step) {
+	for i := range n {
+		at := of(float64(i) * every)
+		all = append(all, history.Step{Start: at, End: at + of(length), Grown: share * length})
+	}
+	return all
 }

@@ -23,9 +23,6 @@ func (l *GPULedger) Name() string {
 	return "GPU " + strconv.Itoa(l.Index)
 }
 
-// unevenShare is by how much of the window's time GPUs have to differ for each to be named.
-const unevenShare = 0.1
-
 // Uneven returns the GPU that worked least and the one that worked most, if they differ by more than a tenth of the
 // window, else nil.
 func (r *Report) Uneven() (least, most *GPULedger) {

@@ -21,19 +21,6 @@ func (v Verdict) Valid() bool {
 	return false
 }
 
-// Thresholds of the verdict, as shares of the window's GPU time. docs/verdicts.md has the same numbers; a test
-// compares.
-var Thresholds = struct {
-	Busy  float64 // gpu_bound from here
-	Stall float64 // the smallest stall that counts
-	Ratio float64 // storage_bound, network_bound or cpu_bound if one stall is this many times any other
-	Other float64 // unknown if the rest of other reaches this, and Ratio times the largest stall
-	Slow  float64 // slow if storage took more than this
-	// Doubt makes a verdict unknown if the ledger is less certain. In short windows, ticks of CPU accounting and late GPU
-	// samples leave most of it open.
-	Doubt float64
-}{Busy: 0.9, Stall: 0.15, Ratio: 2, Other: 0.5, Slow: 0.5, Doubt: 0.2}
-
 // Shares are the parts of a ledger as shares of its time. They add up to one.
 type Shares struct {
 	Busy, Storage, CPU, Other float64

@@ -17,35 +17,17 @@ type WhatIf struct {
 	NoNetwork               float64 // peers that send at once; 0 without waiting for data of them
 	NetworkLow, NetworkHigh float64 // its range, as Low and High
 
-	RequestsLow, RequestsHigh float64 // range with MoreRequests times as many requests at once; 0 without NoNetwork
+	RequestsLow, RequestsHigh float64 // range with moreRequests times as many requests at once; 0 without NoNetwork
 }
-
-// MoreRequests is how many times as many requests for data of peers are at once, in what WhatIf says of them.
-const MoreRequests = 8
-
-const (
-	// minFed is the smallest share of a window in which the leading thread waits for others that read, if twice as many
-	// of these may help.
-	minFed = 0.02
-	// minOwn is the smallest share in which it waits for storage itself, if it has no others that read.
-	minOwn = 0.05
-)
-
-// How far off a window's duration without storage may be (docs/internals/schedule.md).
-const (
-	workDoubt   = 0.2  // of its work: what runs between two reads runs slower than from memory
-	guessDoubt  = 0.6  // of the same, without the scheduler's evidence: the kernel's work to fetch data is a part of it
-	sharedDoubt = 0.2  // of the same, if all cores worked all the time
-	otherDoubt  = 0.02 // of all of it
-	edgeDoubt   = 0.98 // of the time of the GPU or of all cores, which is measured
-)
 
 // whatIf turns what the replay's clocks saved into speed-ups. No window can be shorter than the GPU worked in it, or
 // than its threads need all cores.
 func (b *builder) whatIf() {
 	total := b.GPUTime().Seconds()
 	shortest := b.shortest()
-	faster := func(gain, shortest float64) float64 { return total / max(total-max(0, gain), shortest, total/1000) }
+	faster := func(gain, shortest float64) float64 {
+		return total / max(total-max(0, gain), shortest, total/maxSpeedup)
+	}
 	b.Gain = seconds(max(0, min(b.Gain.Seconds(), total-shortest)))
 	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest)}
 	u := unsure{
@@ -76,7 +58,7 @@ func (b *builder) noNetwork() {
 	shortest := b.shortest()
 	gain := max(0, min(b.scheduled(history.LedgerGainNetwork), total-shortest))
 	likely := total - gain
-	b.WhatIf.NoNetwork = total / max(likely, total/1000)
+	b.WhatIf.NoNetwork = total / max(likely, total/maxSpeedup)
 	u := unsure{
 		total: total, likely: likely, pending: likely,
 		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(),
@@ -89,12 +71,12 @@ func (b *builder) noNetwork() {
 	b.WhatIf.RequestsLow, b.WhatIf.RequestsHigh = max(1, total/long), max(b.WhatIf.NetworkHigh, total/short)
 }
 
-// withRequests returns the range with MoreRequests times as many requests at once, if peers that send at once would
+// withRequests returns the range with moreRequests times as many requests at once, if peers that send at once would
 // gain so much. Peers stay as slow as they are, so waiting for them is only divided. At best, all that the job does
 // while its GPU idles is done ahead then, while the GPU works.
 func (u unsure) withRequests(gain float64) (short, long float64) {
 	divided, ahead := u, u
-	divided.likely += gain / MoreRequests
+	divided.likely += gain / moreRequests
 	if u.busy > 0 {
 		ahead.likely = max(u.shortest, u.likely-u.busy)
 	}
@@ -145,7 +127,7 @@ func (b *builder) twoWorkers(total, shortest float64) float64 {
 	if len(b.GPUIDs) == 0 || b.Storage.Seconds() <= minOwn*total {
 		return 0
 	}
-	return total / max(shortest, (b.Storage+b.CPU).Seconds()/2, total/1000)
+	return total / max(shortest, (b.Storage+b.CPU).Seconds()/2, total/maxSpeedup)
 }
 
 // boundRate takes into account that the device that the window waited for can serve only so many times what it did:
@@ -188,6 +170,6 @@ func (u *unsure) durations() (short, long float64) {
 	}
 	doubt := (u.work+sharedDoubt*u.shared)*work + otherDoubt*u.likely
 	short = max(u.likely-doubt-u.dark-u.unseen, edgeDoubt*u.shortest)
-	least := u.total / 1000 // no speed-up is larger than 1000
+	least := u.total / maxSpeedup
 	return max(min(short, u.likely), least), max(long+doubt/2+u.dark, least)
 }

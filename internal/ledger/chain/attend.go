@@ -10,16 +10,8 @@ import (
 // A program that has started others, as a launcher of ranks does, looks again and again whether they have ended, and
 // sleeps in between. So does a thread that has started others to work. It waits for what they do.
 
-const (
-	longSleep = time.Second // one for nothing but a time is enough: no step of a program takes as long
-	minLooks  = 3           // sleeps in a row, for nothing but a time
-	minPolls  = 2           // sleeps in a row, if one of them might have ended earlier
-	lookShare = 0.05        // of the sleep before, which a look may take. It may take maxLook in any case
-)
-
 // Bounds of a process that does nothing but sleep.
 const (
-	fewWork     = 100 * time.Millisecond
 	fewSegments = 64
 )
 

@@ -62,9 +62,6 @@ func (th *thread) proved() {
 	th.unproved = 0
 }
 
-// maxUnproved is the longest work of a thread between two wake-ups of others. Beyond it, it spins.
-const maxUnproved = 100 * time.Millisecond
-
 // lengths returns how long a segment takes in each scenario, if no thread ended it.
 func (th *thread) lengths(s *segment) (of [scenarios]time.Duration) {
 	length := s.to - s.from

@@ -2,15 +2,6 @@ package chain
 
 import "time"
 
-// A thread that comes back from a pause finds less of its code and data in the caches, and runs slower for a while. How
-// much depends on the program, and no counter of a virtual machine shows it. The share is what BenchmarkAfterPause
-// measures in the middle for other kinds of work (docs/internals/schedule.md).
-const (
-	coldPause = time.Millisecond      // the shortest pause that counts
-	coldWork  = 10 * time.Millisecond // of running after it
-	coldShare = 0.1                   // of that running
-)
-
 // cold is how much more running is slower.
 type cold time.Duration
 

@@ -5,11 +5,6 @@ import "time"
 // A signal that kills a thread ends its sleep, too. The thread did not wait for the sender: it waited for what was
 // expected to end the sleep.
 
-const (
-	minCut   = 100 * time.Millisecond // sleeps that are shorter do not matter
-	exitTime = time.Second            // from such a signal to the end of the thread, which returns its memory
-)
-
 // cut is the newest sleep of a thread that no thread of a job ended.
 type cut struct {
 	at     time.Duration // when it ended; 0 for none

@@ -6,20 +6,6 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-const (
-	kernelMemory = 2 * time.Second // of running time; older evidence fades
-	kernelGuess  = 40 * time.Millisecond
-
-	// This work of the kernel stays with the data in memory, in ns for a byte.
-	copyCost = 0.2  // to copy it out of the page cache
-	mapCost  = 0.03 // to map its page
-
-	// maxFetch is the largest work of the kernel to fetch a byte, in ns: 200 us for a page. Real storage takes a tenth.
-	maxFetch = 50
-
-	mostlyCached = 8 // times as many bytes as storage delivered: nearly all were in memory
-)
-
 // kernelShare learns how much of a thread's work is the kernel's, where it fetches data. The kernel counts user and
 // system time in ticks, so that only sums mean something.
 type kernelShare struct{ all, system time.Duration } // of time in which it fetched data

@@ -2,13 +2,6 @@ package chain
 
 import "time"
 
-const (
-	// frameTime is over which time the slower one of a leading thread and those that feed it is found.
-	frameTime = time.Second
-	// feeds is the share of a frame that the leading thread waits for others that read, from which these are slower.
-	feeds = 0.05
-)
-
 // frame is what a leading thread did in a stretch of about frameTime, in seconds.
 type frame struct {
 	from                time.Duration

@@ -40,15 +40,6 @@ type hands struct {
 const (
 	// maxHandovers is 20 minutes of steps of 0.3 s, in 64 KiB. When there are so many, the older half is dropped.
 	maxHandovers = 4096
-	// MinPause is the shortest wait that counts, and the shortest time between two handovers. A thread of Python waits for
-	// the global lock in pieces of 5 ms, at any time of a step.
-	MinPause = 8 * time.Millisecond
-	// startsFor is how long after the start of a process a thread begins that has to do with it.
-	startsFor = time.Second
-	// passingTime is the most work for passing on what to do.
-	passingTime = 5 * time.Millisecond
-	// asksFor is how long a thread of the same process brings data after it has read some.
-	asksFor = 30 * time.Second
 )
 
 // Between returns the handovers in an interval. All are known from since on. They are valid until the next reading.
@@ -138,7 +129,8 @@ func otherProcess(th, leader *thread) int32 {
 // make.
 func (t *Timeline) passesOn(th, leader *thread) bool {
 	h := &th.hands
-	if th.pid != leader.pid || 3*h.given >= h.taken || h.busy > time.Duration(h.taken)*passingTime {
+	if th.pid != leader.pid || float64(h.given) >= maxGiven*float64(h.taken) ||
+		h.busy > time.Duration(h.taken)*passingTime {
 		return false // it works itself, or hands something back
 	}
 	worker := t.threads[h.worker]

@@ -21,12 +21,8 @@ type Moments struct {
 }
 
 const (
-	// silence is for how long a thread may not be seen until what it does is unknown.
-	silence = 3 * time.Second
 	// maxWhy bounds the reasons with names; those beyond have their kind alone.
 	maxWhy = 1024
-	// maxAhead is by how much counted time may be ahead of the time that passed: the kernel adds it in steps.
-	maxAhead = 50 * time.Millisecond
 )
 
 // watched is the recent past of a leading thread.

@@ -11,9 +11,6 @@ type naps struct {
 	clocks clocks        // before the first nap
 }
 
-// maxLook is the longest work between two naps that is only a look.
-const maxLook = time.Millisecond
-
 // whole returns the sleep as which a segment counts in the clocks: with the naps before it, if it is what ended them.
 // It moves the clocks back to the first nap then.
 func (th *thread) whole(s *segment) *segment {

@@ -60,9 +60,6 @@ func (t *Timeline) causeOf(p *pause, e *sample.ThreadEvent) int {
 	return e.Waker
 }
 
-// recentTime is the running time over which the share of fetching fades.
-const recentTime = 20 * time.Millisecond
-
 // learnFetching returns the share of a running segment of that length in which the kernel fetched data for so long.
 func (th *thread) learnFetching(length, fetching time.Duration) float32 {
 	if length <= 0 {

@@ -8,14 +8,6 @@ import (
 
 // A thread that serves storage takes the CPU of the job's threads for a moment when it has a request, such as a worker
 // of the kernel for a loop device, or the server of a FUSE mount. Without storage it would not.
-const (
-	// minSlice is the shortest time for which the scheduler leaves a CPU to a thread that works all the time, unless one
-	// with a higher priority wants it (base_slice_ns for one CPU). Who serves a request is done sooner.
-	minSlice = 700 * time.Microsecond
-	// inFlight is how long a request may be served after the job requested data, or waited for them.
-	inFlight = 10 * time.Millisecond
-)
-
 // displaced notes that a thread left its CPU. If no followed thread takes it while the job wants data, what does may
 // serve storage.
 func (t *Timeline) displaced(th *thread, e *sample.ThreadEvent) {

@@ -8,10 +8,7 @@ import (
 
 // Bounds of what stands in for an unknown cause.
 const (
-	standInSlice = 50 * time.Millisecond // of one thread
-	maxStandIns  = 128                   // slices of one walk
-	pollingNaps  = 3                     // sleeps of a thread that polls, in a sleep that it ends
-	pollingShare = 0.5                   // of that sleep
+	maxStandIns = 128 // slices of one walk
 )
 
 // lock adds the part of a sleep for a lock. Only threads of the job can release it. If it is not known which one will,

@@ -11,9 +11,6 @@ type steal struct {
 	stolen, ran time.Duration // the evidence fades
 }
 
-// stealMemory is the running time over which the evidence fades.
-const stealMemory = 10 * time.Second
-
 // split divides what was stolen from a stretch of running: what is above the usual share was stolen for the data that
 // the stretch fetched. The hypervisor serves a fast disk while the virtual CPU stands still.
 func (s *steal) split(stolen, length time.Duration, fetched bool) (usual, forData time.Duration) {

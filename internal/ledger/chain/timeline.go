@@ -235,10 +235,6 @@ func (th *thread) out(t *Timeline, e *sample.ThreadEvent) {
 	t.displaced(th, e)
 }
 
-// maxRunning is the longest time that a thread runs without leaving its CPU once, where it is not known since when it
-// runs.
-const maxRunning = time.Second
-
 // in ends a pause.
 func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	t.replaces(e.At)
@@ -387,9 +383,6 @@ func (t *Timeline) forget(before time.Duration) {
 		}
 	}
 }
-
-// slack is how much later than the newest event an edge may be: its sources are read one after another.
-const slack = time.Millisecond
 
 // Covers reports whether the states of a thread are known from one moment to another, or from a moment in between on.
 // Before it was created, its states are those of the thread that created it, as Walk has it: a short-lived child may

@@ -167,10 +167,6 @@ func (m *Moments) doingOf(o *sample.Other) (p Piece, does doing) {
 	return p, works
 }
 
-// fetchShare is the part of the time in the kernel of a thread that reads, in which it fetches data. The rest maps
-// memory, copies and passes results on; no counter has them apart.
-const fetchShare = 0.5
-
 // fromAfar reports whether a reason is a wait for the other end of a connection.
 func fromAfar(why Reason) bool { return why.Kind == ForNetwork && why.From != "" }
 

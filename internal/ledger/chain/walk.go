@@ -74,7 +74,7 @@ func (t *Timeline) Sleeps(tid int, from, to time.Duration) (began []time.Duratio
 	}
 	n := 0
 	for i, at := range began {
-		if did[i] >= all/time.Duration(2*len(began)) {
+		if did[i].Seconds() >= muchLess*all.Seconds()/float64(len(began)) {
 			began[n], n = at, n+1
 		}
 	}
@@ -220,11 +220,6 @@ func (w *walker) expected(th *thread) *thread {
 	}
 	return nil
 }
-
-const (
-	joinPatience = time.Second // a lock that takes longer is hardly what the last one was
-	recently     = time.Second // in which a thread was active
-)
 
 // joined returns the busiest thread that a thread created in its own process. Waiting for it to end looks like waiting
 // for a lock, for all of its life: a JVM's first thread waits for main, and many programs start one thread to work.
