@@ -323,6 +323,16 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// TestCrowdFades: what was seen counts e times less after crowdTime.
+func TestCrowdFades(t *testing.T) {
+	var c crowd
+	c.learn(&sample.Moment{Others: []sample.Other{busy}})
+	c.learn(&sample.Moment{At: 2 * time.Second, Others: []sample.Other{asleepOther(202)}})
+	if got := c.others[0].Weight; math.Abs(got-1/math.E) > 0.01 {
+		t.Errorf("after 2 s: got %.3f threads, want %.3f", got, 1/math.E)
+	}
+}
+
 // asleepOther is another thread of the same process that sleeps in a call.
 func asleepOther(call int) sample.Other {
 	return sample.Other{In: sample.In{State: sample.StateAsleep, Syscall: call}, Same: true}

@@ -110,6 +110,9 @@ const (
 	// mostlyCached times as many bytes as storage delivered: nearly all were in memory.
 	// Factor; chosen; TestThresholds.
 	mostlyCached uint64 = 8
+	// crowdTime is the time over which it fades what the threads of a crowd were in.
+	// s; chosen; TestCrowdFades.
+	crowdTime = 2 * time.Second
 	// fetchShare is the part of the time in the kernel of a thread that reads, in which it fetches data. The rest maps
 	// memory, copies and passes results on; no counter has them apart.
 	// Share of time; chosen; TestThresholds.

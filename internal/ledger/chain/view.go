@@ -70,9 +70,8 @@ type crowd struct {
 }
 
 const (
-	crowdTime = 2 * time.Second // over which what was seen fades
-	maxCrowd  = 64              // kinds of what they are in
-	fewest    = 0.001           // threads; fewer are forgotten
+	maxCrowd = 64    // kinds of what they are in
+	fewest   = 0.001 // threads; fewer are forgotten
 )
 
 // learn adds a moment.
