@@ -184,7 +184,7 @@ func TestRemedies(t *testing.T) {
 		}
 		t.Logf("%s: %s", remedies[i].Name, text)
 		var found bool
-		if _, rest, found = strings.Cut(rest, "\n| "+remedies[i].Name+" |"); !found {
+		if _, rest, found = strings.Cut(rest, "\n- "+remedies[i].Name+": "); !found {
 			t.Errorf("docs/verdicts.md lacks the line %d, %q, or has it in another place", i, remedies[i].Name)
 		}
 	}
