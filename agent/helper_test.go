@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 )
 
 // otherVictim is a third user, whose processes the agent's user may not trace.
@@ -143,7 +143,7 @@ func TestAgentSeparatesPrivileges(t *testing.T) {
 // The agent of a service follows the scheduler, and has no capabilities: its helper holds CAP_BPF and CAP_PERFMON.
 func TestAgentFollowsTheSchedulerThroughAHelper(t *testing.T) {
 	program := copyOf(t, filepath.Join(openFolder(t), "stallspan"))
-	if _, err := schedule.Supported(""); err != nil {
+	if err := bpf.Supported("").Of(bpf.Threads); err != nil {
 		t.Skip("needs BPF: ", err)
 	}
 	v := asOther(t, program, "agent")

@@ -74,7 +74,7 @@ func (r *stallspanReceiver) newFailures(failures map[string]monitor.Failure) err
 
 // logRefusals logs what the kernel refuses, if that changed.
 func (r *stallspanReceiver) logRefusals() {
-	now := r.monitor.Refusals()
+	now := r.monitor.Refusals().Causes()
 	if slices.Equal(now, r.refusals) {
 		return
 	}

@@ -6,24 +6,23 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
-	"github.com/stallspan/stallspan/internal/source/latency"
-	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 )
 
 // Bounds of the tracer's questions and answers.
 const (
 	maxTracings = 2    // at a time: one may be opened while the source still holds the one before
 	maxAdopted  = 1024 // processes of a question
-	maxReason   = 512  // bytes of an answer's text
+	maxReason   = 512  // bytes of a text in an answer
 )
 
 // traceQuestion is a parsed question to the tracer.
 type traceQuestion struct {
 	op               op
 	number           uint32
+	want             bpf.Wanted
 	handle           uint32
 	slot, generation uint32
 	pids             []int
@@ -32,8 +31,8 @@ type traceQuestion struct {
 // append adds the frame of a question.
 func (q *traceQuestion) append(b []byte) []byte {
 	b = header(b, q.op, q.number)
-	if q.op == opTrace || q.op == opUnmeasure {
-		return b
+	if q.op == opTrace {
+		return append(b, bits(q.want.Threads, q.want.Disks))
 	}
 	b = binary.LittleEndian.AppendUint32(b, q.handle)
 	if q.op == opJob || q.op == opAdopt {
@@ -54,16 +53,18 @@ func (q *traceQuestion) parse(frame []byte) error {
 		return err
 	}
 	switch q.op {
-	case opTrace, opUnmeasure:
+	case opTrace:
+		want := d.flags(2)
+		q.want = bpf.Wanted{Threads: want&1 != 0, Disks: want&2 != 0}
 		return d.end()
-	case opJob, opAdopt, opFlush, opReport, opUntrace, opMeasure:
+	case opJob, opAdopt, opFlush, opReport, opUntrace:
 	default:
 		return errFrame
 	}
 	q.handle = d.uint32()
 	if q.op == opJob || q.op == opAdopt {
 		q.slot, q.generation = d.uint32(), d.uint32()
-		d.bad = d.bad || q.slot == 0 || q.slot > schedule.MaxJobs
+		d.bad = d.bad || q.slot == 0 || q.slot > bpf.MaxJobs
 	}
 	if q.op == opAdopt {
 		d.bad = d.bad || len(d.rest) == 0 || len(d.rest) > 4*maxAdopted
@@ -74,57 +75,78 @@ func (q *traceQuestion) parse(frame []byte) error {
 	return d.end()
 }
 
-// traceAnswer is the content of an answer to opTrace and opMeasure: a reason why nothing was loaded, or the rest.
+// traceAnswer is the content of an answer to opTrace: a reason why there is no Tracing, or the rest.
 type traceAnswer struct {
-	handle     uint32
-	eventBytes uint32
+	handle     uint32 // 0 for none
+	eventBytes uint32 // 0 if threads are not followed
+	disks      bool
 	reason     string
-	lacks      []string
+	lacks      bpf.Refusals
 }
-
-// between stands between texts of what is lacking.
-const between = "; "
 
 func (a *traceAnswer) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, a.handle)
 	b = binary.LittleEndian.AppendUint32(b, a.eventBytes)
-	text := a.reason
-	if a.eventBytes > 0 {
-		text = strings.Join(a.lacks, between)
+	b = append(b, bits(a.disks))
+	if a.handle == 0 {
+		return appendText(b, a.reason)
 	}
-	return append(b, text[:min(len(text), maxReason)]...)
+	for _, one := range a.lacks {
+		b = appendText(appendText(b, one.What), one.Why.Error())
+	}
+	return b
 }
 
 func (a *traceAnswer) parse(body []byte) error {
 	d := decoder{rest: body}
-	a.handle, a.eventBytes = d.uint32(), d.uint32()
-	if d.bad || len(d.rest) > maxReason || a.eventBytes == 0 && len(d.rest) == 0 || a.eventBytes > 1<<30 {
-		return errFrame
+	a.handle, a.eventBytes, a.disks = d.uint32(), d.uint32(), d.flags(1) != 0
+	d.bad = d.bad || a.eventBytes > 1<<30 || a.handle == 0 && (a.eventBytes > 0 || a.disks)
+	if a.handle == 0 {
+		a.reason = d.text()
+		return d.end()
 	}
-	switch text := string(d.rest); {
-	case a.eventBytes == 0:
-		a.reason = text
-	case text != "":
-		a.lacks = strings.Split(text, between)
+	for len(d.rest) > 0 && !d.bad {
+		a.lacks = append(a.lacks, bpf.Refusal{What: d.text(), Why: errors.New(d.text())})
 	}
-	return nil
+	return d.end()
+}
+
+// descriptors is how many go with the answer.
+func (a *traceAnswer) descriptors() (n int) {
+	if a.eventBytes > 0 {
+		n += 2
+	}
+	if a.disks {
+		n += 2
+	}
+	return n
+}
+
+func appendText(b []byte, text string) []byte {
+	text = text[:min(len(text), maxReason)]
+	return append(binary.LittleEndian.AppendUint16(b, uint16(len(text))), text...)
+}
+
+// text takes one that is not empty.
+func (d *decoder) text() string {
+	n := int(d.uint16())
+	d.bad = d.bad || n == 0 || n > maxReason
+	if d.bad {
+		return ""
+	}
+	return string(d.take(n))
 }
 
 // tracings answers the questions to the tracer.
 type tracings struct {
-	open  schedule.Opener
-	held  map[uint32]schedule.Tracing // by handle
-	newst uint32                      // handle
+	open  bpf.Opener
+	held  map[uint32]bpf.Tracing // by handle
+	newst uint32                 // handle
 	frame []byte
-
-	measure  latency.Opener
-	measured latency.Tracing // nil for none
 }
 
 func serveTracing(fd int) error {
-	return serve(fd, &tracings{
-		open: schedule.Local("/"), measure: latency.Local("/"), held: map[uint32]schedule.Tracing{},
-	})
+	return serve(fd, &tracings{open: bpf.Local("/"), held: map[uint32]bpf.Tracing{}})
 }
 
 func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
@@ -134,15 +156,11 @@ func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
 	}
 	b := header(s.frame[:0], q.op, q.number)
 	var descriptors []int
-	var a traceAnswer
-	switch q.op {
-	case opTrace:
-		a, descriptors = s.trace()
+	if q.op == opTrace {
+		var a traceAnswer
+		a, descriptors = s.trace(q.want)
 		b = a.append(b)
-	case opMeasure:
-		a, descriptors = s.count(q.handle)
-		b = a.append(b)
-	default:
+	} else {
 		b = appendErrno(b, number(s.do(&q)))
 	}
 	s.frame = b
@@ -150,11 +168,11 @@ func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
 }
 
 // trace loads programs.
-func (s *tracings) trace() (a traceAnswer, descriptors []int) {
+func (s *tracings) trace(want bpf.Wanted) (a traceAnswer, descriptors []int) {
 	if len(s.held) >= maxTracings {
-		return traceAnswer{reason: "too many programs follow the scheduler"}, nil
+		return traceAnswer{reason: "too many programs are loaded"}, nil
 	}
-	t, err := s.open()
+	t, err := s.open(want)
 	debug.FreeOSMemory() // the kernel's types take 30 MB while programs are loaded
 	if err != nil {
 		return traceAnswer{reason: err.Error()}, nil
@@ -162,43 +180,17 @@ func (s *tracings) trace() (a traceAnswer, descriptors []int) {
 	s.newst++
 	s.held[s.newst] = t
 	memory := t.Memory()
-	a = traceAnswer{handle: s.newst, eventBytes: uint32(memory.EventBytes), lacks: t.Lacks()}
-	return a, []int{memory.Events, memory.Counters}
+	if memory.EventBytes > 0 {
+		descriptors = append(descriptors, memory.Events, memory.Counters)
+	}
+	if memory.Disks {
+		descriptors = append(descriptors, memory.Cells, memory.Directory)
+	}
+	return traceAnswer{s.newst, uint32(memory.EventBytes), memory.Disks, "", t.Lacks()}, descriptors
 }
-
-// count loads the programs that count how long disks take. There is one set of them at a time: the agent has one
-// source, and asks again only after that has ended.
-func (s *tracings) count(handle uint32) (a traceAnswer, descriptors []int) {
-	with := s.held[handle]
-	if s.measured != nil {
-		return traceAnswer{reason: "the time of disks is counted already"}, nil
-	}
-	if handle != 0 && with == nil {
-		return traceAnswer{reason: "the scheduler is not followed any more"}, nil
-	}
-	t, err := s.measure(with)
-	debug.FreeOSMemory() // as in trace
-	if err != nil {
-		return traceAnswer{reason: err.Error()}, nil
-	}
-	s.measured = t
-	memory := t.Memory()
-	return traceAnswer{eventBytes: latencyBytes, lacks: t.Lacks()}, []int{memory.Cells, memory.Directory}
-}
-
-// latencyBytes stands for success in an answer to opMeasure, whose maps have one size.
-const latencyBytes = 1
 
 // do answers the other questions.
 func (s *tracings) do(q *traceQuestion) error {
-	if q.op == opUnmeasure {
-		if s.measured == nil {
-			return syscall.EBADF
-		}
-		t := s.measured
-		s.measured = nil
-		return t.Close()
-	}
 	t := s.held[q.handle]
 	if t == nil {
 		return syscall.EBADF

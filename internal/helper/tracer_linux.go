@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 )
 
 // loadWait is how long loading programs may take.
@@ -19,12 +19,12 @@ const loadWait = 30 * time.Second
 
 // Errors of questions to the tracer.
 var (
-	errTracerEnded = schedule.Away("the helper that follows the scheduler has ended and is started again")
-	errTracerLate  = schedule.Away("the helper that follows the scheduler does not respond")
-	errTracerGone  = errors.New("the helper that follows the scheduler is gone: restart the agent")
+	errTracerEnded = bpf.Away("the helper that holds the BPF programs has ended and is started again")
+	errTracerLate  = bpf.Away("the helper that holds the BPF programs does not respond")
+	errTracerGone  = errors.New("the helper that holds the BPF programs is gone: restart the agent")
 )
 
-// Tracer asks the helper that follows the scheduler. It is safe for concurrent use.
+// Tracer asks the helper that holds the BPF programs. It is safe for concurrent use.
 type Tracer struct {
 	reap func() // waits for the keeper, which ends with the connection; nil for none
 
@@ -33,7 +33,7 @@ type Tracer struct {
 	number uint32 // of the newest question
 	life   uint64 // counts the helpers that have ended
 	away   error  // why no helper answers; nil if one does
-	buf    [headerBytes + 8 + maxReason + 1]byte
+	buf    [maxAnswer + 1]byte
 	rights [64]byte
 }
 
@@ -52,11 +52,11 @@ func (t *Tracer) Close() error {
 	return err
 }
 
-// Open implements schedule.Opener.
-func (t *Tracer) Open() (schedule.Tracing, error) {
+// Open implements bpf.Opener.
+func (t *Tracer) Open(want bpf.Wanted) (bpf.Tracing, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	body, descriptors, err := t.ask(&traceQuestion{op: opTrace}, loadWait)
+	body, descriptors, err := t.ask(&traceQuestion{op: opTrace, want: want}, loadWait)
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +64,17 @@ func (t *Tracer) Open() (schedule.Tracing, error) {
 	err = a.parse(body)
 	switch {
 	case err != nil:
-	case a.reason != "":
+	case a.handle == 0:
 		err = errors.New(a.reason)
-	case len(descriptors) == 2:
-		memory := schedule.Memory{Events: descriptors[0], Counters: descriptors[1], EventBytes: int(a.eventBytes)}
+	case len(descriptors) == a.descriptors():
+		memory := bpf.Memory{EventBytes: int(a.eventBytes), Disks: a.disks}
+		rest := descriptors
+		if a.eventBytes > 0 {
+			memory.Events, memory.Counters, rest = rest[0], rest[1], rest[2:]
+		}
+		if a.disks {
+			memory.Cells, memory.Directory = rest[0], rest[1]
+		}
 		return &traced{
 			tracer: t, life: t.life, handle: a.handle, descriptors: descriptors, memory: memory, lacks: a.lacks,
 		}, nil
@@ -172,21 +179,21 @@ func closeAll(descriptors []int) {
 	}
 }
 
-// traced is a schedule.Tracing of the helper.
+// traced is a bpf.Tracing of the helper.
 type traced struct {
 	tracer      *Tracer
 	life        uint64
 	handle      uint32
-	memory      schedule.Memory
+	memory      bpf.Memory
 	descriptors []int
-	lacks       []string
+	lacks       bpf.Refusals
 }
 
-// Lacks implements schedule.Tracing.
-func (t *traced) Lacks() []string { return t.lacks }
+// Lacks implements bpf.Tracing.
+func (t *traced) Lacks() bpf.Refusals { return t.lacks }
 
-// Memory implements schedule.Tracing.
-func (t *traced) Memory() schedule.Memory { return t.memory }
+// Memory implements bpf.Tracing.
+func (t *traced) Memory() bpf.Memory { return t.memory }
 
 // ask sends a question about this tracing, and returns the error that the helper had.
 func (t *traced) ask(q *traceQuestion) error {
@@ -208,12 +215,12 @@ func (t *traced) ask(q *traceQuestion) error {
 	return d.end()
 }
 
-// SetJob implements schedule.Tracing.
+// SetJob implements bpf.Tracing.
 func (t *traced) SetJob(slot, generation uint32) error {
 	return t.ask(&traceQuestion{op: opJob, slot: slot, generation: generation})
 }
 
-// Adopt implements schedule.Tracing.
+// Adopt implements bpf.Tracing.
 func (t *traced) Adopt(slot, generation uint32, pids []int) error {
 	for some := range slices.Chunk(pids, maxAdopted) {
 		if err := t.ask(&traceQuestion{op: opAdopt, slot: slot, generation: generation, pids: some}); err != nil {
@@ -223,13 +230,13 @@ func (t *traced) Adopt(slot, generation uint32, pids []int) error {
 	return nil
 }
 
-// Flush implements schedule.Tracing.
+// Flush implements bpf.Tracing.
 func (t *traced) Flush() error { return t.ask(&traceQuestion{op: opFlush}) }
 
-// Report implements schedule.Tracing.
+// Report implements bpf.Tracing.
 func (t *traced) Report() error { return t.ask(&traceQuestion{op: opReport}) }
 
-// Ended implements schedule.Tracing.
+// Ended implements bpf.Tracing.
 func (t *traced) Ended() error {
 	t.tracer.mu.Lock()
 	defer t.tracer.mu.Unlock()

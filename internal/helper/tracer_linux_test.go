@@ -22,8 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/latency"
-	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -54,9 +53,9 @@ func actAsTracingAgent() error {
 	}
 	defer helpers.Close()
 	var got traceSeen
-	source, err := schedule.NewFrom(helpers.Tracer.Open)
-	if err != nil {
-		got.Refused = err.Error()
+	source := bpf.NewFrom(helpers.Tracer.Open, bpf.Wanted{Threads: true, Disks: true}, "")
+	if refused := source.Lacks(); refused.Of(bpf.Threads) != nil || refused.Of(bpf.Disks) != nil {
+		got.Refused = strings.Join(refused.Causes(), ", ")
 		return json.NewEncoder(os.Stdout).Encode(got)
 	}
 	defer func() { _ = source.Close() }()
@@ -71,12 +70,7 @@ func actAsTracingAgent() error {
 	if got.Before, _, err = readSome(source); err != nil {
 		return err
 	}
-	disks, err := latency.NewFrom(helpers.Tracer.OpenLatency, source, "")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = disks.Close() }()
-	if got.Timed, err = timesDisks(disks); err != nil {
+	if got.Timed, err = timesDisks(source); err != nil {
 		return err
 	}
 	got.Threads = map[string]rights{}
@@ -103,7 +97,7 @@ func actAsTracingAgent() error {
 	}
 	var s sample.Sample
 	s.Edge = true
-	if err := disks.Read(&s); err != nil {
+	if err := source.Latencies().Read(&s); err != nil {
 		got.Untimed = err.Error()
 	}
 	for end := time.Now().Add(startWait); got.After == 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -112,13 +106,13 @@ func actAsTracingAgent() error {
 		}
 	}
 	for end := time.Now().Add(startWait); !got.Again && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		got.Again, _ = timesDisks(disks)
+		got.Again, _ = timesDisks(source)
 	}
 	return json.NewEncoder(os.Stdout).Encode(got)
 }
 
 // timesDisks writes something to a disk, and reports whether that is timed.
-func timesDisks(source *latency.Source) (timed bool, err error) {
+func timesDisks(source *bpf.Source) (timed bool, err error) {
 	file, err := os.CreateTemp("/var/tmp", "stallspan-")
 	if err != nil {
 		return false, err
@@ -129,7 +123,7 @@ func timesDisks(source *latency.Source) (timed bool, err error) {
 		return false, err
 	}
 	s := sample.Sample{Edge: true}
-	if err := source.Read(&s); err != nil {
+	if err := source.Latencies().Read(&s); err != nil {
 		return false, err
 	}
 	for i := range s.Latencies {
@@ -139,7 +133,7 @@ func timesDisks(source *latency.Source) (timed bool, err error) {
 }
 
 // readSome reads until there are events, and returns their number and how many were lost.
-func readSome(source *schedule.Source) (events int, lost uint64, err error) {
+func readSome(source *bpf.Source) (events int, lost uint64, err error) {
 	for end := time.Now().Add(startWait); events < 20 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		var s sample.Sample
 		if err := source.Read(&s); err != nil {
@@ -153,8 +147,8 @@ func readSome(source *schedule.Source) (events int, lost uint64, err error) {
 
 // An agent without any capability follows threads, also after the tracer was killed. It learns that events are missing.
 func TestAgentFollowsTheSchedulerWithoutCapabilities(t *testing.T) {
-	if _, err := schedule.Supported(""); err != nil {
-		t.Skip("needs BPF: ", err)
+	if refused := bpf.Supported(""); refused.Of(bpf.Threads) != nil || refused.Of(bpf.Disks) != nil {
+		t.Skip("needs BPF: ", refused.Causes())
 	}
 	var got traceSeen
 	separated(t, "tracing agent", nil, &got, unix.CAP_BPF, unix.CAP_PERFMON)
@@ -228,16 +222,14 @@ func TestFilterOfTheTracer(t *testing.T) {
 
 // traceQuestions are all questions to the tracer.
 var traceQuestions = []traceQuestion{
-	{op: opTrace, number: 1},
+	{op: opTrace, number: 1, want: bpf.Wanted{Threads: true}},
+	{op: opTrace, number: 2, want: bpf.Wanted{Threads: true, Disks: true}},
 	{op: opJob, number: 3, handle: 1, slot: 1, generation: 7},
-	{op: opJob, number: 4, handle: 1, slot: schedule.MaxJobs},
+	{op: opJob, number: 4, handle: 1, slot: bpf.MaxJobs},
 	{op: opAdopt, number: 5, handle: 2, slot: 3, generation: 1, pids: []int{1, maxPID}},
 	{op: opFlush, number: 6, handle: 9},
 	{op: opReport, number: 7, handle: 9},
 	{op: opUntrace, number: 7, handle: 9},
-	{op: opMeasure, number: 8, handle: 1},
-	{op: opMeasure, number: 9},
-	{op: opUnmeasure, number: 10},
 }
 
 func TestTraceQuestions(t *testing.T) {
@@ -260,7 +252,7 @@ func TestTraceQuestions(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"a question to the reader": header(nil, opBytes, 1),
 		"slot 0":                   (&traceQuestion{op: opJob, handle: 1}).append(nil),
-		"slot too high":            (&traceQuestion{op: opJob, handle: 1, slot: schedule.MaxJobs + 1}).append(nil),
+		"slot too high":            (&traceQuestion{op: opJob, handle: 1, slot: bpf.MaxJobs + 1}).append(nil),
 		"no processes":             (&traceQuestion{op: opAdopt, handle: 1, slot: 1}).append(nil),
 		"process 0":                (&traceQuestion{op: opAdopt, handle: 1, slot: 1, pids: []int{0}}).append(nil),
 		"many processes":           (&traceQuestion{op: opAdopt, handle: 1, slot: 1, pids: ones(maxAdopted + 1)}).append(nil),
@@ -281,62 +273,60 @@ func ones(n int) []int {
 
 // fakeTracing counts what is wanted of it.
 type fakeTracing struct {
-	schedule.Tracing
+	bpf.Tracing
+	want   bpf.Wanted
 	closed *int
 }
 
-func (fakeTracing) Memory() schedule.Memory {
-	return schedule.Memory{Events: 5, Counters: 6, EventBytes: 4096}
+func (f fakeTracing) Memory() (m bpf.Memory) {
+	if f.want.Threads {
+		m.Events, m.Counters, m.EventBytes = 5, 6, 4096
+	}
+	if f.want.Disks {
+		m.Cells, m.Directory, m.Disks = 7, 8, true
+	}
+	return m
 }
-func (fakeTracing) Lacks() []string                   { return []string{"one", "two"} }
+
+func (fakeTracing) Lacks() bpf.Refusals {
+	return bpf.Refusals{{What: "one", Why: errors.New("needs more")}, {What: "two", Why: errors.New("is refused")}}
+}
+
 func (fakeTracing) SetJob(uint32, uint32) error       { return syscall.E2BIG }
 func (fakeTracing) Adopt(uint32, uint32, []int) error { return nil }
 func (fakeTracing) Report() error                     { return nil }
 func (fakeTracing) Flush() error                      { return errors.New("no number") }
 func (f fakeTracing) Close() error                    { *f.closed++; return nil }
 
-// fakeLatency is a latency.Tracing.
-type fakeLatency struct{ latency.Tracing }
-
-func (fakeLatency) Memory() latency.Memory { return latency.Memory{Cells: 7, Directory: 8} }
-func (fakeLatency) Lacks() []string        { return nil }
-func (fakeLatency) Close() error           { return nil }
-
-// The tracer counts for one agent at a time, and with a tracing that it holds.
-func TestMeasuring(t *testing.T) {
-	var with schedule.Tracing
-	s := &tracings{held: map[uint32]schedule.Tracing{3: fakeTracing{}},
-		measure: func(of schedule.Tracing) (latency.Tracing, error) { with = of; return fakeLatency{}, nil }}
-	for i, test := range []struct {
-		q       traceQuestion
-		refused bool
-		number  syscall.Errno
-	}{
-		{q: traceQuestion{op: opUnmeasure}, number: syscall.EBADF},
-		{q: traceQuestion{op: opMeasure, handle: 4}, refused: true},
-		{q: traceQuestion{op: opMeasure, handle: 3}},
-		{q: traceQuestion{op: opMeasure}, refused: true},
-		{q: traceQuestion{op: opUnmeasure}},
-		{q: traceQuestion{op: opMeasure}},
-	} {
-		frame, descriptors, err := s.answer(test.q.append(nil))
+// An answer has what is refused and the maps of what is wanted: their descriptors, and how large they are.
+func TestTraceAnswers(t *testing.T) {
+	for _, want := range []bpf.Wanted{{}, {Threads: true}, {Disks: true}, {Threads: true, Disks: true}} {
+		closed := 0
+		s := &tracings{held: map[uint32]bpf.Tracing{}, open: func(want bpf.Wanted) (bpf.Tracing, error) {
+			return fakeTracing{want: want, closed: &closed}, nil
+		}}
+		frame, descriptors, err := s.answer((&traceQuestion{op: opTrace, want: want}).append(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, _, body, _ := split(frame)
-		if test.q.op == opUnmeasure {
-			d := decoder{rest: body}
-			if got := d.errno(); got != test.number || d.end() != nil {
-				t.Errorf("%d: got %v, want %v", i, got, test.number)
+		for n := range body {
+			whole := n == 9 || n == 9+17 // without both refusals, or the last one
+			if err := new(traceAnswer).parse(body[:n]); (err == nil) != whole {
+				t.Errorf("got %v for the first %d bytes of %d, want an error: %v", err, n, len(body), !whole)
 			}
-			continue
 		}
 		var a traceAnswer
-		if err := a.parse(body); err != nil || (a.reason != "") != test.refused || (len(descriptors) == 2) == test.refused {
-			t.Errorf("%d: got %+v, %v and %d descriptors", i, a, err, len(descriptors))
+		if err := a.parse(body); err != nil || a.disks != want.Disks || (a.eventBytes == 4096) != want.Threads ||
+			len(descriptors) != a.descriptors() || !slices.Equal(a.lacks.Causes(), fakeTracing{}.Lacks().Causes()) {
+			t.Errorf("%+v: got %+v, %v, %d descriptors", want, a, err, len(descriptors))
 		}
-		if !test.refused && (with != nil) != (test.q.handle != 0) {
-			t.Errorf("%d: counts with the tracing %v of handle %d", i, with, test.q.handle)
+		descriptor := 5
+		if !want.Threads {
+			descriptor = 7
+		}
+		if len(descriptors) > 0 && descriptors[0] != descriptor {
+			t.Errorf("%+v: got the descriptors %v, want them from %d on", want, descriptors, descriptor)
 		}
 	}
 }
@@ -344,8 +334,8 @@ func TestMeasuring(t *testing.T) {
 // The tracer holds a bounded number of tracings, and answers about one that it does not hold with EBADF.
 func TestTracings(t *testing.T) {
 	closed := 0
-	s := &tracings{held: map[uint32]schedule.Tracing{}, open: func() (schedule.Tracing, error) {
-		return fakeTracing{closed: &closed}, nil
+	s := &tracings{held: map[uint32]bpf.Tracing{}, open: func(want bpf.Wanted) (bpf.Tracing, error) {
+		return fakeTracing{want: want, closed: &closed}, nil
 	}}
 	ask := func(q traceQuestion) (body []byte, descriptors []int) {
 		t.Helper()
@@ -358,12 +348,11 @@ func TestTracings(t *testing.T) {
 	}
 	var a traceAnswer
 	for i := range maxTracings + 1 {
-		body, descriptors := ask(traceQuestion{op: opTrace})
+		body, descriptors := ask(traceQuestion{op: opTrace, want: bpf.Wanted{Threads: true}})
+		a = traceAnswer{}
 		err := a.parse(body)
 		if full := i == maxTracings; err != nil || (a.reason != "") != full || (len(descriptors) == 2) == full {
 			t.Errorf("tracing %d: got %+v, %v, %v", i, a, descriptors, err)
-		} else if !full && !slices.Equal(a.lacks, fakeTracing{}.Lacks()) {
-			t.Errorf("tracing %d: got that %q are lacking, want %q", i, a.lacks, fakeTracing{}.Lacks())
 		}
 	}
 	for _, test := range []struct {
@@ -385,7 +374,7 @@ func TestTracings(t *testing.T) {
 	if closed != 1 {
 		t.Errorf("got %d tracings closed, want 1", closed)
 	}
-	s.open = func() (schedule.Tracing, error) { return nil, errors.New(strings.Repeat("x", 2*maxReason)) }
+	s.open = func(bpf.Wanted) (bpf.Tracing, error) { return nil, errors.New(strings.Repeat("x", 2*maxReason)) }
 	body, _ := ask(traceQuestion{op: opTrace})
 	if err := a.parse(body); err != nil || len(a.reason) != maxReason {
 		t.Errorf("got a reason of %d bytes, %v; want %d", len(a.reason), err, maxReason)
@@ -399,20 +388,19 @@ func FuzzTrace(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		closed := 0
-		s := &tracings{held: map[uint32]schedule.Tracing{1: fakeTracing{closed: &closed}},
-			open:    func() (schedule.Tracing, error) { return fakeTracing{closed: &closed}, nil },
-			measure: func(schedule.Tracing) (latency.Tracing, error) { return fakeLatency{}, nil }}
+		s := &tracings{held: map[uint32]bpf.Tracing{1: fakeTracing{closed: &closed}},
+			open: func(want bpf.Wanted) (bpf.Tracing, error) { return fakeTracing{want: want, closed: &closed}, nil }}
 		answer, descriptors, err := s.answer(frame)
 		if err != nil {
 			return
 		}
 		o, _, body, err := split(answer)
-		loads := o == opTrace || o == opMeasure
+		loads := o == opTrace
 		a := traceAnswer{}
 		if err != nil || loads && a.parse(body) != nil || !loads && len(body) != 2 {
 			t.Errorf("got %x for %x, want the form of its answer", answer, frame)
 		}
-		if (loads && a.reason == "") != (len(descriptors) == 2) {
+		if loads && a.descriptors() != len(descriptors) || !loads && len(descriptors) > 0 {
 			t.Errorf("got %d descriptors for question %d", len(descriptors), o)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the frames. Both sides are the same program, so no other one can be right.
-const Version = 7
+const Version = 8
 
 // Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
 const (
@@ -36,21 +36,19 @@ type op uint8
 
 // The operations. Numbers have the byte order of the wire: little endian. Each answer is as long as its content.
 const (
-	opHello     op = iota + 1 // the helper is ready; it asks for nothing
-	opEnded                   // the helper has ended: its exit status
-	opBytes                   // keys; the answer has for each an error and three numbers
-	opFiles                   // a key, an index and a limit; an error, the number of open files, and some files
-	opSame                    // two keys; an error, and whether they run the same program
-	opTrace                   // nothing; an error, or a handle, a size, and two descriptors
-	opJob                     // a handle, a slot, a generation; an error
-	opAdopt                   // the same, and process IDs; an error
-	opFlush                   // a handle; an error
-	opReport                  // a handle; an error
-	opUntrace                 // a handle; nothing
-	opModels                  // a key, and what is wanted; an error, a number, and files
-	opMeasure                 // a handle or 0; an error, or two descriptors
-	opUnmeasure               // nothing; an error
-	opDevice                  // a key and a device; an error, whether it is open, and the number of files
+	opHello   op = iota + 1 // the helper is ready; it asks for nothing
+	opEnded                 // the helper has ended: its exit status
+	opBytes                 // keys; the answer has for each an error and three numbers
+	opFiles                 // a key, an index and a limit; an error, the number of open files, and some files
+	opSame                  // two keys; an error, and whether they run the same program
+	opTrace                 // what is wanted; a handle, a size, what is refused, and up to four descriptors; or why not
+	opJob                   // a handle, a slot, a generation; an error
+	opAdopt                 // the same, and process IDs; an error
+	opFlush                 // a handle; an error
+	opReport                // a handle; an error
+	opUntrace               // a handle; nothing
+	opModels                // a key, and what is wanted; an error, a number, and files
+	opDevice                // a key and a device; an error, whether it is open, and the number of files
 	opEnd
 )
 

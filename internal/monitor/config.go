@@ -11,9 +11,8 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/latency"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/source/process"
-	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -28,13 +27,11 @@ type Config struct {
 
 	// Reader reads of other users' processes what this process may not; nil for none.
 	Reader process.Reader
-	// Tracing opens what follows the scheduler; nil for a tracer of this process.
-	Tracing schedule.Opener
+	// Tracing opens what follows the scheduler and counts how long disks take; nil for a tracer of this process.
+	Tracing bpf.Opener
 
 	// Latency counts how long each operation of a disk takes, where the kernel and the rights allow it.
 	Latency bool
-	// Latencies opens what counts it; nil for a tracer of this process.
-	Latencies latency.Opener
 
 	// NVML is the path of libnvidia-ml.so.1, if the loader does not find it.
 	NVML string
@@ -100,10 +97,7 @@ func (c *Config) complete() error {
 		return err
 	}
 	if c.Tracing == nil {
-		c.Tracing = schedule.Local(c.Root)
-	}
-	if c.Latencies == nil {
-		c.Latencies = latency.Local(c.Root)
+		c.Tracing = bpf.Local(c.Root)
 	}
 	if c.Recorded && c.Accelerator != nil {
 		return errors.New("a recording has its own accelerators: leave the other one out")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/latency"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
@@ -41,7 +41,7 @@ func direct(t *testing.T, path string, blocks int) {
 // A disk that answers most reads at once and one in twenty after 60 ms: the report of a window has the percentiles,
 // the finding says more than the mean, and a replay says the same.
 func TestLongTail(t *testing.T) {
-	if _, err := latency.Supported(""); err != nil {
+	if err := bpf.Supported("").Of(bpf.Disks); err != nil {
 		t.Skip("needs BPF for latency: ", err)
 	}
 	for _, need := range []string{"/dev/fuse", "/dev/loop-control"} {

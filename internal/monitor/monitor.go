@@ -77,8 +77,8 @@ func New(c Config) (*Monitor, error) {
 		m.drives = drives
 		m.sources = sampling.NewSources(sampling.SourceConfig{
 			Interval: c.Interval, Root: c.Root, Reader: c.Reader, NVML: c.NVML, Schedule: c.Schedule,
-			Tracing: c.Tracing,
-			Latency: c.Latency, Latencies: c.Latencies,
+			Tracing:     c.Tracing,
+			Latency:     c.Latency,
 			Accelerator: c.Accelerator,
 		}, &m.problems)
 		disks = m.sources.Disks

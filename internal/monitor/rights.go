@@ -4,6 +4,7 @@ import (
 	"os"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -12,7 +13,7 @@ import (
 type Rights struct {
 	Scheduler  bool     // the changes of state of all threads
 	Refused    string   // why not; "" if they are
-	Lacks      []string // what the kernel's tracepoints would give, and do not
+	Lacks      []string // what else the kernel's tracepoints would give, and do not, by cause
 	OtherUsers bool     // what processes of other users read and write
 }
 
@@ -20,7 +21,7 @@ type Rights struct {
 func (m *Monitor) Rights() (r Rights) {
 	if m.sources != nil {
 		r.Scheduler, r.Refused = m.sources.FollowsScheduler()
-		r.Lacks = m.sources.Lacks()
+		r.Lacks = m.sources.Lacks().Without(bpf.Threads).Causes()
 	}
 	r.OtherUsers = trust.MayTrace()
 	if m.config.Reader != nil {
@@ -29,16 +30,12 @@ func (m *Monitor) Rights() (r Rights) {
 	return r
 }
 
-// Refusals lists what is not known, or less well, as the kernel refuses the programs for it or a part of them. It is
-// empty where these are switched off.
-func (m *Monitor) Refusals() (all []string) {
+// Refusals lists the parts of the evidence that the kernel refuses. It is empty where these are switched off.
+func (m *Monitor) Refusals() bpf.Refusals {
 	if m.sources == nil {
 		return nil
 	}
-	if follows, why := m.sources.FollowsScheduler(); !follows && m.config.Schedule {
-		all = append(all, "the threads of jobs are looked at at random moments ("+why+")")
-	}
-	return append(all, m.sources.Lacks()...)
+	return m.sources.Lacks()
 }
 
 // Retry has the next reading try again what the kernel refused. In any case, it is tried again after 1 and 10 minutes,

@@ -4,7 +4,7 @@
 // repository's folder:
 //
 //	go -C lab build -o ../build/kernels-run ./kernels
-//	build/kernels-run -kernel linux-image-6.1.0-56-amd64 ./internal/source/latency -test.v
+//	build/kernels-run -kernel linux-image-6.1.0-56-amd64 ./internal/source/bpf -test.v
 //
 // The package may be of another module, as ./lab/netmount. In place of a package, a file is run as it is:
 //
@@ -13,7 +13,7 @@
 // With -machine, the kernel is one of a table (-list), with what is special about it. In place of its name "all" stands
 // for all of them. Without a package, the short jobs (lab/short) run with the rights that the table names:
 //
-//	build/kernels-run -machine lockdown ./internal/source/schedule -test.v
+//	build/kernels-run -machine lockdown ./internal/source/bpf -test.v
 //	build/kernels-run -machine all
 //
 // It needs qemu-system-x86, for arm64 qemu-system-arm, xz-utils, e2fsprogs, the kernel's package from Debian's mirror,

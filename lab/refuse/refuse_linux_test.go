@@ -239,7 +239,7 @@ func TestAgent(t *testing.T) {
 	path := built(t)
 	for call, name := range map[string]string{
 		"PROG_LOAD on_switch": "EPERM", "LINK_CREATE on_fork": "EACCES", "MAP_CREATE threads": "ENOMEM",
-		"BTF_LOAD": "EINVAL", "LINK_CREATE on_rename": "EACCES", "MAP_CREATE cells": "EPERM",
+		"BTF_LOAD": "EINVAL", "LINK_CREATE on_rename": "EACCES", "MAP_CREATE cells": "EPERM", "PROG_LOAD on_start": "EPERM",
 	} {
 		t.Run(strings.ReplaceAll(call, " ", "-"), func(t *testing.T) {
 			t.Parallel()
@@ -271,7 +271,8 @@ func TestAgent(t *testing.T) {
 			if rights.Scheduler == refused || (rights.Refused != "") != refused {
 				t.Errorf("got %+v, want that it is refused: %v", rights, refused)
 			}
-			if n := strings.Count(log.String(), cmp.Or(rights.Refused, strings.Join(rights.Lacks, "; "), "?")); n != 1 {
+			cause := strings.TrimPrefix(rights.Refused, "following the scheduler ")
+			if n := strings.Count(log.String(), cmp.Or(cause, strings.Join(rights.Lacks, ", "), "?")); n != 1 {
 				t.Errorf("got %d times %+v in the log, want once: %s", n, rights, &log)
 			}
 			clean(t, log.String())

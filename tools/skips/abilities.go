@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
-	"github.com/stallspan/stallspan/internal/source/latency"
-	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 )
 
 // always is the ability that no machine has. It explains tests that run on demand only.
@@ -33,12 +31,13 @@ var row = regexp.MustCompile(`^(\S+) ([=~]) (.+)$`)
 // parse reads the list. The abilities of BPF are those of the product.
 func parse(text string) (*abilities, error) {
 	a := &abilities{has: map[string]func() bool{always: func() bool { return false }}}
-	a.add("bpf", func() bool { _, err := schedule.Supported(""); return err == nil })
-	a.add("bpf-connections", func() bool {
-		lacks, err := schedule.Supported("")
-		return err == nil && !slices.Contains(lacks, schedule.LacksOpenConnections)
-	})
-	a.add("bpf-latency", func() bool { _, err := latency.Supported(""); return err == nil })
+	refusals := sync.OnceValue(func() bpf.Refusals { return bpf.Supported("") })
+	bpfHas := func(parts ...string) func() bool {
+		return func() bool { return len(refusals().Only(parts...)) == 0 }
+	}
+	a.add("bpf", bpfHas(bpf.Threads))
+	a.add("bpf-connections", bpfHas(bpf.Threads, bpf.OpenConnections))
+	a.add("bpf-latency", bpfHas(bpf.Disks))
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
@@ -68,11 +69,9 @@ type Options struct {
 	Drives *smart.Options // how to read the drives' health; nil to skip it. Root and Timeout are set here
 	Socket string         // of the agent
 
-	// Schedule returns why the scheduler cannot be followed on the machine whose files are below root, or nil, and what
-	// is not known of it. A nil function skips the check.
-	Schedule func(root string) (lacks []string, err error)
-	// Latency is the same for how long each operation of a disk takes.
-	Latency func(root string) (lacks []string, err error)
+	// Refusals lists what of BPF the kernel refuses on the machine whose files are below root. A nil function skips these
+	// checks.
+	Refusals func(root string) bpf.Refusals
 
 	Export []export.Target // where telemetry goes; empty for nowhere
 	// ExportError is why the OTEL_* variables cannot be used.
@@ -89,6 +88,10 @@ const (
 // keeps a thread, and a disk that hangs keeps a smartctl. Everything else has ended when it returns.
 func Machine(ctx context.Context, o Options) []Finding {
 	m := &machine{Options: o, root: filepath.Join("/", o.Root)}
+	if o.Refusals != nil { // two checks ask
+		refusals := sync.OnceValue(func() bpf.Refusals { return o.Refusals(o.Root) })
+		m.Refusals = func(string) bpf.Refusals { return refusals() }
+	}
 	checks := []func(context.Context) []Finding{
 		m.gpus, m.disks, m.latency, m.health, m.pressure, m.cgroup, m.processes, m.scheduler,
 		m.cores, m.clock, m.container, m.agent, m.export,

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/test/fixture"
 	"github.com/stallspan/stallspan/test/golden"
 )
@@ -78,20 +79,30 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
+// lacking are refusals of parts for one cause.
+func lacking(why string, parts ...string) (all bpf.Refusals) {
+	for _, part := range parts {
+		all = append(all, bpf.Refusal{What: part, Why: errors.New(why)})
+	}
+	return all
+}
+
 // TestLatency: one line reports whether operations are timed, and what is missing.
 func TestLatency(t *testing.T) {
+	const timed = "Each operation of a disk can be timed: percentiles are known, not only means."
 	for _, test := range []struct {
-		err     error
-		lacks   []string
+		refused bpf.Refusals
 		state   State
 		message string
 	}{
-		{nil, nil, Seen, "Each operation of a disk can be timed: percentiles are known, not only means."},
-		{nil, []string{"whose they are"}, Limited, "Each operation of a disk can be timed: percentiles are known, not only " +
-			"means. This kernel refuses a part, so that it is not known: whose they are."},
-		{errors.New("it needs root"), nil, Limited, "Only the mean time of a disk's operations is known: it needs root."},
+		{nil, Seen, timed},
+		{lacking("needs more", bpf.Threads), Seen, timed},
+		{lacking("needs more", bpf.DiskJobs), Limited,
+			timed + " A part is left out: how long disks take for each job (needs more)."},
+		{lacking("needs root", bpf.Threads, bpf.Disks), Limited,
+			"Only the mean time of a disk's operations is known: counting how long disks take needs root."},
 	} {
-		m := &machine{Options: Options{Latency: func(string) ([]string, error) { return test.lacks, test.err }}}
+		m := &machine{Options: Options{Refusals: func(string) bpf.Refusals { return test.refused }}}
 		found := m.latency(t.Context())
 		if len(found) != 1 || found[0].State != test.state || found[0].Message != test.message || found[0].Fix != "" {
 			t.Errorf("got %+v, want one: %s, %q, without a fix", found, test.state, test.message)
@@ -104,25 +115,30 @@ func TestLatency(t *testing.T) {
 
 // TestScheduler: the finding says which evidence there is, why it is no better, and what would give it.
 func TestScheduler(t *testing.T) {
+	const (
+		followed = "Every change of state of a job's threads can be read."
+		sampled  = "A job's threads are looked at at random moments; for every change of their state: "
+	)
 	server, empty := fixture.Root(t, "check_server"), t.TempDir()
 	for _, test := range []struct {
 		root     string
-		err      error
+		refused  bpf.Refusals
 		state    State
 		message  string
 		evidence string
-		lacks    []string
 	}{
-		{server, nil, Seen, "Every change of state of a job's threads can be read.", "schedule", nil},
-		{server, nil, Limited, "Every change of state of a job's threads can be read. This kernel refuses a part, so " +
-			"that it is not known: new names of threads; page faults.", "schedule", []string{"new names of threads", "page faults"}},
-		{server, errors.New("it needs root"), Limited, "A job's threads are looked at at random moments; for every change of their state: it needs root.", "sampled", nil},
-		{empty, errors.New("it needs BTF"), Limited, "A job's threads are looked at at random moments; for every change of their state: it needs BTF.", "sampled", nil},
+		{server, nil, Seen, followed, "schedule"},
+		{server, lacking("needs more", bpf.Disks, bpf.DiskJobs), Seen, followed, "schedule"},
+		{server, lacking("needs more", "new names", "page faults"), Limited,
+			followed + " A part is left out: new names and page faults (needs more).", "schedule"},
+		{server, lacking("needs root", bpf.Threads, bpf.Disks), Limited, sampled + "following the scheduler needs root.",
+			"sampled"},
+		{empty, lacking("needs BTF", bpf.Threads), Limited, sampled + "following the scheduler needs BTF.", "sampled"},
 	} {
 		of := ""
-		m := &machine{root: test.root, Options: Options{Root: test.root, Schedule: func(root string) ([]string, error) {
+		m := &machine{root: test.root, Options: Options{Root: test.root, Refusals: func(root string) bpf.Refusals {
 			of = root
-			return test.lacks, test.err
+			return test.refused
 		}}}
 		found := m.scheduler(t.Context())
 		if len(found) != 1 || of != test.root {

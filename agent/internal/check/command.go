@@ -13,8 +13,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/source/latency"
-	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 )
 
 // Command is stallspan check.
@@ -54,7 +53,7 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 func Run(ctx context.Context, c *agentconfig.Config) []Finding {
 	monitored := c.Monitor()
 	o := Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.ClientSocket(),
-		Schedule: schedule.Supported, Latency: latency.Supported}
+		Refusals: bpf.Supported}
 	if monitored.Drives != nil {
 		o.Drives = &monitored.Drives.Ask
 	}

@@ -161,7 +161,7 @@ func (d *Daemon) watch() (err error) {
 		config.Reader = d.helpers.Reader
 	}
 	if d.helpers.Tracer != nil {
-		config.Tracing, config.Latencies = d.helpers.Tracer.Open, d.helpers.Tracer.OpenLatency
+		config.Tracing = d.helpers.Tracer.Open
 	}
 	d.past = d.config.Past()
 	config.Reports = d.past.Window
@@ -278,14 +278,14 @@ func (d *Daemon) retryOnHangup(ctx context.Context) {
 	}
 }
 
-// reportRefusals prints what the kernel refuses, if that is not as before.
+// reportRefusals prints what the kernel refuses, by cause, if that is not as before.
 func reportRefusals(now, before []string) []string {
 	switch {
 	case slices.Equal(now, before):
 	case len(now) == 0:
 		cli.Say("the kernel refuses nothing any more")
 	default:
-		cli.Warn(errors.New("the kernel refuses a part of the evidence. Not known, or less well: " + strings.Join(now, "; ")))
+		cli.Warn(errors.New("the kernel refuses a part of the evidence; left out: " + strings.Join(now, ", ")))
 	}
 	return now
 }
@@ -296,7 +296,7 @@ func (d *Daemon) reportTrouble(ctx context.Context) {
 	defer ticker.Stop()
 	_, printed := d.Monitor.NewProblems(0)
 	down := false
-	refused := reportRefusals(d.Monitor.Refusals(), nil)
+	refused := reportRefusals(d.Monitor.Refusals().Causes(), nil)
 	var trouble []string // the lines printed last
 	var troubleAt time.Time
 	for {
@@ -310,7 +310,7 @@ func (d *Daemon) reportTrouble(ctx context.Context) {
 			cli.Warn(problem)
 		}
 		printed = next
-		refused = reportRefusals(d.Monitor.Refusals(), refused)
+		refused = reportRefusals(d.Monitor.Refusals().Causes(), refused)
 		d.events.look()
 		lines := d.events.trouble()
 		due := troubleAt.IsZero() || time.Since(troubleAt) > repeatInterval

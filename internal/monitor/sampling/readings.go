@@ -82,8 +82,8 @@ func New(c Config, problems *Problems) (*Readings, error) {
 	if c.Sources != nil {
 		r.now.process = c.Sources.Process
 		r.now.schedule.moments = c.Sources.moments
-		if c.Sources.schedule != nil {
-			r.now.schedule.events = c.Sources.schedule
+		if c.Sources.follows {
+			r.now.schedule.events = c.Sources.kernel
 		}
 	}
 	r.now.latest.Boot = c.Boot

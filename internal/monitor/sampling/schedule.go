@@ -12,7 +12,7 @@ import (
 // switchedOff says why events are missing that are not wanted.
 const switchedOff = "following the scheduler is switched off"
 
-// events are the scheduler's. They are implemented by schedule.Source.
+// events are the scheduler's. They are implemented by bpf.Source.
 type events interface {
 	Scheduler
 	// Refused returns why they cannot be had; nil if they can.

@@ -2,19 +2,16 @@ package sampling
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/source/cpu"
 	"github.com/stallspan/stallspan/internal/source/disk"
-	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/moments"
 	"github.com/stallspan/stallspan/internal/source/netfs"
 	"github.com/stallspan/stallspan/internal/source/pressure"
 	"github.com/stallspan/stallspan/internal/source/process"
-	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
 // latencySource is the name of the source in recordings.
@@ -26,16 +23,16 @@ type Sources struct {
 	Pressure *pressure.Source
 	Process  *process.Source
 
-	schedule *schedule.Source // nil if it is not to follow the scheduler
-	moments  *moments.Source
-	mounts   *netfs.Source
-	sampler  *sample.Sampler
-	gpus     *gpus           // nil without an NVIDIA driver
-	latency  *latency.Source // nil if it is not to count how long the operations of disks take
+	kernel  *bpf.Source // nil if neither the scheduler nor disks are wanted
+	follows bool        // the scheduler is wanted
+	moments *moments.Source
+	mounts  *netfs.Source
+	sampler *sample.Sampler
+	gpus    *gpus // nil without an NVIDIA driver
 }
 
 // Scheduler is a source of what the kernel's scheduler reports of the threads of jobs. It is implemented by
-// schedule.Source and moments.Source.
+// bpf.Source and moments.Source.
 type Scheduler interface {
 	sample.Source
 
@@ -49,15 +46,13 @@ type Scheduler interface {
 
 // SourceConfig selects what is read, and how often.
 type SourceConfig struct {
-	Interval time.Duration   // between two readings
-	Schedule bool            // follow the threads of jobs through the scheduler, where that is possible
-	Root     string          // the folder that stands for "/"
-	Reader   process.Reader  // for what this process may not read; nil for none
-	Tracing  schedule.Opener // what follows the scheduler, if Schedule
-	NVML     string          // the path of libnvidia-ml.so.1; "" leaves it to the loader
-
-	Latency   bool           // count how long each operation of a disk takes, where that is possible
-	Latencies latency.Opener // what counts it, if Latency
+	Interval time.Duration  // between two readings
+	Schedule bool           // follow the threads of jobs through the scheduler, where that is possible
+	Latency  bool           // count how long each operation of a disk takes, where that is possible
+	Tracing  bpf.Opener     // what does both
+	Root     string         // the folder that stands for "/"
+	Reader   process.Reader // for what this process may not read; nil for none
+	NVML     string         // the path of libnvidia-ml.so.1; "" leaves it to the loader
 
 	// Accelerator is an emulated GPU. It replaces the GPUs of this machine.
 	Accelerator sample.Source
@@ -87,27 +82,20 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		named = append(named, sample.Named{Name: "disk", Source: disks})
 	}
 	named = append(named, sample.Named{Name: "netfs", Source: s.mounts})
-	// A machine or a user without tracepoints is nothing to complain about: the reports say why, and the threads of jobs
-	// are looked at instead.
-	if c.Schedule {
-		s.schedule, _ = schedule.NewFrom(c.Tracing) // Refused has the error
+	// A machine or a user without BPF is nothing to complain about: the reports say why, and the threads of jobs are
+	// looked at instead.
+	if c.Schedule || c.Latency {
+		s.kernel, s.follows = bpf.NewFrom(c.Tracing, bpf.Wanted{Threads: c.Schedule, Disks: c.Latency}, c.Root), c.Schedule
 	}
 	s.moments = moments.New()
-	if c.Latency && c.Latencies != nil {
-		var jobs latency.Jobs // with the scheduler's programs in the same process, it also counts by job
-		if s.schedule != nil {
-			jobs = s.schedule
-		}
-		s.latency, _ = latency.NewFrom(c.Latencies, jobs, c.Root) // Missing has the error
-		if s.latency != nil {
-			named = append(named, sample.Named{Name: latencySource, Source: s.latency})
-		}
+	if c.Latency {
+		named = append(named, sample.Named{Name: latencySource, Source: s.kernel.Latencies()})
 	}
 	// The last: they reach beyond the moment of every other reading.
 	named = append(named, sample.Named{Name: "moments", Source: s.moments})
-	if s.schedule != nil {
-		s.Process.Watch(s.schedule)
-		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
+	if c.Schedule {
+		s.Process.Watch(s.kernel)
+		named = append(named, sample.Named{Name: "schedule", Source: s.kernel})
 	}
 	s.sampler = sample.NewSampler(c.Interval, named)
 	return s
@@ -135,10 +123,10 @@ func (s *Sources) Read(sink sample.Sink) sample.Stamp { return s.sampler.Read(si
 
 // FollowsScheduler reports whether the kernel gives this process the scheduler's events, and why not.
 func (s *Sources) FollowsScheduler() (follows bool, why string) {
-	if s.schedule == nil {
+	if !s.follows {
 		return false, switchedOff
 	}
-	if refused := s.schedule.Refused(); refused != nil {
+	if refused := s.kernel.Refused(); refused != nil {
 		return false, refused.Error()
 	}
 	return true, ""
@@ -146,26 +134,17 @@ func (s *Sources) FollowsScheduler() (follows bool, why string) {
 
 // Retry has the next reading try again what the kernel refused.
 func (s *Sources) Retry() {
-	if s.schedule != nil {
-		s.schedule.Retry()
-	}
-	if s.latency != nil {
-		s.latency.Retry()
+	if s.kernel != nil {
+		s.kernel.Retry()
 	}
 }
 
-// Lacks lists what the kernel's tracepoints would give and do not, where the scheduler is followed.
-func (s *Sources) Lacks() (all []string) {
-	if s.schedule != nil {
-		all = s.schedule.Lacks()
+// Lacks lists the parts of the evidence that the kernel refuses.
+func (s *Sources) Lacks() bpf.Refusals {
+	if s.kernel == nil {
+		return nil
 	}
-	if s.latency == nil {
-		return all
-	}
-	if missing := s.latency.Missing(); missing != nil {
-		return append(slices.Clip(all), fmt.Sprintf("percentiles of disks' operations (%v)", missing))
-	}
-	return slices.Concat(all, s.latency.Lacks())
+	return s.kernel.Lacks()
 }
 
 // Watch sets whether an open window, or a load under way, needs a job.
@@ -176,10 +155,10 @@ func (s *Sources) Watch(job string, open bool) {
 
 // OperationsLeft returns how many operations of disks were not counted, because there are too many disks and jobs.
 func (s *Sources) OperationsLeft() uint64 {
-	if s.latency == nil {
+	if s.kernel == nil {
 		return 0
 	}
-	return s.latency.Refused()
+	return s.kernel.Latencies().Left()
 }
 
 // Late returns how many ticks came more than one interval late.
@@ -195,12 +174,9 @@ func (s *Sources) Close() {
 	}
 	s.Pressure.Close()
 	s.Process.Close()
-	if s.latency != nil {
-		_ = s.latency.Close()
-	}
 	s.mounts.Close()
 	_ = s.moments.Close() // its goroutine has ended
-	if s.schedule != nil {
-		_ = s.schedule.Close() // the kernel frees the rest when the process ends
+	if s.kernel != nil {
+		_ = s.kernel.Close() // the kernel frees the rest when the process ends
 	}
 }

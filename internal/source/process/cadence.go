@@ -8,7 +8,7 @@ import (
 )
 
 // Scheduler says what processes did since the last call, among those whose threads it follows. It is implemented by
-// schedule.Source.
+// bpf.Source.
 type Scheduler interface {
 	// EachRan calls mark for each process that may have run. forked is whether it began other processes meanwhile: such a
 	// process may not be known otherwise, or be 0. It reports whether these are all.

@@ -4,12 +4,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/source/bpf"
 )
 
 // downloader connects for each line that it reads, or once with a third argument, and fetches as many bytes as it says.
@@ -44,7 +43,7 @@ func follow(t *testing.T, server net.Listener, more ...string) *followed {
 
 func followAsker(t *testing.T, program *asker) *followed {
 	t.Helper()
-	scheduler, err := schedule.New("")
+	scheduler, err := bpf.New("")
 	if err != nil {
 		t.Skip("needs BPF: ", err)
 	}
@@ -163,7 +162,7 @@ func TestConnectionOfAnotherNamespace(t *testing.T) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("needs ip: ", err)
 	}
-	if lacks, _ := schedule.Supported(""); slices.Contains(lacks, schedule.LacksOpenConnections) {
+	if bpf.Supported("").Of(bpf.OpenConnections) != nil {
 		t.Skip("needs BPF for open connections, which this kernel refuses")
 	}
 	program := followAsker(t, askWith(t, apart, serve(t, "tcp4", "127.0.0.1:0")))

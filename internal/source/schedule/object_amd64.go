@@ -1,8 +1,0 @@
-package schedule
-
-import _ "embed"
-
-// object holds the compiled programs: see hack/bpf.sh.
-//
-//go:embed sched_amd64.o
-var object []byte
