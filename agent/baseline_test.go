@@ -219,7 +219,7 @@ func TestSlowFlags(t *testing.T) {
 
 func TestBaselineCommands(t *testing.T) {
 	t.Parallel()
-	db := filepath.Join(t.TempDir(), "baseline.db")
+	db := filepath.Join(t.TempDir(), "baseline.json")
 	b := baseline.Open(db, func(err error) { t.Error(err) })
 	for i := range 6 {
 		b.Learn("load/nvme/cold/llama", time.Duration(10+i)*time.Second, false, time.Now())
