@@ -216,6 +216,11 @@ func entries() []entry {
 			j.Bash = "PYTHON PROGRAM & while kill -0 $! 2>/dev/null; do sleep " + c.seconds(100, 1500) + "; done"
 			return j
 		}},
+		{"launcher-mpi", false, func(c chance) job {
+			j := onCPU(c)
+			j.Bash = "mpirun --allow-run-as-root --oversubscribe -n 1 PYTHON PROGRAM" // of Debian's openmpi-bin
+			return j
+		}},
 		{"fetch-0", false, func(c chance) job { return fetch(c, 0) }},
 		{"fetch-2", false, func(c chance) job { return fetch(c, 2) }},
 		{"fetch-cpu", false, fetchOnCPU},
