@@ -3,6 +3,7 @@ package chain
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -284,7 +285,7 @@ func TestCrowd(t *testing.T) {
 	} {
 		s := &sample.Moments{Arch: "amd64", Until: 20 * time.Second}
 		var all []sample.Moment
-		for at := time.Duration(0); at < s.Until; at += 10 * time.Millisecond {
+		for at := time.Duration(0); at < s.Until; at += 20 * time.Millisecond {
 			m := asleepIn(202, sample.NoFile)
 			m.At = at
 			active := random.Float64() < test.duty
@@ -299,7 +300,12 @@ func TestCrowd(t *testing.T) {
 					}
 				}
 				o.Weight = float64(threads) / looks
-				m.Others = append(m.Others, o)
+				i := slices.IndexFunc(m.Others, func(x sample.Other) bool { return x.In == o.In })
+				if i < 0 {
+					m.Others = append(m.Others, o)
+				} else {
+					m.Others[i].Weight += o.Weight
+				}
 			}
 			all = append(all, m)
 		}
@@ -323,13 +329,62 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// TestCrowdFades: what was seen counts e times less after crowdTime.
-func TestCrowdFades(t *testing.T) {
-	var c crowd
-	c.learn(&sample.Moment{Others: []sample.Other{busy}})
-	c.learn(&sample.Moment{At: 2 * time.Second, Others: []sample.Other{asleepOther(202)}})
-	if got := c.others[0].Weight; math.Abs(got-1/math.E) > 0.01 {
-		t.Errorf("after 2 s: got %.3f threads, want %.3f", got, 1/math.E)
+// TestCrowdForgets: what was seen counts until enough is seen later, and for two seconds at most.
+func TestCrowdForgets(t *testing.T) {
+	const second = time.Second
+	seen := func(at time.Duration, o sample.Other) *sample.Moment {
+		return &sample.Moment{At: at, Others: []sample.Other{o}, Unseen: 1}
+	}
+	for _, test := range []struct {
+		name    string
+		later   int // that are seen to run after one that reads
+		at      time.Duration
+		forgets bool
+	}{
+		{"nine later ones", 9, second, false},
+		{"ten later ones", 10, second, true},
+		{"just under two seconds", 0, 1900 * time.Millisecond, false},
+		{"two seconds", 0, 2 * second, true},
+	} {
+		var c crowd
+		c.learn(seen(0, reading))
+		for range test.later {
+			c.learn(seen(test.at, busy))
+		}
+		c.learn(seen(test.at, asleepOther(202)))
+		all, _ := c.mean()
+		if got := !slices.ContainsFunc(all, func(o sample.Other) bool { return o.Reads }); got != test.forgets {
+			t.Errorf("%s: forgotten: got %v, want %v", test.name, got, test.forgets)
+		}
+	}
+}
+
+// TestWideCrowd: of few that run and read, a thread waits for either; of very many, for one that runs as long as there is
+// one.
+func TestWideCrowd(t *testing.T) {
+	for _, test := range []struct{ running, reading, work, storage float64 }{
+		{2, 14, 0.125, 0.875},
+		{2, 14.5, 1, 0},
+		{0.25, 60, 0.25, 0.75},
+	} {
+		runs, reads := busy, reading
+		runs.Weight, reads.Weight = test.running, test.reading
+		one := asleepIn(202, sample.NoFile, runs, reads)
+		one.Unseen = 10
+		var work, storage float64
+		m := NewMoments()
+		for _, p := range m.viewOf(newWatched(0), &one, false) {
+			switch p.Kind {
+			case Work:
+				work += p.weight
+			case Storage:
+				storage += p.weight
+			}
+		}
+		if math.Abs(work-test.work) > 0.01 || math.Abs(storage-test.storage) > 0.01 {
+			t.Errorf("%v run and %v read: got %.2f work, %.2f storage, want %.2f, %.2f", test.running, test.reading, work,
+				storage, test.work, test.storage)
+		}
 	}
 }
 

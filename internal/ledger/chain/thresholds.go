@@ -110,9 +110,15 @@ const (
 	// mostlyCached times as many bytes as storage delivered: nearly all were in memory.
 	// Factor; chosen; TestThresholds.
 	mostlyCached uint64 = 8
-	// crowdTime is the time over which it fades what the threads of a crowd were in.
-	// s; chosen; TestCrowdFades.
+	// crowdTime is for how long what is seen of a crowd of threads counts.
+	// s; chosen; TestCrowdForgets.
 	crowdTime = 2 * time.Second
+	// crowdSeen is how many of them have to be seen running, until older moments do not count.
+	// Count; chosen; TestCrowdForgets.
+	crowdSeen = 10
+	// wide is above how many active threads a thread waits for the one that will be done soonest, not for any of them.
+	// Count; chosen; TestWideCrowd.
+	wide = 16.0
 	// fetchShare is the part of the time in the kernel of a thread that reads, in which it fetches data. The rest maps
 	// memory, copies and passes results on; no counter has them apart.
 	// Share of time; chosen; TestThresholds.

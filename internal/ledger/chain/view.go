@@ -1,9 +1,7 @@
 package chain
 
 import (
-	"math"
 	"slices"
-	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -44,64 +42,115 @@ func (m *Moments) viewOf(w *watched, one *sample.Moment, drives bool) view {
 	all, many := most(one.Others)
 	if one.Unseen > 0 {
 		w.crowd.learn(one)
-		if many == 0 { // of those that were looked at
-			all, many = most(w.crowd.others)
-			many *= one.Unseen / w.crowd.size()
+		mean, size := w.crowd.mean()
+		if often, count := most(mean); count > wide {
+			return soonest(often.times(count), own)
+		} else if many == 0 { // of those that were looked at
+			all, many = often, count*one.Unseen/size
 		}
 	}
-	if many > 0 && many < 1 { // at some moments, none of them works
-		for i := range all {
-			all[i].weight *= many
-		}
+	if many == 0 {
+		return view{{own, 1, false}}
+	}
+	if many < 1 { // at some moments, none of them works
+		all = all.times(many)
 		all = append(all, part{own, 1 - many, false})
 	}
-	if many > 0 {
-		return all
-	}
-	return view{{own, 1, false}}
+	return all
 }
 
-// crowd is what the threads of a job were in over the last seconds, and how many in each, if at a moment too many of
-// them are not looked at.
-type crowd struct {
-	others []sample.Other
-	at     time.Duration // of the newest moment
-	n      float64       // moments
-}
-
-const (
-	maxCrowd = 64    // kinds of what they are in
-	fewest   = 0.001 // threads; fewer are forgotten
-)
-
-// learn adds a moment.
-func (c *crowd) learn(one *sample.Moment) {
-	c.n++
-	fresh := max(1/c.n, 1-math.Exp(-float64(one.At-c.at)/float64(crowdTime)))
-	c.at = one.At
-	for i := range c.others {
-		c.others[i].Weight *= 1 - fresh
-	}
-	for _, o := range one.Others {
-		more := o.Weight * fresh
-		i := slices.IndexFunc(c.others, func(x sample.Other) bool { x.Weight = o.Weight; return x == o })
-		switch {
-		case i >= 0:
-			c.others[i].Weight += more
-		case len(c.others) < maxCrowd:
-			o.Weight = more
-			c.others = append(c.others, o)
+// add adds a part, or makes the same one larger.
+func (v view) add(p part) view {
+	for i := range v {
+		if v[i].Piece == p.Piece && v[i].afar == p.afar {
+			v[i].weight += p.weight
+			return v
 		}
 	}
-	c.others = slices.DeleteFunc(c.others, func(o sample.Other) bool { return o.Weight < fewest })
+	return append(v, p)
 }
 
-// size is of how many threads it is.
-func (c *crowd) size() (n float64) {
-	for i := range c.others {
-		n += c.others[i].Weight
+// times makes all parts smaller or larger.
+func (v view) times(by float64) view {
+	for i := range v {
+		v[i].weight *= by
+	}
+	return v
+}
+
+// soonest is what a thread waits for that waits for any of very many: the one that will be done first, which works by
+// then if one does, and still waits if none does. The weights in all are numbers of threads.
+func soonest(all view, own Piece) view {
+	work, wait := 0.0, 0.0
+	for _, p := range all {
+		if p.Kind == Work {
+			work += p.weight
+		} else {
+			wait += p.weight
+		}
+	}
+	works := min(1, work)
+	waits := min(1-works, wait)
+	for i := range all {
+		if all[i].Kind == Work {
+			all[i].weight *= works / work
+		} else {
+			all[i].weight *= waits / wait
+		}
+	}
+	return append(all, part{own, 1 - works - waits, false})
+}
+
+// crowd is what was seen of the threads of a job at the newest moments, if at each too many of them were not looked at:
+// as many moments as it takes to see some that run.
+type crowd struct {
+	moments []sample.Moment // in the order of time
+	seen    int             // that run
+	buffer  []sample.Other
+}
+
+// maxCrowd bounds the moments of a crowd.
+const maxCrowd = 256
+
+// learn adds a moment, and drops those that are not needed any more.
+func (c *crowd) learn(one *sample.Moment) {
+	kept := *one
+	kept.Others = slices.Clone(one.Others)
+	c.moments = append(c.moments, kept)
+	c.seen += countReady(one)
+	for len(c.moments) > 1 {
+		oldest := &c.moments[0]
+		n := countReady(oldest)
+		if c.seen-n < crowdSeen && one.At-oldest.At < crowdTime && len(c.moments) <= maxCrowd {
+			break
+		}
+		c.seen -= n
+		c.moments = c.moments[1:]
+	}
+}
+
+// countReady is of how many kinds the threads are that run at a moment.
+func countReady(one *sample.Moment) (n int) {
+	for i := range one.Others {
+		if one.Others[i].State == sample.StateReady {
+			n++
+		}
 	}
 	return n
+}
+
+// mean is what the threads were in on average, and of how many it is. It is valid until the next call.
+func (c *crowd) mean() (all []sample.Other, size float64) {
+	all = c.buffer[:0]
+	for i := range c.moments {
+		for _, o := range c.moments[i].Others {
+			o.Weight /= float64(len(c.moments))
+			size += o.Weight
+			all = append(all, o)
+		}
+	}
+	c.buffer = all
+	return all, size
 }
 
 // doing is what another thread does that may be waited for. The first kind that there is counts.
@@ -133,7 +182,7 @@ func (m *Moments) others(list []sample.Other, what doing, among func(*sample.Oth
 	for i := range list {
 		if o := &list[i]; among(o) {
 			if p, does := m.doingOf(o); does == what {
-				all = append(all, part{p, o.Weight, p.Kind == Other})
+				all = all.add(part{p, o.Weight, p.Kind == Other})
 				sum += o.Weight
 			}
 		}
