@@ -270,18 +270,19 @@ func TestFrame(t *testing.T) {
 // TestCrowd: where only a few of many threads are looked at, a thread that waits for them waits for those that work,
 // although hardly ever one of them is seen.
 func TestCrowd(t *testing.T) {
-	const threads, looks = 500, 8
-	random := rand.New(rand.NewPCG(1, 6))
+	const looks = 8
+	random := rand.New(rand.NewPCG(1, 14))
 	for _, test := range []struct {
 		name             string
+		threads          int
 		running, blocked int
 		duty             float64 // share of the time for which they do so
 		work, storage    float64
 	}{
-		{"none works", 0, 0, 1, 0, 0},
-		{"three run, another one at each moment", 3, 0, 1, 1, 0},
-		{"they run and read", 3, 9, 1, 0.25, 0.75},
-		{"one runs for a tenth of the time", 1, 0, 0.1, 0.1, 0},
+		{"none works", 500, 0, 0, 1, 0, 0},
+		{"three run, another one at each moment", 500, 3, 0, 1, 1, 0},
+		{"they run and read", 500, 3, 9, 1, 0.25, 0.75},
+		{"one runs for a tenth of the time", 60, 1, 0, 0.1, 0.1, 0},
 	} {
 		s := &sample.Moments{Arch: "amd64", Until: 20 * time.Second}
 		var all []sample.Moment
@@ -290,16 +291,16 @@ func TestCrowd(t *testing.T) {
 			m.At = at
 			active := random.Float64() < test.duty
 			rest := asleepOther(202)
-			m.Unseen = threads - looks
+			m.Unseen = float64(test.threads - looks)
 			for range looks {
 				o := rest
-				if n := random.IntN(threads); active && n < test.running+test.blocked {
+				if n := random.IntN(test.threads); active && n < test.running+test.blocked {
 					o = sample.Other{In: sample.In{State: sample.StateBlocked}, Same: true}
 					if n < test.running {
 						o.State = sample.StateReady
 					}
 				}
-				o.Weight = float64(threads) / looks
+				o.Weight = float64(test.threads) / looks
 				i := slices.IndexFunc(m.Others, func(x sample.Other) bool { return x.In == o.In })
 				if i < 0 {
 					m.Others = append(m.Others, o)
@@ -359,8 +360,7 @@ func TestCrowdForgets(t *testing.T) {
 	}
 }
 
-// TestWideCrowd: of few that run and read, a thread waits for either; of very many, for one that runs as long as there is
-// one.
+// TestWideCrowd: of few that run and read, a thread waits for either; of very many, for one that runs while one does.
 func TestWideCrowd(t *testing.T) {
 	for _, test := range []struct{ running, reading, work, storage float64 }{
 		{2, 14, 0.125, 0.875},
@@ -382,7 +382,7 @@ func TestWideCrowd(t *testing.T) {
 			}
 		}
 		if math.Abs(work-test.work) > 0.01 || math.Abs(storage-test.storage) > 0.01 {
-			t.Errorf("%v run and %v read: got %.2f work, %.2f storage, want %.2f, %.2f", test.running, test.reading, work,
+			t.Errorf("%v run, %v read: got %.2f work, %.2f storage, want %.2f, %.2f", test.running, test.reading, work,
 				storage, test.work, test.storage)
 		}
 	}
