@@ -236,3 +236,25 @@ func TestSystemOfReaders(t *testing.T) {
 		}
 	}
 }
+
+// TestYields: a thread that does not read spins if it runs mostly in the kernel, while another one of its process reads.
+func TestYields(t *testing.T) {
+	for _, test := range []struct {
+		user, system uint64
+		reads, want  bool
+	}{
+		{4, 6, true, true}, {6, 4, true, false}, {1, 8, true, false}, {4, 6, false, false},
+	} {
+		one := &other{pid: 1}
+		all := others{read: map[int]time.Duration{}}
+		if test.reads {
+			all.read[1] = time.Minute
+		}
+		one.judge(process.Stat{User: 100, System: 100})
+		one.judge(process.Stat{User: 100 + test.user, System: 100 + test.system})
+		if got := all.spins(one, time.Minute); got != test.want {
+			t.Errorf("%d ticks and %d in the kernel, another one reads: %v: got %v, want %v", test.user, test.system,
+				test.reads, got, test.want)
+		}
+	}
+}

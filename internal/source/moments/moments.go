@@ -56,6 +56,9 @@ const (
 	spinLooks = 64
 	poolRuns  = 75
 
+	// yieldTicks of 10 ms is how long a thread runs until it is judged whether that is mostly in the kernel.
+	yieldTicks = 10
+
 	// stuckAfter is how long a look may take. One that takes longer is given up, and its thread left out, as the kernel
 	// waits with it: at most maxStuck at a time.
 	stuckAfter = 2 * time.Second

@@ -58,6 +58,8 @@ type other struct {
 	first     process.Stat // when it was first seen to read, with
 	ran       uint64       // ticks for which it ran since then
 	share     float64      // of them in the kernel, at most what its bytes can take
+	begin     process.Stat // of the ticks by which yields is judged next
+	yields    bool         // it runs mostly in the kernel
 	forgotten bool         // it has ended
 }
 
@@ -211,6 +213,7 @@ func (r *round) lookAtOthers(d *due, now time.Duration) bool {
 		}
 		one.parent = r.looker.stat.Parent
 		one.count(r.looker.stat, r.looker.readBytes)
+		one.judge(r.looker.stat)
 		o.busy = o.busy || one.active == now
 		r.in = append(r.in, sighting{one, in, each})
 	}
@@ -238,12 +241,24 @@ func (o *other) learn(in *sample.In, now time.Duration) (reads bool) {
 	return onFile
 }
 
-// spins reports whether a thread may only look for work: it has run at nearly all looks, or at most of them and another
-// thread of its process reads, which it does not.
+// spins reports whether a thread may only look for work: it has run at nearly all looks, or at most of them or mostly in
+// the kernel while another thread of its process reads, which it does not.
 func (o *others) spins(one *other, now time.Duration) bool {
 	read, reads := o.read[one.pid]
 	pool := reads && now-read < readsFor && (one.read == 0 || now-one.read >= readsFor)
-	return one.looks >= spinLooks && (one.runs >= one.looks-1 || pool && one.runs >= poolRuns*one.looks/100)
+	return one.looks >= spinLooks && (one.runs >= one.looks-1 || pool && one.runs >= poolRuns*one.looks/100) ||
+		pool && one.yields
+}
+
+// judge learns whether a thread runs mostly in the kernel: if it does not read, it looks for work, and gives up its CPU
+// in between.
+func (o *other) judge(now process.Stat) {
+	user, system := now.User-min(now.User, o.begin.User), now.System-min(now.System, o.begin.System)
+	if o.begin == (process.Stat{}) {
+		o.begin = now
+	} else if user+system >= yieldTicks {
+		o.begin, o.yields = now, system > user
+	}
 }
 
 // count learns how much of its time on a CPU a thread that reads is in the kernel, to read. Other calls and interrupts
