@@ -237,7 +237,7 @@ func TestSystemOfReaders(t *testing.T) {
 	}
 }
 
-// TestYields: a thread that does not read spins if it runs mostly in the kernel, while another one of its process reads.
+// TestYields: a thread that does not read spins if it runs mostly in the kernel while another one of its process reads.
 func TestYields(t *testing.T) {
 	for _, test := range []struct {
 		user, system uint64

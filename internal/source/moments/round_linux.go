@@ -241,8 +241,8 @@ func (o *other) learn(in *sample.In, now time.Duration) (reads bool) {
 	return onFile
 }
 
-// spins reports whether a thread may only look for work: it has run at nearly all looks, or at most of them or mostly in
-// the kernel while another thread of its process reads, which it does not.
+// spins reports whether a thread may only look for work: it has run at nearly all looks, or at most of them while
+// another thread of its process reads, which it does not, or so mostly in the kernel.
 func (o *others) spins(one *other, now time.Duration) bool {
 	read, reads := o.read[one.pid]
 	pool := reads && now-read < readsFor && (one.read == 0 || now-one.read >= readsFor)
