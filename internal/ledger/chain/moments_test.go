@@ -360,34 +360,6 @@ func TestCrowdForgets(t *testing.T) {
 	}
 }
 
-// TestWideCrowd: of few that run and read, a thread waits for either; of very many, for one that runs while one does.
-func TestWideCrowd(t *testing.T) {
-	for _, test := range []struct{ running, reading, work, storage float64 }{
-		{2, 14, 0.125, 0.875},
-		{2, 14.5, 1, 0},
-		{0.25, 60, 0.25, 0.75},
-	} {
-		runs, reads := busy, reading
-		runs.Weight, reads.Weight = test.running, test.reading
-		one := asleepIn(202, sample.NoFile, runs, reads)
-		one.Unseen = 10
-		var work, storage float64
-		m := NewMoments()
-		for _, p := range m.viewOf(newWatched(0), &one, false) {
-			switch p.Kind {
-			case Work:
-				work += p.weight
-			case Storage:
-				storage += p.weight
-			}
-		}
-		if math.Abs(work-test.work) > 0.01 || math.Abs(storage-test.storage) > 0.01 {
-			t.Errorf("%v run, %v read: got %.2f work, %.2f storage, want %.2f, %.2f", test.running, test.reading, work,
-				storage, test.work, test.storage)
-		}
-	}
-}
-
 // asleepOther is another thread of the same process that sleeps in a call.
 func asleepOther(call int) sample.Other {
 	return sample.Other{In: sample.In{State: sample.StateAsleep, Syscall: call}, Same: true}

@@ -116,9 +116,6 @@ const (
 	// crowdSeen is how many of them have to be seen running, until older moments do not count.
 	// Count; chosen; TestCrowdForgets.
 	crowdSeen = 10
-	// wide is above how many active threads a thread waits for the one that will be done soonest, not for any of them.
-	// Count; chosen; TestWideCrowd.
-	wide = 16.0
 	// fetchShare is the part of the time in the kernel of a thread that reads, in which it fetches data. The rest maps
 	// memory, copies and passes results on; no counter has them apart.
 	// Share of time; chosen; TestThresholds.

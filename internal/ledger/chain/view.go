@@ -42,18 +42,19 @@ func (m *Moments) viewOf(w *watched, one *sample.Moment, drives bool) view {
 	all, many := most(one.Others)
 	if one.Unseen > 0 {
 		w.crowd.learn(one)
-		mean, size := w.crowd.mean()
-		if often, count := most(mean); count > wide {
-			return soonest(often.times(count), own)
-		} else if many == 0 { // of those that were looked at
-			all, many = often, count*one.Unseen/size
+		if many == 0 { // of those that were looked at
+			mean, size := w.crowd.mean()
+			all, many = most(mean)
+			many *= one.Unseen / size
 		}
 	}
 	if many == 0 {
 		return view{{own, 1, false}}
 	}
 	if many < 1 { // at some moments, none of them works
-		all = all.times(many)
+		for i := range all {
+			all[i].weight *= many
+		}
 		all = append(all, part{own, 1 - many, false})
 	}
 	return all
@@ -68,37 +69,6 @@ func (v view) add(p part) view {
 		}
 	}
 	return append(v, p)
-}
-
-// times makes all parts smaller or larger.
-func (v view) times(by float64) view {
-	for i := range v {
-		v[i].weight *= by
-	}
-	return v
-}
-
-// soonest is what a thread waits for that waits for any of very many: the one that will be done first, which works by
-// then if one does, and still waits if none does. The weights in all are numbers of threads.
-func soonest(all view, own Piece) view {
-	work, wait := 0.0, 0.0
-	for _, p := range all {
-		if p.Kind == Work {
-			work += p.weight
-		} else {
-			wait += p.weight
-		}
-	}
-	works := min(1, work)
-	waits := min(1-works, wait)
-	for i := range all {
-		if all[i].Kind == Work {
-			all[i].weight *= works / work
-		} else {
-			all[i].weight *= waits / wait
-		}
-	}
-	return append(all, part{own, 1 - works - waits, false})
 }
 
 // crowd is what was seen of the threads of a job at the newest moments, if at each too many of them were not looked at:

@@ -339,7 +339,7 @@ func (o *others) update(d *due, now time.Duration) {
 	o.listed, o.processes = now, len(d.pids)
 	before := len(o.known)
 	defer func() {
-		if o.again = min(max(2*o.again, listAgain), every); len(o.known) > before || o.busy {
+		if o.again = min(max(2*o.again, listAgain), every/8); len(o.known) > before || o.busy {
 			o.again = listAgain
 		}
 	}()
