@@ -61,7 +61,7 @@ func tooLong(e *baseline.Entry) string {
 func TestLoadThatTookLonger(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	model, db := filepath.Join(folder, "model.bin"), filepath.Join(folder, "state/baseline.db")
+	model, db := filepath.Join(folder, "model.bin"), filepath.Join(folder, "state/baseline.json")
 	if err := os.WriteFile(model, make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestLoadThatTookLonger(t *testing.T) {
 
 func TestEpochThatTookLonger(t *testing.T) {
 	t.Parallel()
-	db := filepath.Join(t.TempDir(), "baseline.db")
+	db := filepath.Join(t.TempDir(), "baseline.json")
 	compared(t, db, "for i in 1 2 3 4 5 6 7; do echo EPOCH $i; sleep 0.05; done")
 	e := largest(t, db)
 	late := "echo EPOCH 1; sleep 0.05; echo EPOCH 2; " + tooLong(e) + "; echo EPOCH 3"
@@ -116,7 +116,7 @@ func TestEpochThatTookLonger(t *testing.T) {
 // The last epoch includes the end of the program. If only ends of epochs are printed, the first one includes its start.
 func TestEpochsAtTheEndsAreNotCompared(t *testing.T) {
 	t.Parallel()
-	db := filepath.Join(t.TempDir(), "baseline.db")
+	db := filepath.Join(t.TempDir(), "baseline.json")
 	d := compared(t, db, "for i in 1 2 3 4 5 6 7; do echo EPOCH $i; sleep 0.1; done")
 	e := largest(t, db)
 	if len(e.Durations) != 5 || len(d.Windows) != 7 || d.Windows[6].Baseline != nil {
@@ -147,7 +147,7 @@ func TestEpochsAtTheEndsAreNotCompared(t *testing.T) {
 func TestFailedLoadsAreNotLearned(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	db := filepath.Join(folder, "baseline.db")
+	db := filepath.Join(folder, "baseline.json")
 	load := fmt.Sprintf("%s=stallspan %s mark run --kind model_load --model bad -- sh -c 'exit 1'\n", actAs, os.Args[0])
 	d := compared(t, db, strings.Repeat(load, 6)+"true")
 	if all, err := baseline.List(db); err != nil || len(all) != 0 || len(d.Windows) != 6 || !d.Windows[0].Unfinished {
@@ -158,7 +158,7 @@ func TestFailedLoadsAreNotLearned(t *testing.T) {
 // A file that cannot be used is one problem in the report, and the run continues.
 func TestDamagedBaselines(t *testing.T) {
 	t.Parallel()
-	db := filepath.Join(t.TempDir(), "baseline.db")
+	db := filepath.Join(t.TempDir(), "baseline.json")
 	if err := os.WriteFile(db, []byte("no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 // The first epoch of a run is cold, and is compared with first ones only.
 func TestFirstEpochsAreApart(t *testing.T) {
 	t.Parallel()
-	db := filepath.Join(t.TempDir(), "baseline.db")
+	db := filepath.Join(t.TempDir(), "baseline.json")
 	for range 2 {
 		compared(t, db, "echo EPOCH 1; sleep 0.5; for i in 2 3 4 5; do echo EPOCH $i; sleep 0.05; done")
 	}

@@ -30,7 +30,7 @@ func newAiling(t *testing.T) *ailing {
 		t.Fatal(err)
 	}
 	a.config = filepath.Join(a.folder, "agent.yaml")
-	text := "sampling: {root_path: " + a.root + "}\nslow: {baseline: " + filepath.Join(a.folder, "baseline.db") + "}\n"
+	text := "sampling: {root_path: " + a.root + "}\nslow: {baseline: " + filepath.Join(a.folder, "baseline.json") + "}\n"
 	if err := os.WriteFile(a.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

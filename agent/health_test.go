@@ -158,7 +158,7 @@ func TestHealthAfterAgent(t *testing.T) {
 	if err := os.WriteFile(smartctl, []byte("#!/bin/sh\ncat '"+savedHealth(t, "ata-wdc-red")+"'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	config, state := filepath.Join(folder, "agent.yaml"), filepath.Join(folder, "baseline.db")
+	config, state := filepath.Join(folder, "agent.yaml"), filepath.Join(folder, "baseline.json")
 	text := "slow: {baseline: " + state + "}\nsmart: {smartctl: " + smartctl +
 		", disks: [{device: /dev/sdq, type: \"megaraid,0\"}]}\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -184,7 +184,7 @@ func TestHealthVanished(t *testing.T) {
 		t.Skipf("needs the kernel's list of disks: %v", err)
 	}
 	folder := t.TempDir()
-	smartctl, state := filepath.Join(folder, "smartctl"), filepath.Join(folder, "baseline.db")
+	smartctl, state := filepath.Join(folder, "smartctl"), filepath.Join(folder, "baseline.json")
 	if err := os.WriteFile(smartctl, []byte("#!/bin/sh\necho '{}'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
