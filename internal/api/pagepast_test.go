@@ -177,8 +177,9 @@ func testPastWindows(t *testing.T, week weekStore) {
 			w.Running, last.Add(-storetest.Length))
 	}
 	all := pageOf(t, s, end.Add(-7*24*time.Hour+time.Hour), end)
-	if got := len(all.Windows); got < 26 || got > 28 {
-		t.Errorf("got %d windows in seven days, want 27", got)
+	// On a busy machine, and with the race detector, a week may take too long to read. Then the page says so.
+	if got := len(all.Windows); got > 28 || got < 26 && len(all.Problems) == 0 {
+		t.Errorf("got %d windows in seven days, want 27; the page says %q", got, all.Problems)
 	}
 	if all.Oldest > 0 || all.Latest < all.Now {
 		t.Errorf("got %v to %v s as what is known, want more than up to %v", all.Oldest, all.Latest, all.Now)
