@@ -171,7 +171,8 @@ func (s *Source) ask(list []*proc) {
 	if len(s.keys) < 2 {
 		return
 	}
-	s.answers = append(s.answers[:0], make([]Bytes, len(s.keys))...)
+	s.answers = slices.Grow(s.answers[:0], len(s.keys))[:len(s.keys)]
+	clear(s.answers)
 	if s.reader.Bytes(s.keys, s.answers) != nil {
 		return // the first question of refresh reports it
 	}
