@@ -73,7 +73,7 @@ func serve(t *testing.T, network, host string) net.Listener {
 func peersOf(t *testing.T, source *Source, fits func([]sample.Peer) bool) []sample.Peer {
 	t.Helper()
 	var last []sample.Peer
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		s := sample.Sample{Edge: true}
 		if err := source.Read(&s); err != nil {
 			t.Fatal(err)
