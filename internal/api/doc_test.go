@@ -56,8 +56,8 @@ func TestCurlExamples(t *testing.T) {
 	s := serve(t, nil)
 	out := run(t, s, strings.Join(examples(t, "sh"), "\n"), "sh", "-eu")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if len(lines) != 4 {
-		t.Fatalf("got %d responses, want 4:\n%s", len(lines), out)
+	if len(lines) != 5 {
+		t.Fatalf("got %d responses, want 5:\n%s", len(lines), out)
 	}
 	if got := parseAs[Begun](t, lines[0]); got.ID == "" {
 		t.Errorf("begin: got %s, want an ID", lines[0])
@@ -65,12 +65,15 @@ func TestCurlExamples(t *testing.T) {
 	if got := parseAs[report](t, lines[1]); got.Kind != "model_load" || got.Verdict == "" {
 		t.Errorf("end: got %s, want a model load with a verdict", lines[1])
 	}
-	type list struct{ Running, Ended []report }
-	if got := parseAs[list](t, lines[2]); len(got.Running) != 1 || len(got.Ended) != 1 {
-		t.Errorf("list: got %s, want one open and one ended window", lines[2])
+	if got := parseAs[report](t, lines[2]); got.Kind != "model_load" {
+		t.Errorf("read: got %s, want a model load", lines[2])
 	}
-	if got := parseAs[Status](t, lines[3]); got.WindowsOpen != 1 {
-		t.Errorf("status: got %s, want one open window", lines[3])
+	type list struct{ Running, Ended []report }
+	if got := parseAs[list](t, lines[3]); len(got.Running) != 1 || len(got.Ended) != 1 {
+		t.Errorf("list: got %s, want one open and one ended window", lines[3])
+	}
+	if got := parseAs[Status](t, lines[4]); got.WindowsOpen != 1 {
+		t.Errorf("status: got %s, want one open window", lines[4])
 	}
 	if own := s.opener.windows[1].PID; own != s.opener.windows[0].PID || own == 0 {
 		t.Errorf("got pid %d, want that of the first window", own)

@@ -177,8 +177,13 @@ func testPastWindows(t *testing.T, week weekStore) {
 			w.Running, last.Add(-storetest.Length))
 	}
 	all := pageOf(t, s, end.Add(-7*24*time.Hour+time.Hour), end)
-	// On a busy machine, and with the race detector, a week may take too long to read. Then the page says so.
-	if got := len(all.Windows); got > 28 || got < 26 && len(all.Problems) == 0 {
+	for range 5 { // a busy machine may take too long to read a week: then the page says so
+		if len(all.Problems) == 0 {
+			break
+		}
+		all = pageOf(t, s, end.Add(-7*24*time.Hour+time.Hour), end)
+	}
+	if got := len(all.Windows); got < 26 || got > 28 {
 		t.Errorf("got %d windows in seven days, want 27; the page says %q", got, all.Problems)
 	}
 	if all.Oldest > 0 || all.Latest < all.Now {

@@ -84,7 +84,7 @@ func TestThrottledIsNotSeenAtTheDevice(t *testing.T) {
 		after := counted(t, d.Device)
 		waited = time.Duration(after.readTime-before.readTime) * time.Millisecond
 		t.Logf("4 readers take %v for 240 reads; the device counts %v of waiting", took, waited)
-		if took < 400*time.Millisecond || took > 20*time.Second { // the kernel allows a burst at first
+		if took < 400*time.Millisecond { // the kernel allows a burst at first
 			t.Errorf("240 reads took %v, want 0.6 s", took)
 		}
 		// Requests that pass together may be merged.
@@ -92,11 +92,11 @@ func TestThrottledIsNotSeenAtTheDevice(t *testing.T) {
 		if reads != 240 || after.readSectors-before.readSectors != 240*8 {
 			t.Errorf("240 reads of 4 KiB counted as from %+v to %+v", before, after)
 		}
-		if waited <= took {
+		if waited <= took && took <= 5*time.Second {
 			return
 		}
 	}
-	t.Errorf("4 readers waited %v each; the device counted %v in total", took, waited)
+	t.Errorf("4 readers waited %v each, want 0.6 s; the device counted %v in total, want less", took, waited)
 }
 
 func TestNetworkHasNoDevice(t *testing.T) {
