@@ -20,10 +20,8 @@ type Moments struct {
 	reasons reasons
 }
 
-const (
-	// maxWhy bounds the reasons with names; those beyond have their kind alone.
-	maxWhy = 1024
-)
+// maxWhy bounds the reasons with names; those beyond have their kind alone.
+const maxWhy = 1024
 
 // watched is the recent past of a leading thread.
 type watched struct {

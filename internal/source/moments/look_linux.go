@@ -138,14 +138,14 @@ func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
 	return in, nil
 }
 
+// lockers are in the names of functions of the kernel that take the lock of a memory map.
+var lockers = []string{"rwsem", "mmap", "munmap", "mprotect", "madvise", "user_addr_fault", "lock_mm"}
+
 // isLock reports whether a blocked thread waits for a lock of a file, as to append to it, or of its memory map. wchan
 // leaves out the functions of locks: it is the function that took one, which waits for nothing else itself.
 func isLock(wchan string) bool {
-	if strings.HasSuffix(wchan, "_write_iter") || strings.HasSuffix(wchan, "_buffered_write") {
-		return true
-	}
-	return slices.ContainsFunc([]string{"rwsem", "mmap", "munmap", "mprotect", "madvise", "user_addr_fault", "lock_mm"},
-		func(part string) bool { return strings.Contains(wchan, part) })
+	return strings.HasSuffix(wchan, "_write_iter") || strings.HasSuffix(wchan, "_buffered_write") ||
+		slices.ContainsFunc(lockers, func(part string) bool { return strings.Contains(wchan, part) })
 }
 
 // stateOf returns what the state in a thread's stat means.

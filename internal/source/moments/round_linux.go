@@ -250,10 +250,15 @@ func (o *others) spins(one *other, now time.Duration) bool {
 		pool && one.yields
 }
 
+// ticks are for how long a thread ran from one look to another.
+func ticks(before, now process.Stat) (user, system uint64) {
+	return now.User - min(now.User, before.User), now.System - min(now.System, before.System)
+}
+
 // judge learns whether a thread runs mostly in the kernel: if it does not read, it looks for work, and gives up its CPU
 // in between.
 func (o *other) judge(now process.Stat) {
-	user, system := now.User-min(now.User, o.begin.User), now.System-min(now.System, o.begin.System)
+	user, system := ticks(o.begin, now)
 	if o.begin == (process.Stat{}) {
 		o.begin = now
 	} else if user+system >= yieldTicks {
@@ -268,7 +273,7 @@ func (o *other) count(now process.Stat, readBytes func(tid int) (uint64, bool)) 
 		o.first = now
 		return
 	}
-	user, system := now.User-min(now.User, o.first.User), now.System-min(now.System, o.first.System)
+	user, system := ticks(o.first, now)
 	if user+system == o.ran {
 		return
 	}
@@ -352,15 +357,8 @@ func (o *others) update(d *due, now time.Duration) {
 			pids = o.children(pids, one.tid)
 		}
 	}
-	listed := map[int]bool{}
-	for _, one := range o.all {
-		listed[one.pid] = true
-	}
-	for n := range min(len(d.pids), listAtOnce) {
-		listed[d.pids[(o.next+n)%len(d.pids)]] = false
-	}
-	for i := 0; i < len(pids); i++ {
-		if i >= len(d.pids) || !listed[pids[i]] {
+	for i, n := 0, len(d.pids); i < len(pids); i++ {
+		if turn := i < n && (i+n-o.next%n)%n < listAtOnce; turn || i >= n || o.known[pids[i]] == nil {
 			o.list(pids[i], now)
 			pids = o.children(pids, pids[i])
 		}
