@@ -142,7 +142,7 @@ func (s *Server) jobs(w http.ResponseWriter, r *http.Request) error {
 		since = time.Now().Add(-jobsSpan)
 	}
 	who := peerOfRequest(r.Context())
-	if err := patient(w); err != nil {
+	if err := s.patient(w); err != nil {
 		return err
 	}
 	release, err := s.acquire(who.name)

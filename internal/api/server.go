@@ -59,6 +59,7 @@ type Server struct {
 	events     Events
 	metrics    Scraped       // for Prometheus; either may be nil
 	past       Past          // nil for none
+	pastTime   time.Duration // for a page to read it
 	copies     *trust.Places // of the past: its disk may hang, and lists of windows must not wait for it
 	token      []byte        // that requests over TCP need; nil for none
 	loopback   bool          // the listener is a loopback port
@@ -79,6 +80,7 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		streams:    trust.NewPlaces(maxStreams),
 		eventRate:  trust.NewRate(maxReported, reportPeriod),
 		windowRate: trust.NewRate(maxReportedWindows, reportPeriod),
+		pastTime:   pastTime,
 		ending:     make(chan struct{}),
 	}
 	s.http = http.Server{
