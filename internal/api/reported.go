@@ -19,7 +19,7 @@ import (
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
-// maxReported is the limit of events that programs report in reportPeriod. A client has a share of them.
+// maxReported is the limit of events that programs report in reportPeriod: see trust.Rate.
 const (
 	maxReported  = 240
 	reportPeriod = time.Minute
@@ -77,9 +77,9 @@ func take(places *trust.Rate, r *http.Request, most int, what string) error {
 	err := places.Take(peerOfRequest(r.Context()).name, sample.Now().Mono)
 	switch {
 	case errors.Is(err, trust.ErrShare):
-		return refuse(http.StatusTooManyRequests, "you have reported %d %s in a minute: wait", most/trust.Share, what)
+		return refuse(http.StatusTooManyRequests, "you have reported your part of %d %s in a minute: wait", most, what)
 	case err != nil:
-		return refuse(http.StatusTooManyRequests, "%d %s were reported in a minute: wait", most, what)
+		return refuse(http.StatusTooManyRequests, "too many clients have reported %s in a minute: wait", what)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (c *Client) Report(ctx context.Context, e *emit.Event) error {
 	return err
 }
 
-// maxReportedWindows is the limit of windows that programs report in reportPeriod. A client has a share of them.
+// maxReportedWindows is the limit of windows that programs report in reportPeriod: see trust.Rate.
 const maxReportedWindows = 2400
 
 // tolerance is how far the clocks may move against each other.

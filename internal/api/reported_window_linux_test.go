@@ -145,8 +145,8 @@ func TestWindowsReportedByOthers(t *testing.T) {
 		}
 	}
 	got := as(t, 65534, "TestReportingWindows", reportingWindows, s.path, 1)
-	if want := fmt.Sprintf("%d windows, 0 of others, you have reported %[1]d windows in a minute: wait",
-		maxReportedWindows/trust.Share); got[0] != want {
+	if want := fmt.Sprintf("%d windows, 0 of others, you have reported your part of %d windows in a minute: wait",
+		maxReportedWindows/trust.Share, maxReportedWindows); got[0] != want {
 		t.Errorf("another user: got %q, want %q", got[0], want)
 	}
 	all, err := s.Windows(t.Context())

@@ -17,7 +17,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// maxDetected bounds the detected windows of an hour. A client gets a quarter of them.
+// maxDetected bounds the detected windows of an hour: see trust.Rate.
 const maxDetected = 480
 
 // maxUnread is the share of a detected window in which its job may not have been followed yet. That time is divided as
