@@ -30,7 +30,7 @@ func (r *stallspanReceiver) onEvent(e alert.Event) {
 func (r *stallspanReceiver) postEvent(e emit.Event, within trace.SpanContext) {
 	e = e.Identified(within)
 	r.records.push(e, bareSpanBytes+queue.AttributeBytes(e.Attributes))
-	r.board.Post(alert.Posted{Line: e.JSON(), Client: e.Client})
+	r.board.Post(alert.Posted{Line: e.JSON(), Client: e.Client, Lane: e.Lane()})
 }
 
 // addLogs makes next the consumer of the events.

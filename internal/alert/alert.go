@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // Kind is the kind of a condition. LimitsOf has the limits of each.
@@ -113,14 +114,15 @@ const BoardSize = 256
 type Posted struct {
 	Line   []byte // of JSON
 	Client string // whose window it is about, as window.Window.Client; "" for other events
+	Lane   string // whose place it takes: see trust.Queue
 }
 
-// Board holds the newest events. Each reader reads at its own pace; a slow reader misses events and
-// gets their number. Post never waits. The zero value is ready. It is safe for concurrent use.
+// Board holds the newest events: when it is full, who has most loses the oldest. Each reader reads at its own pace; a
+// slow reader misses events and gets their number. Post never waits. The zero value is ready. It is safe for concurrent
+// use.
 type Board struct {
 	mu      sync.Mutex
-	events  [BoardSize]Posted // event n is at n % BoardSize
-	next    uint64            // number of the next event, from 0
+	events  trust.Queue[Posted]
 	changed chan struct{}
 }
 
@@ -128,8 +130,8 @@ type Board struct {
 func (b *Board) Post(e Posted) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.events[b.next%BoardSize] = e
-	b.next++
+	b.events.Size = BoardSize
+	b.events.Add(e.Lane, 1, e)
 	if b.changed != nil {
 		close(b.changed)
 		b.changed = nil
@@ -137,10 +139,10 @@ func (b *Board) Post(e Posted) {
 }
 
 // Last returns the number of the first of the newest n events.
-func (b *Board) Last(n uint64) uint64 {
+func (b *Board) Last(n int) uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.next - min(n, b.next, BoardSize)
+	return b.events.Last(n)
 }
 
 // Read returns at most 32 events from number from on, the number to continue from, and how many events in between are
@@ -149,17 +151,12 @@ func (b *Board) Read(from uint64) (events []Posted, next, missed uint64, changed
 	const most = 32
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if oldest := b.next - min(b.next, BoardSize); from < oldest {
-		missed, from = oldest-from, oldest
-	}
-	for ; from < b.next && len(events) < most; from++ {
-		events = append(events, b.events[from%BoardSize])
-	}
+	events, next = b.events.From(from, most)
 	if len(events) == 0 {
 		if b.changed == nil {
 			b.changed = make(chan struct{})
 		}
 		changed = b.changed
 	}
-	return events, from, missed, changed
+	return events, next, next - from - uint64(len(events)), changed
 }

@@ -60,3 +60,19 @@ func TestBoardReaders(t *testing.T) {
 	}
 	readers.Wait()
 }
+
+// A client that posts more than there is room for drives out neither the machine's events nor those of others.
+func TestBoardOfANoisyClient(t *testing.T) {
+	var b Board
+	b.Post(Posted{Line: []byte("lost"), Lane: ""})
+	b.Post(Posted{Line: []byte("slow"), Lane: "of uid 1"})
+	for range 2 * BoardSize {
+		b.Post(Posted{Line: []byte("noise"), Lane: "of uid 2"})
+	}
+	events, _, missed, _ := b.Read(b.Last(BoardSize))
+	if string(events[0].Line) != "lost" || string(events[1].Line) != "slow" || string(events[2].Line) != "noise" ||
+		missed != BoardSize+2 {
+		t.Errorf("got %q, and %d missed; want the machine's event, that of another client, and then %d missed", events[:3],
+			missed, BoardSize+2)
+	}
+}

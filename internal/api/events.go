@@ -132,12 +132,12 @@ func (s *Server) send(w http.ResponseWriter, control *http.ResponseController, l
 }
 
 // eventQuery reads the query of GET /v1/events.
-func eventQuery(r *http.Request) (last uint64, once bool, err error) {
+func eventQuery(r *http.Request) (last int, once bool, err error) {
 	for key, values := range r.URL.Query() {
 		value := values[len(values)-1]
 		switch key {
 		case "last":
-			if last, err = strconv.ParseUint(value, 10, 32); err != nil {
+			if last, err = strconv.Atoi(value); err != nil || last < 0 {
 				return 0, false, refuse(http.StatusBadRequest, "last is the number of recent events to send first, not %s",
 					excerpt(value))
 			}
@@ -170,8 +170,9 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	if s.events.Try == nil {
 		return refuse(http.StatusNotFound, "this server cannot emit test events: use stallspan agent")
 	}
-	if !s.local {
-		return refuse(http.StatusForbidden, "test events may start programs: use the agent's unix socket, not TCP")
+	if who := peerOfRequest(r.Context()); !s.local || !who.privileged() {
+		return refuse(http.StatusForbidden, "test events may start programs: send them as root or as the agent's user, over "+
+			"its unix socket")
 	}
 	control := http.NewResponseController(w)
 	deadline := time.Now().Add(tryTimeout + writeTimeout)

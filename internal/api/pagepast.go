@@ -11,10 +11,10 @@ import (
 
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
-	"github.com/stallspan/stallspan/semconv"
 )
 
 // Bounds of reading the store for a page.
@@ -101,20 +101,9 @@ func (v *viewer) copied(from, until time.Time) *io.PipeReader {
 	return out
 }
 
-// ofMachine are the events that are about the machine, as its curves are. Others are about windows. It is read-only.
-var ofMachine = map[string]bool{
-	semconv.AgentDegradedEvent.Name:      true,
-	semconv.DiskHealthEvent.Name:         true,
-	semconv.DiskSaturatedEvent.Name:      true,
-	semconv.GPUErrorEvent.Name:           true,
-	semconv.GPULostEvent.Name:            true,
-	semconv.GPUTemperatureHighEvent.Name: true,
-	semconv.GPUThrottledEvent.Name:       true,
-}
-
 // sees reports whether a caller may read an event: of the machine, or about a window that it owns. Whose windows a
 // storm is about is not known, so it is for privileged callers.
-func (c *caller) sees(event, client string) bool { return ofMachine[event] || c.owns(client) }
+func (c *caller) sees(event, client string) bool { return emit.OfMachine(event) || c.owns(client) }
 
 // shows reports whether a caller may read an entry of the store: an event that it sees, or its own window.
 func (c *caller) shows(e store.Entry) bool {

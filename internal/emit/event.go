@@ -11,6 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -125,6 +126,34 @@ func storm(r *window.Report, s *window.Storm) Event {
 		Body: UTF8(fmt.Sprintf(
 			"%d windows read from %s at once, and two of them at least were slow: stagger the starts", s.Windows, s.Disk)),
 	}
+}
+
+// machineEvents are the events that are about the machine, as its curves are. Others are about windows. It is read-only.
+var machineEvents = map[string]bool{
+	semconv.AgentDegradedEvent.Name:      true,
+	semconv.DiskHealthEvent.Name:         true,
+	semconv.DiskSaturatedEvent.Name:      true,
+	semconv.GPUErrorEvent.Name:           true,
+	semconv.GPULostEvent.Name:            true,
+	semconv.GPUTemperatureHighEvent.Name: true,
+	semconv.GPUThrottledEvent.Name:       true,
+}
+
+// OfMachine reports whether events of a name are about the machine.
+func OfMachine(name string) bool { return machineEvents[name] }
+
+// TestLane is the lane of test events.
+const TestLane = "test"
+
+// Lane returns whose room an event takes: "" for the machine, TestLane, or that of a client. See trust.Queue.
+func (e *Event) Lane() string {
+	switch {
+	case e.Test():
+		return TestLane
+	case OfMachine(e.Name):
+		return ""
+	}
+	return trust.Lane(e.Client)
 }
 
 // EventNames returns the names of all events, sorted.

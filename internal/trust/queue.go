@@ -66,11 +66,15 @@ func (q *Queue[T]) first(lane string) int {
 func (q *Queue[T]) remove(at int) T {
 	item := q.items[at]
 	q.items = slices.Delete(q.items, at, at+1)
+	q.free(&item)
+	return item.value
+}
+
+func (q *Queue[T]) free(item *queued[T]) {
 	q.total -= item.cost
 	if q.costs[item.lane] -= item.cost; q.costs[item.lane] == 0 {
 		delete(q.costs, item.lane)
 	}
-	return item.value
 }
 
 // Pop removes the value whose turn it is: the oldest of this program's own, or else of the lane that costs least.
@@ -92,20 +96,31 @@ func (q *Queue[T]) Pop() (value T, ok bool) {
 
 // Remove removes the values that are gone.
 func (q *Queue[T]) Remove(gone func(value *T) bool) {
-	for at := 0; at < len(q.items); {
-		if gone(&q.items[at].value) {
-			q.remove(at)
-		} else {
-			at++
+	q.items = slices.DeleteFunc(q.items, func(item queued[T]) bool {
+		if !gone(&item.value) {
+			return false
 		}
-	}
+		q.free(&item)
+		return true
+	})
 }
+
+// Clear removes all values.
+func (q *Queue[T]) Clear() { q.Remove(func(*T) bool { return true }) }
+
+// HasOwn reports whether there is a value of this program's own.
+func (q *Queue[T]) HasOwn() bool { return q.costs[""] > 0 }
 
 // Len returns how many values there are.
 func (q *Queue[T]) Len() int { return len(q.items) }
 
-// Next returns the number of the next value that is added. Numbers begin at 0.
-func (q *Queue[T]) Next() uint64 { return q.next }
+// Last returns the number of the first of the newest n values. Numbers count what was ever added, from 0.
+func (q *Queue[T]) Last(n int) uint64 {
+	if n = min(n, len(q.items)); n > 0 {
+		return q.items[len(q.items)-n].number
+	}
+	return q.next
+}
 
 // From returns the values from a number on, at most so many, and the number to continue from.
 func (q *Queue[T]) From(number uint64, most int) (values []T, next uint64) {

@@ -86,7 +86,7 @@ func TestFrom(t *testing.T) {
 		}
 	}
 	q.Remove(func(value *string) bool { return *value != "3" })
-	if values, next := q.From(0, 9); !slices.Equal(values, []string{"3"}) || next != q.Next() {
-		t.Errorf("after removal: got %q and %d, want 3 and the next number", values, next)
+	if values, next := q.From(0, 9); !slices.Equal(values, []string{"3"}) || next != 5 || q.Last(1) != 3 || q.Last(9) != 3 || q.Last(0) != 5 {
+		t.Errorf("after removal: got %q, %d and the last ones from %d on; want number 3 alone", values, next, q.Last(1))
 	}
 }

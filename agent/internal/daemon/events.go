@@ -62,7 +62,7 @@ func (h *eventDispatcher) show(e emit.Event, span trace.SpanContext) *emit.Event
 	e = e.Identified(span)
 	h.telemetry.Exporter.Log(e, span)
 	line := e.JSON()
-	h.board.Post(alert.Posted{Line: line, Client: e.Client})
+	h.board.Post(alert.Posted{Line: line, Client: e.Client, Lane: e.Lane()})
 	h.past.Event(e.Time, e.Client, line)
 	return &e
 }

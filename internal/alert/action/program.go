@@ -18,22 +18,25 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"go.opentelemetry.io/otel/attribute"
-	"golang.org/x/time/rate"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // program runs an Exec.
 type program struct {
 	Exec
-	as    *identity // nil for the agent's own
-	limit *rate.Limiter
+	as *identity // nil for the agent's own
+	// How often it may start. The machine's events have all of it for themselves, and so have tests.
+	limit, tests *trust.Rate
 }
 
 func newProgram(e *Exec) (*program, error) {
 	perMinute := cmp.Or(e.PerMinute, defaultPerMinute)
-	p := &program{Exec: *e, limit: rate.NewLimiter(rate.Limit(float64(perMinute)/60), perMinute)}
+	p := &program{
+		Exec: *e, limit: trust.NewWholeRate(perMinute, time.Minute), tests: trust.NewWholeRate(perMinute, time.Minute),
+	}
 	p.Timeout = cmp.Or(p.Timeout, defaultTimeout)
 	info, err := os.Stat(p.Command[0])
 	switch {
@@ -68,7 +71,11 @@ const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // act runs the program once and waits for its end. No error is retried: the program may have had an effect.
 func (p *program) act(ctx context.Context, e *emit.Event) (message string, err error) {
-	if !p.limit.Allow() {
+	limit, lane := p.limit, e.Lane()
+	if lane == emit.TestLane {
+		limit = p.tests
+	}
+	if limit.Take(lane, sample.Now().Mono) != nil {
 		return "", backoff.Permanent(errRateLimited)
 	}
 	began := time.Now() // before the timeout does

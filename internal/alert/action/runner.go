@@ -11,9 +11,10 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
-// maxQueued bounds the events that wait for one action. A full queue drops the newest.
+// maxQueued bounds the events that wait for one action. Those of the machine go first: see trust.Queue.
 const maxQueued = 64
 
 // Runner runs the actions. It is safe for concurrent use.
@@ -29,10 +30,11 @@ type Runner struct {
 type worker struct {
 	Config
 	actor   actor
-	queue   chan task
+	wake    chan struct{} // has a place for one: something was queued
 	closing context.Context
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards the fields below
+	queue trust.Queue[task]
 	stats Stats
 }
 
@@ -78,7 +80,8 @@ func New(configs []Config, version string) (*Runner, error) {
 			return nil, fmt.Errorf("action %d: %w", i+1, err)
 		}
 		r.workers = append(r.workers, &worker{
-			Config: c, actor: a, queue: make(chan task, maxQueued), closing: r.closing, stats: Stats{Action: c.name()},
+			Config: c, actor: a, wake: make(chan struct{}, 1), closing: r.closing, stats: Stats{Action: c.name()},
+			queue: trust.Queue[task]{Size: maxQueued},
 		})
 	}
 	for _, w := range r.workers {
@@ -116,9 +119,7 @@ func (r *Runner) Try(ctx context.Context, e *emit.Event) []Outcome {
 			continue
 		}
 		done := make(chan Outcome, 1)
-		if !w.put(task{e, done}) {
-			done <- Outcome{w.stats.Action, false, "not run: too many events wait for it", 0}
-		}
+		w.put(task{e, done})
 		pending = append(pending, done)
 		outcomes = append(outcomes, Outcome{w.stats.Action, false, "it is still running", 0})
 	}
@@ -151,14 +152,37 @@ func (r *Runner) Close(ctx context.Context) {
 	r.cancel()
 }
 
-// put queues a task, or counts it as dropped and returns false.
-func (w *worker) put(t task) bool {
+// put queues a task, and counts those as dropped that have no place.
+func (w *worker) put(t task) {
+	w.mu.Lock()
+	lost := w.queue.Add(t.event.Lane(), 1, t)
+	w.stats.Dropped += uint64(len(lost))
+	w.mu.Unlock()
+	for _, t := range lost {
+		if t.done != nil {
+			t.done <- Outcome{w.stats.Action, false, "not run: too many events wait for it", 0}
+		}
+	}
 	select {
-	case w.queue <- t:
-		return true
-	default:
-		w.count(func(s *Stats) { s.Dropped++ })
-		return false
+	case w.wake <- struct{}{}:
+	default: // it will look already
+	}
+}
+
+// next returns the next task, and false when all are done and no more come.
+func (w *worker) next() (t task, ok bool) {
+	for {
+		closing := w.closing.Err() != nil
+		w.mu.Lock()
+		t, ok = w.queue.Pop()
+		w.mu.Unlock()
+		if ok || closing {
+			return t, ok
+		}
+		select {
+		case <-w.wake:
+		case <-w.closing.Done():
+		}
 	}
 }
 
@@ -169,19 +193,16 @@ func (w *worker) count(change func(*Stats)) {
 }
 
 func (w *worker) run(ctx context.Context) {
-	for {
-		select {
-		case t := <-w.queue:
-			w.do(ctx, t)
-		case <-w.closing.Done():
-			select {
-			case t := <-w.queue:
-				w.do(ctx, t)
-			default:
-				return
-			}
-		}
+	for t, ok := w.next(); ok; t, ok = w.next() {
+		w.do(ctx, t)
 	}
+}
+
+// isAwaited reports whether an event of the machine waits, before which no other is tried again.
+func (w *worker) isAwaited() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.queue.HasOwn()
 }
 
 const maxTries = 6
@@ -202,6 +223,9 @@ func (w *worker) do(ctx context.Context, t task) {
 	_, _ = backoff.Retry(w.closing, func() (struct{}, error) {
 		if failed := sample.Protect(func() { message, err = w.actor.act(ctx, t.event) }); failed != nil {
 			err = backoff.Permanent(failed)
+		}
+		if err != nil && t.event.Lane() != "" && w.isAwaited() {
+			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
 	}, backoff.WithBackOff(pauses), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
