@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
 	"github.com/stallspan/stallspan/test/golden"
 )
@@ -62,12 +63,12 @@ func storedPast(t *testing.T) (folder string) {
 				w.AddEntry(store.Entry{Kind: store.Event, At: at, Text: json.RawMessage(`{"name":"stallspan.disk.saturated",` +
 					`"severity":"WARN","time":"2026-11-22T12:01:00Z","body":"nvme1n1 is saturated"}`)})
 			}
-			if err := w.Flush(at); err != nil {
+			if err := w.Flush(sample.Stamp{Wall: at, Mono: at.Sub(pastOfTest)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := w.Close(pastOfTest.Add(n * step)); err != nil {
+	if err := w.Close(sample.Stamp{Wall: pastOfTest.Add(n * step), Mono: n * step}); err != nil {
 		t.Fatal(err)
 	}
 	return folder

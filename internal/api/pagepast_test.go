@@ -37,7 +37,7 @@ func TestPageReadsTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = w.Close(end) })
+	t.Cleanup(func() { _ = w.Close(sample.Stamp{Wall: end}) })
 	week := weekStore{w, end}
 	for name, test := range map[string]func(*testing.T, weekStore){
 		"curves": testPastCurves, "windows": testPastWindows, "present": testPastAndPresent, "others": testPastOfOthers,

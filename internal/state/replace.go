@@ -57,7 +57,14 @@ func LikeOld(file *os.File, path string) {
 	if info, err := os.Stat(path); err == nil {
 		setOwner(file, info)
 		_ = file.Chmod(info.Mode().Perm())
-	} else if info, err := os.Stat(filepath.Dir(path)); err == nil && os.Geteuid() == 0 {
+	} else {
+		LikeFolder(file)
+	}
+}
+
+// LikeFolder gives a new file or folder of root the owner of the folder that it is in.
+func LikeFolder(file *os.File) {
+	if info, err := os.Stat(filepath.Dir(file.Name())); err == nil && os.Geteuid() == 0 {
 		setOwner(file, info)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/state"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -92,6 +93,34 @@ func open(path string, flags int) (*os.File, error) {
 		return nil, fmt.Errorf("%s is not a regular file: move it away", path)
 	}
 	return file, nil
+}
+
+// create creates a file that does not exist.
+func create(path string) (*os.File, error) {
+	file, err := open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err == nil {
+		state.LikeFolder(file)
+	}
+	return file, err
+}
+
+// makeFolder creates a folder, and those above it.
+func makeFolder(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := makeFolder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, folderMode); err != nil {
+		return err
+	}
+	folder, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	state.LikeFolder(folder)
+	return folder.Close()
 }
 
 // Each calls take with each file that may have something between two times, the oldest first. A file that is removed

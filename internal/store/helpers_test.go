@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // began is the first interval of tests.
@@ -41,16 +43,19 @@ func (w *Writer) add(i int) {
 
 func at(i int) time.Time { return began.Add(time.Duration(i) * period) }
 
+// stamp is a moment of a clock that was never set.
+func stamp(at time.Time) sample.Stamp { return sample.Stamp{Wall: at, Mono: at.Sub(began)} }
+
 func flush(t testing.TB, w *Writer, when time.Time) {
 	t.Helper()
-	if err := w.Flush(when); err != nil {
+	if err := w.Flush(stamp(when)); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func closed(t testing.TB, w *Writer, when time.Time) {
 	t.Helper()
-	if err := w.Close(when); err != nil {
+	if err := w.Close(stamp(when)); err != nil {
 		t.Fatal(err)
 	}
 }

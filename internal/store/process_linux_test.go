@@ -44,7 +44,7 @@ func writeForever(folder string) error {
 	})
 	for i := first; err == nil; i++ {
 		w.add(i)
-		if err = w.Flush(began); err == nil { // all on one day
+		if err = w.Flush(stamp(began)); err == nil { // all on one day
 			_, err = fmt.Println(i)
 		}
 	}
@@ -114,7 +114,7 @@ func TestFullDisk(t *testing.T) {
 	var err error
 	for ; err == nil && i < 10_000; i++ {
 		w.Add(Devices, columns, at(i), period, append([]float64{float64(i) * kilobyte}, noise.values(len(columns)-1)...))
-		err = w.Flush(at(i))
+		err = w.Flush(stamp(at(i)))
 	}
 	if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "make room") {
 		t.Fatalf("got %v, want %v and what to do", err, unix.ENOSPC)
@@ -124,7 +124,7 @@ func TestFullDisk(t *testing.T) {
 	if full.damaged > 0 {
 		t.Errorf("got %d damaged places, want none", full.damaged)
 	}
-	if err := w.Flush(at(i)); !errors.Is(err, unix.ENOSPC) {
+	if err := w.Flush(stamp(at(i))); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("a second attempt: got %v, want %v", err, unix.ENOSPC)
 	}
 	if err := os.Remove(ballast); err != nil {

@@ -63,6 +63,7 @@ type Entry struct {
 	At     time.Time       `json:"time"`             // the end of the window or of the growth, or the time of the event
 	Client string          `json:"client,omitempty"` // whose window or job it is: see window.Window.Client
 	Text   json.RawMessage `json:"text"`             // an explain.Report, an emit.EventJSON, or as package past writes it
+	Lane   string          `json:"-"`                // whose room it takes in a Writer: see trust.Queue
 }
 
 // Limits of the format. Readers refuse what exceeds them.

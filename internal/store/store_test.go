@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
@@ -217,7 +219,7 @@ func TestSizeIsBounded(t *testing.T) {
 	n := 0
 	for ; n < 60_000; n++ {
 		w.Add(Devices, columns, at(n), period, noise.values(len(columns)))
-		w.AddEntry(Entry{At: at(n), Text: json.RawMessage(`"` + noise.text(20) + `"`)})
+		w.AddEntry(Entry{At: at(n), Text: json.RawMessage(`"` + noise.text(20) + `"`), Lane: "of a"})
 		if n%60 == 59 {
 			flush(t, w, at(n))
 		}
@@ -251,7 +253,7 @@ func TestWindowsTakeHalfAtMost(t *testing.T) {
 	for i := range 200 {
 		w.add(i)
 		for range 10 {
-			w.AddEntry(Entry{At: at(i), Text: json.RawMessage(`"` + noise.text(400) + `"`)})
+			w.AddEntry(Entry{At: at(i), Text: json.RawMessage(`"` + noise.text(400) + `"`), Lane: "of a"})
 		}
 		flush(t, w, at(i))
 	}
@@ -269,25 +271,25 @@ func TestWindowsTakeHalfAtMost(t *testing.T) {
 }
 
 func TestWhatWaitsIsBounded(t *testing.T) {
+	const n, most = 3000, maxRowsWaiting + maxTextsWaiting/minText
 	w := opened(t, t.TempDir(), DefaultMaxSize)
-	for i := range 1000 {
+	for i := range n {
 		w.add(i)
 		w.AddEntry(Entry{At: at(i), Text: json.RawMessage(`"x"`)})
 	}
 	w.AddEntry(Entry{Kind: Event, Text: make(json.RawMessage, maxText+1)})
-	if got := w.waiting(); got > maxRowsWaiting+maxEntriesWaiting || uint64(got)+w.Lost() != 2001 {
-		t.Errorf("got %d that wait and %d lost, want 2001 in all, and at most %d", got, w.Lost(),
-			maxRowsWaiting+maxEntriesWaiting)
+	if got := w.waiting(); got > most || uint64(got)+w.Lost() != 2*n+1 {
+		t.Errorf("got %d that wait and %d lost, want %d in all, and at most %d", got, w.Lost(), 2*n+1, most)
 	}
 	var text bytes.Buffer
 	if err := w.Copy(&text, time.Time{}, time.Time{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := readFile(&text, time.Time{}, time.Time{})
-	if err != nil || len(got.numbers) == 0 || got.numbers[len(got.numbers)-1] != 999 {
+	if err != nil || len(got.numbers) == 0 || got.numbers[len(got.numbers)-1] != n-1 {
 		t.Errorf("got %d intervals, %v, want the newest at the end", len(got.numbers), err)
 	}
-	closed(t, w, at(1000))
+	closed(t, w, at(n))
 }
 
 func TestClockThatIsSetBack(t *testing.T) {
@@ -323,7 +325,7 @@ func TestLinksAreRefused(t *testing.T) {
 	}
 	w := opened(t, folder, DefaultMaxSize)
 	w.add(0)
-	if err := w.Flush(at(1)); err == nil || len(contents(t, target)) > 0 {
+	if err := w.Flush(stamp(at(1))); err == nil || len(contents(t, target)) > 0 {
 		t.Errorf("a link: got %v and %d bytes in its target, want it refused", err, len(contents(t, target)))
 	}
 }
@@ -463,8 +465,8 @@ func TestBlocksOfALaterVersion(t *testing.T) {
 	}
 }
 
-// Times take a quarter of a file at most, also after a restart, and windows do not drive them out.
-func TestTimesTakeAQuarterAtMost(t *testing.T) {
+// The times of a client take no more than their part of a day, also after a restart, and windows do not drive them out.
+func TestTimesAreBounded(t *testing.T) {
 	folder := t.TempDir()
 	random := rand.New(rand.NewPCG(1, 2))
 	noise := func() json.RawMessage { return fmt.Appendf(nil, `{"x":"%x%x"}`, random.Uint64(), random.Uint64()) }
@@ -472,8 +474,8 @@ func TestTimesTakeAQuarterAtMost(t *testing.T) {
 		w := opened(t, folder, MinMaxSize)
 		for range 20 {
 			for range 200 {
-				w.AddEntry(Entry{At: at(0), Text: noise()})
-				w.AddEntry(Entry{Kind: Times, At: at(0), Text: noise()})
+				w.AddEntry(Entry{At: at(0), Text: noise(), Client: "a", Lane: trust.Lane("a")})
+				w.AddEntry(Entry{Kind: Times, At: at(0), Text: noise(), Client: "a", Lane: trust.Lane("a")})
 			}
 			flush(t, w, at(0))
 		}
@@ -482,17 +484,27 @@ func TestTimesTakeAQuarterAtMost(t *testing.T) {
 		}
 		closed(t, w, at(0))
 	}
+	size := sizes(t, folder)
+	for content, most := range map[content]int{timesBlock: MinMaxSize / timesShare, windowsBlock: MinMaxSize / textShare} {
+		if n := size[content]; n > most || n < most/2 {
+			t.Errorf("got %d bytes of blocks %d, want at most %d, and half of it", n, content, most)
+		}
+	}
+}
+
+// sizes returns how many bytes the blocks of a folder have, by their content.
+func sizes(t *testing.T, folder string) map[content]int {
+	t.Helper()
 	files, err := Files(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
+	size := map[content]int{}
 	for _, f := range files {
-		r, size := NewReader(bytes.NewReader(contents(t, f.Path))), map[content]int64{}
+		r := NewReader(bytes.NewReader(contents(t, f.Path)))
 		for b, _, err := r.block(); err == nil; b, _, err = r.block() {
-			size[b.content] += frameSize + int64(b.length)
-		}
-		if n := size[timesBlock]; n > MinMaxSize/fileShare/timesShare || n < MinMaxSize/fileShare/timesShare/2 {
-			t.Errorf("%s: got %d bytes of times, want a quarter of %d at most", f.Path, n, MinMaxSize/fileShare)
+			size[b.content] += frameSize + int(b.length)
 		}
 	}
+	return size
 }

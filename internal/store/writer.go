@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/state"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -32,15 +34,23 @@ const (
 
 // Parts of the size that all files may have.
 const (
-	fileShare  = 8 // one file: a day that needs more has several
-	entryShare = 2 // of a file: windows and events must not drive curves out
-	timesShare = 4 // of a file: so must jobs that come and go
+	fileShare  = 8  // one file: a day that needs more has several
+	textShare  = 16 // the windows and events of clients in a day: they must not drive curves out
+	timesShare = 32 // times of jobs in a day: nor must jobs that come and go
 )
 
 // Bounds of what waits to be written.
 const (
-	maxRowsWaiting    = 360
-	maxEntriesWaiting = 512
+	maxRowsWaiting  = 360
+	maxTimesWaiting = 512
+	maxTextsWaiting = 4 << 20 // bytes of windows and events
+	minText         = 4 << 10 // bytes that each of them counts at least
+)
+
+// Bounds of the text in a block of entries, in bytes.
+const (
+	minBlockText = 4 << 10
+	maxBlockText = 64 << 10
 )
 
 // Options bound the files of a Writer.
@@ -53,8 +63,9 @@ type Options struct {
 // Writer writes the files of a folder. It is safe for concurrent use.
 type Writer struct {
 	options Options
-	lock    *os.File     // held until Close
-	oldest  atomic.Int64 // Unix seconds, the first time in the files; 0 without files
+	lock    *os.File                // held until Close
+	oldest  atomic.Int64            // Unix seconds, the first time in the files; 0 without files
+	rates   [entryKinds]*trust.Rate // bytes a day that lanes may take; windows and events have the same
 
 	mu      sync.Mutex // guards the fields below
 	encoder encoder
@@ -62,12 +73,11 @@ type Writer struct {
 	day     time.Time
 	part    int
 	size    int64 // bytes of the file that are complete blocks
-	entries int64 // part of size, for windows and events
-	times   int64 // part of size, for times of jobs
 	number  uint32
-	written [groups]*numbered // in this file
-	rows    []*Rows           // that wait
-	list    [entryKinds][]Entry
+	written [groups]*numbered  // in this file
+	rows    []*Rows            // that wait
+	texts   trust.Queue[Entry] // windows and events that wait
+	times   []Entry            // that wait
 	lost    uint64
 }
 
@@ -78,10 +88,13 @@ func Open(o Options) (*Writer, error) {
 		return nil, err
 	}
 	o.Folder = folder
-	if err := os.MkdirAll(folder, folderMode); err != nil {
+	if err := makeFolder(folder); err != nil {
 		return nil, err
 	}
-	lock, err := open(filepath.Join(folder, ".lock"), os.O_RDWR|os.O_CREATE)
+	lock, err := create(filepath.Join(folder, ".lock"))
+	if errors.Is(err, fs.ErrExist) {
+		lock, err = open(filepath.Join(folder, ".lock"), os.O_RDWR)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +102,17 @@ func Open(o Options) (*Writer, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("another agent writes the history in %s: stop one of them", folder)
 	}
-	w := &Writer{options: o, lock: lock}
+	const day = 24 * time.Hour
+	texts, times := trust.NewWholeRate(int(o.MaxSize/textShare), day), trust.NewWholeRate(int(o.MaxSize/timesShare), day)
+	w := &Writer{options: o, lock: lock, rates: [entryKinds]*trust.Rate{Window: texts, Event: texts, Times: times}}
+	w.texts.Size = maxTextsWaiting
 	w.noteOldest()
 	return w, nil
 }
 
 // Close writes what waits, and lets other writers open the folder.
-func (w *Writer) Close(at time.Time) error {
-	err := w.Flush(at)
+func (w *Writer) Close(now sample.Stamp) error {
+	err := w.Flush(now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file != nil {
@@ -151,18 +167,23 @@ func (w *Writer) open(g Group, columns []Column, length time.Duration, start int
 	return r
 }
 
-// AddEntry adds an entry. It waits until Flush. If too many wait, or if it is too large, it is not added, and the
-// result is false. That counts as lost, except for times: the next growth has them.
+// AddEntry adds an entry. It waits until Flush. If too many wait, those of the lane that has most are lost, the oldest
+// first. Times are not added then, nor is what is too large, and the result is false: the next growth has the times.
 func (w *Writer) AddEntry(e Entry) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.list[e.Kind]) >= maxEntriesWaiting || len(e.Text) > maxText {
-		if e.Kind != Times {
-			w.lost++
+	if e.Kind == Times {
+		if len(w.times) >= maxTimesWaiting || len(e.Text) > maxText {
+			return false
 		}
+		w.times = append(w.times, e)
+		return true
+	}
+	if len(e.Text) > maxText || !json.Valid(e.Text) {
+		w.lost++
 		return false
 	}
-	w.list[e.Kind] = append(w.list[e.Kind], e)
+	w.lost += uint64(len(w.texts.Add(e.Lane, max(len(e.Text), minText), e)))
 	return true
 }
 
@@ -174,43 +195,46 @@ func (w *Writer) Lost() uint64 {
 	return w.lost
 }
 
-// Flush appends what waits to the file of the day, and removes files that are too old or too large in sum. After an
-// error, what waits goes on waiting.
-func (w *Writer) Flush(at time.Time) error {
+// Flush appends what waits to the file of the day, and removes files that are too old or too large in sum. What clients
+// have too much of in a day is lost. After an error, what waits goes on waiting.
+func (w *Writer) Flush(now sample.Stamp) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting() == 0 {
 		return nil
 	}
-	if err := w.choose(at); err != nil {
+	if err := w.choose(now); err != nil {
 		return w.reason(err)
 	}
-	t, err := w.encode(w.written, w.number, w.size == 0)
-	if err != nil { // it cannot be written, now or later
-		w.lost += uint64(w.waiting())
-		w.clear()
-		return w.reason(err)
+	t := w.encode(w.written, w.number, w.size == 0)
+	all, lost := t.machine, t.lost
+	left, used := map[share]int{}, map[share]int{}
+	for _, p := range t.pieces {
+		if _, known := left[p.share]; !known {
+			left[p.share] = w.rates[p.kind].Left(p.lane, now.Mono)
+		}
+		if used[p.share]+len(p.block) > left[p.share] {
+			lost += p.entries
+			continue
+		}
+		used[p.share] += len(p.block)
+		all = append(all, p.block...)
 	}
-	if w.entries+int64(len(t.entries)) > w.options.MaxSize/fileShare/entryShare {
-		w.lost += uint64(len(w.list[Window]) + len(w.list[Event]))
-		t.entries = nil
-	}
-	if w.times+int64(len(t.times)) > w.options.MaxSize/fileShare/timesShare {
-		w.lost += uint64(len(w.list[Times]))
-		t.times = nil
-	}
-	all := slices.Concat(t.curves, t.times, t.entries)
-	if err := w.makeRoom(at, int64(len(all))); err != nil {
+	if err := w.makeRoom(int64(len(all))); err != nil {
 		return w.reason(err)
 	}
 	if _, err := w.file.WriteAt(all, w.size); err != nil {
 		_ = w.file.Truncate(w.size) // a block that is cut would be skipped, too
 		return w.reason(err)
 	}
+	for of, bytes := range used {
+		w.rates[of.kind].Note(of.lane, bytes, now.Mono)
+	}
 	w.size += int64(len(all))
-	w.entries, w.times = w.entries+int64(len(t.entries)), w.times+int64(len(t.times))
+	w.lost += uint64(lost)
 	w.written, w.number = t.written, t.number
-	w.clear()
+	w.rows, w.times = nil, nil
+	w.texts.Clear()
 	if w.oldest.Load() == 0 {
 		w.noteOldest()
 	}
@@ -221,14 +245,7 @@ func (w *Writer) waiting() (n int) {
 	for _, r := range w.rows {
 		n += len(r.Starts)
 	}
-	for _, list := range w.list {
-		n += len(list)
-	}
-	return n
-}
-
-func (w *Writer) clear() {
-	w.rows, w.list = nil, [entryKinds][]Entry{}
+	return n + w.texts.Len() + len(w.times)
 }
 
 // reason makes an error one that says what to do.
@@ -245,40 +262,84 @@ func (w *Writer) reason(err error) error {
 
 // text is what Flush writes, in this order.
 type text struct {
-	curves  []byte
-	times   []byte
-	entries []byte // windows and events
+	machine []byte // curves, and the events of the machine
+	pieces  []piece
+	lost    int // intervals and entries that cannot be written, now or later
 	written [groups]*numbered
 	number  uint32
 }
 
+// piece is a block of entries.
+type piece struct {
+	share
+	block   []byte
+	entries int
+}
+
+// share is entries of one kind of one lane.
+type share struct {
+	kind EntryKind
+	lane string
+}
+
 // encode makes blocks of what waits, for a file that has these columns.
-func (w *Writer) encode(written [groups]*numbered, number uint32, begin bool) (t text, err error) {
+func (w *Writer) encode(written [groups]*numbered, number uint32, begin bool) (t text) {
 	t.written, t.number = written, number
 	if begin {
-		t.curves = header()
+		t.machine = header()
 	}
 	for _, r := range w.rows {
-		known := t.written[r.Group]
-		if known == nil || !slices.Equal(known.columns, r.Columns) {
-			t.number++
-			known = &numbered{t.number, r.Columns}
-			if t.curves, err = w.encoder.columns(t.curves, r.Group, t.number, r.Columns); err != nil {
-				return t, err
+		var err error
+		if known := t.written[r.Group]; known == nil || !slices.Equal(known.columns, r.Columns) {
+			if t.machine, err = w.encoder.columns(t.machine, r.Group, t.number+1, r.Columns); err == nil {
+				t.number++
+				t.written[r.Group] = &numbered{t.number, r.Columns}
 			}
-			t.written[r.Group] = known
 		}
-		if t.curves, err = w.encoder.rows(t.curves, known.number, r); err != nil {
-			return t, err
+		if err == nil {
+			t.machine, err = w.encoder.rows(t.machine, t.written[r.Group].number, r)
 		}
-	}
-	for _, kind := range []EntryKind{Window, Event} {
-		if t.entries, err = w.encoder.entries(t.entries, kind, w.list[kind]); err != nil {
-			return t, err
+		if err != nil {
+			t.lost += len(r.Starts)
 		}
 	}
-	t.times, err = w.encoder.entries(t.times, Times, w.list[Times])
-	return t, err
+	texts, _ := w.texts.From(0, w.texts.Len())
+	var order []share
+	lists := map[share][]Entry{}
+	for _, e := range slices.Concat(w.times, texts) {
+		of := share{e.Kind, e.Lane}
+		if lists[of] == nil {
+			order = append(order, of)
+		}
+		lists[of] = append(lists[of], e)
+	}
+	most := int(max(minBlockText, min(maxBlockText, w.options.MaxSize/textShare/fileShare)))
+	for _, of := range order {
+		for list := lists[of]; len(list) > 0; {
+			n := fitting(list, most)
+			block, err := w.encoder.entries(nil, of.kind, list[:n])
+			switch {
+			case err != nil:
+				t.lost += n
+			case of.lane == "":
+				t.machine = append(t.machine, block...)
+			default:
+				t.pieces = append(t.pieces, piece{of, block, n})
+			}
+			list = list[n:]
+		}
+	}
+	return t
+}
+
+// fitting returns how many entries are put into one block: at least one, and with others not more than so many bytes.
+func fitting(list []Entry, most int) int {
+	n, sum := 1, len(list[0].Text)
+	for n < min(len(list), maxEntries) && sum+len(list[n].Text) <= most {
+		sum += len(list[n].Text)
+		n++
+	}
+	return n
 }
 
 // View is what a Writer has at one moment: its files, and what waits to be written.
@@ -293,12 +354,11 @@ type View struct {
 func (w *Writer) View() (*View, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	waiting, err := w.encode([groups]*numbered{}, 0, true)
-	if err != nil {
-		return nil, err
+	t := w.encode([groups]*numbered{}, 0, true)
+	v := &View{folder: w.options.Folder, waiting: t.machine, size: w.size}
+	for _, p := range t.pieces {
+		v.waiting = append(v.waiting, p.block...)
 	}
-	all := slices.Concat(waiting.curves, waiting.times, waiting.entries)
-	v := &View{folder: w.options.Folder, waiting: all, size: w.size}
 	if w.file != nil {
 		v.newest = w.file.Name()
 	}
@@ -361,8 +421,8 @@ func (w *Writer) noteOldest() {
 }
 
 // choose opens the file of the day: the newest one that has room, or a new one.
-func (w *Writer) choose(at time.Time) error {
-	day := dayOf(at)
+func (w *Writer) choose(now sample.Stamp) error {
+	day := dayOf(now.Wall)
 	limit := w.options.MaxSize / fileShare
 	if w.file != nil && w.day.Equal(day) && w.size < limit && w.exists() {
 		return nil
@@ -379,6 +439,9 @@ func (w *Writer) choose(at time.Time) error {
 	for _, f := range files {
 		if f.Day.Equal(day) {
 			part = max(part, f.Part)
+			if w.day.IsZero() {
+				w.noteRates(f.Path, now.Mono)
+			}
 		}
 	}
 	if part > 0 {
@@ -388,15 +451,33 @@ func (w *Writer) choose(at time.Time) error {
 			return err
 		}
 	}
-	path := pathOf(w.options.Folder, day, part+1)
-	file, err := open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	file, err := create(pathOf(w.options.Folder, day, part+1))
 	if err != nil {
 		return err
 	}
-	state.LikeOld(file, filepath.Join(w.options.Folder, ".new")) // the owner of the folder
 	w.file, w.day, w.part = file, day, part+1
-	w.size, w.entries, w.times, w.number, w.written = 0, 0, 0, 0, [groups]*numbered{}
+	w.size, w.number, w.written = 0, 0, [groups]*numbered{}
 	return nil
+}
+
+// noteRates notes what an earlier writer has written of clients today.
+func (w *Writer) noteRates(path string, now time.Duration) {
+	file, err := open(path, os.O_RDONLY)
+	if err != nil {
+		return
+	}
+	defer func() { _ = file.Close() }()
+	r := NewReader(file)
+	for f, payload, err := r.block(); err == nil; f, payload, err = r.block() {
+		kind, isList := f.content.kind()
+		if !isList {
+			continue
+		}
+		item, err := r.decode(&f, payload)
+		if list := slices.Concat(item.Entries, item.Times); err == nil && len(list) > 0 { // all are of one client
+			w.rates[kind].Note(trust.Lane(list[0].Client), frameSize+len(payload), now)
+		}
+	}
 }
 
 // exists reports whether the file still has its name: a user may remove it.
@@ -416,18 +497,11 @@ func (w *Writer) resume(day time.Time, part int, limit int64) error {
 		return err
 	}
 	r := NewReader(file)
-	var end, entries, times int64
-	number := uint32(0)
+	end, number := int64(0), uint32(0)
 	for err == nil {
 		var f frame
 		if f, _, err = r.block(); err == nil {
 			end, number = r.read, max(number, f.schema)
-			switch length := frameSize + int64(f.length); f.content {
-			case windowsBlock, eventsBlock:
-				entries += length
-			case timesBlock:
-				times += length
-			}
 		}
 	}
 	if !errors.Is(err, io.EOF) || end >= limit { // it is full, or another program's
@@ -439,12 +513,12 @@ func (w *Writer) resume(day time.Time, part int, limit int64) error {
 		return err
 	}
 	w.file, w.day, w.part = file, day, part
-	w.size, w.entries, w.times, w.number, w.written = end, entries, times, number, [groups]*numbered{}
+	w.size, w.number, w.written = end, number, [groups]*numbered{}
 	return nil
 }
 
 // makeRoom removes files that are too old, and then the oldest until so many bytes more are allowed.
-func (w *Writer) makeRoom(at time.Time, more int64) error {
+func (w *Writer) makeRoom(more int64) error {
 	files, err := Files(w.options.Folder)
 	if err != nil {
 		return err
@@ -454,10 +528,10 @@ func (w *Writer) makeRoom(at time.Time, more int64) error {
 	for i := range files {
 		total += files[i].Size
 	}
+	first := w.firstKept(files)
 	for i := range files {
 		f := &files[i]
-		old := at.Sub(f.Day.Add(24*time.Hour)) > w.options.MaxAge
-		if f.Path == own || !old && total <= w.options.MaxSize {
+		if f.Path == own || !f.Day.Before(first) && total <= w.options.MaxSize {
 			continue
 		}
 		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -467,4 +541,26 @@ func (w *Writer) makeRoom(at time.Time, more int64) error {
 		w.oldest.Store(0) // Flush finds the new one
 	}
 	return nil
+}
+
+// firstKept returns the first day that is not too old. An age is counted in days that have files: a clock that is wrong
+// makes no such days. For each long gap between them, and one just before today, one day more is kept: a clock that was
+// set may have divided a day.
+func (w *Writer) firstKept(files []File) (first time.Time) {
+	const day = 24 * time.Hour
+	whole := int((w.options.MaxAge + day - 1) / day)
+	kept, keep, last := 0, whole, w.day
+	for _, f := range slices.Backward(files) {
+		if !f.Day.Before(last) {
+			continue // another part, or of a clock that was ahead
+		}
+		if gap := last.Sub(f.Day); gap > w.options.MaxAge/2 || kept == 0 && gap > day {
+			keep = min(keep+1, 2*whole)
+		}
+		if kept == keep {
+			return last
+		}
+		kept, last = kept+1, f.Day
+	}
+	return time.Time{}
 }

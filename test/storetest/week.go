@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
@@ -51,7 +52,8 @@ func WriteWeek(folder string, now time.Time) (end time.Time, err error) {
 	devices = append(devices, columns(store.Disk, Disk, Disk)...)
 	jobs := columns(store.Job, Job, "")
 	number := 0
-	for at := end.Add(-7 * 24 * time.Hour); at.Before(end); at = at.Add(period) {
+	began := end.Add(-7 * 24 * time.Hour)
+	for at := began; at.Before(end); at = at.Add(period) {
 		if down := end.Sub(at); down > DownUntil && down <= DownFrom {
 			continue
 		}
@@ -65,12 +67,12 @@ func WriteWeek(folder string, now time.Time) (end time.Time, err error) {
 			number++
 		}
 		if at.Add(period).Truncate(time.Minute).Equal(at.Add(period)) {
-			if err := w.Flush(at); err != nil {
+			if err := w.Flush(sample.Stamp{Wall: at, Mono: at.Sub(began)}); err != nil {
 				return end, err
 			}
 		}
 	}
-	return end, w.Close(end)
+	return end, w.Close(sample.Stamp{Wall: end, Mono: end.Sub(began)})
 }
 
 func columns(of store.Kind, id, name string) (all []store.Column) {

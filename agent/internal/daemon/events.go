@@ -63,7 +63,7 @@ func (h *eventDispatcher) show(e emit.Event, span trace.SpanContext) *emit.Event
 	h.telemetry.Exporter.Log(e, span)
 	line := e.JSON()
 	h.board.Post(alert.Posted{Line: line, Client: e.Client, Lane: e.Lane()})
-	h.past.Event(e.Time, e.Client, line)
+	h.past.Event(e.Time, e.Client, e.Lane(), line)
 	return &e
 }
 

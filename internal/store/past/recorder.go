@@ -15,6 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -29,8 +30,11 @@ const (
 // tolerance is how far the clocks may move against each other before an interval is left out.
 const tolerance = time.Second
 
-// maxWaiting bounds the windows and the events of one period. Slow windows have as much room again.
-const maxWaiting = 64
+// Bounds of the windows and events of one period, in bytes.
+const (
+	maxWaiting = 4 << 20
+	minWaiting = 4 << 10 // that each counts at least: a report is made of a window when the period ends
+)
 
 // Recorder records one machine. It is safe for concurrent use. A nil Recorder records nothing.
 type Recorder struct {
@@ -40,9 +44,8 @@ type Recorder struct {
 	ended   chan struct{} // closed when the goroutine ends; nil before Start
 
 	mu      sync.Mutex // guards the fields below
-	windows []*window.Report
-	entries [store.Event + 1][]store.Entry // windows that other programs measured, and events
-	lost    uint64                         // windows and events, because they came too fast
+	waiting trust.Queue[waiting]
+	lost    uint64 // windows and events, because they came too fast
 	writer  *store.Writer
 
 	times times
@@ -55,9 +58,15 @@ type Recorder struct {
 	reported uint64        // losses
 }
 
+// waiting is an entry that waits to be written.
+type waiting struct {
+	store.Entry
+	window *window.Report // of which the text is still to be made; nil for an entry with a text
+}
+
 // New returns a recorder that writes to a folder once it is started.
 func New(o store.Options) *Recorder {
-	r := &Recorder{options: o}
+	r := &Recorder{options: o, waiting: trust.Queue[waiting]{Size: maxWaiting}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -107,43 +116,39 @@ func (r *Recorder) run() {
 	}
 }
 
-// Window takes a window that ended. It does not wait.
+// Window takes a window that ended. It does not wait. A client's slow windows have as much room as its others.
 func (r *Recorder) Window(w *window.Report) {
 	if r == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if n := len(r.windows); n >= 2*maxWaiting || n >= maxWaiting && !w.Slow {
-		r.lost++
-		return
+	lane := trust.Lane(w.Client)
+	if w.Slow {
+		lane += ", slow"
 	}
-	r.windows = append(r.windows, w)
+	r.add(waiting{store.Entry{Kind: store.Window, Client: w.Client, Lane: lane}, w})
 }
 
 // Keep takes a window of a client that another program has measured, as JSON. It does not wait. report must not change
 // later.
 func (r *Recorder) Keep(ended time.Time, client string, report []byte) {
-	r.keep(store.Entry{Kind: store.Window, At: ended, Client: client, Text: report})
+	r.add(waiting{Entry: store.Entry{
+		Kind: store.Window, At: ended, Client: client, Text: report, Lane: trust.Lane(client),
+	}})
 }
 
-// Event takes an event in the form of the API. client is whose window it is about, or "". It does not wait. line must
-// not change later.
-func (r *Recorder) Event(at time.Time, client string, line []byte) {
-	r.keep(store.Entry{Kind: store.Event, At: at, Client: client, Text: line})
+// Event takes an event in the form of the API. client is whose window it is about, or "", and lane whose room it takes.
+// It does not wait. line must not change later.
+func (r *Recorder) Event(at time.Time, client, lane string, line []byte) {
+	r.add(waiting{Entry: store.Entry{Kind: store.Event, At: at, Client: client, Text: line, Lane: lane}})
 }
 
-func (r *Recorder) keep(e store.Entry) {
+func (r *Recorder) add(one waiting) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.entries[e.Kind]) >= maxWaiting {
-		r.lost++
-		return
-	}
-	r.entries[e.Kind] = append(r.entries[e.Kind], e)
+	r.lost += uint64(len(r.waiting.Add(one.Lane, max(len(one.Text), minWaiting), one)))
 }
 
 // round writes what is new.
@@ -155,7 +160,7 @@ func (r *Recorder) round(now sample.Stamp) {
 	r.passEntries()
 	if r.times.pass(now, false, r.writer) || now.Mono >= r.flush {
 		r.flush = now.Mono + flushEvery
-		r.note(r.writer.Flush(now.Wall))
+		r.note(r.writer.Flush(now))
 	}
 }
 
@@ -167,7 +172,7 @@ func (r *Recorder) close(now sample.Stamp) {
 	r.advance(now)
 	r.passEntries()
 	r.times.pass(now, true, r.writer)
-	r.note(r.writer.Close(now.Wall))
+	r.note(r.writer.Close(now))
 }
 
 // open opens the folder, and tries again after a minute.
@@ -227,22 +232,19 @@ func (r *Recorder) advance(now sample.Stamp) {
 // passEntries passes windows and events to the writer.
 func (r *Recorder) passEntries() {
 	r.mu.Lock()
-	windows, entries := r.windows, r.entries
-	r.windows, r.entries = nil, [len(entries)][]store.Entry{}
+	all, _ := r.waiting.From(0, r.waiting.Len())
+	r.waiting.Clear()
 	r.mu.Unlock()
-	for _, e := range entries[store.Window] {
-		r.writer.AddEntry(e)
-	}
-	for _, w := range windows {
-		report := explain.NewReport(w)
-		text, err := json.Marshal(report)
-		if err != nil {
-			continue // a number that JSON cannot represent
+	for _, one := range all {
+		if w := one.window; w != nil {
+			report := explain.NewReport(w)
+			text, err := json.Marshal(report)
+			if err != nil {
+				continue // a number that JSON cannot represent
+			}
+			one.At, one.Text = report.End, text
 		}
-		r.writer.AddEntry(store.Entry{Kind: store.Window, At: report.End, Client: w.Client, Text: text})
-	}
-	for _, e := range entries[store.Event] {
-		r.writer.AddEntry(e)
+		r.writer.AddEntry(one.Entry)
 	}
 }
 

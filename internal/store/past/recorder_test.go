@@ -19,6 +19,7 @@ import (
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/test/fixture/tape"
 )
@@ -287,24 +288,25 @@ func TestWindowsAndEvents(t *testing.T) {
 	m := newMachine(t, 0, 1)
 	folder := t.TempDir()
 	r, problems := begun(t, m.history, folder)
+	const most = maxWaiting / minWaiting
 	report := func(id string, slow bool) *window.Report {
 		w := &window.Report{Window: window.Window{ID: id, Kind: window.Epoch, Client: "uid 7"}, Slow: slow}
 		w.Start, w.End = stamp(time.Second), stamp(2*time.Second)
 		return w
 	}
 	r.Window(report("first", false))
-	r.Event(zero.Add(time.Second), "uid 8", []byte(`{"name":"stallspan.gpu.lost"}`+"\n"))
-	r.round(stamp(period))
-	for range 3 * maxWaiting {
+	r.Event(zero.Add(time.Second), "uid 8", trust.Lane("uid 8"), []byte(`{"name":"stallspan.window.slow"}`+"\n"))
+	r.round(stamp(flushEvery))
+	r.Window(report("slow", true))
+	for range 3 * most {
 		r.Window(report("many", false))
 	}
-	r.Window(report("slow", true))
-	for range 3 * maxWaiting {
-		r.Event(zero, "", []byte(`{}`))
+	for range 3 * most {
+		r.Event(zero, "", "", []byte(`{}`))
 	}
-	r.close(stamp(2 * period))
+	r.close(stamp(flushEvery + period))
 	_, entries := read(t, folder)
-	if want := 2 + maxWaiting + 1 + maxWaiting; len(entries) != want {
+	if want := 2 + most; len(entries) != want {
 		t.Fatalf("got %d entries, want %d", len(entries), want)
 	}
 	texts := ""
@@ -363,7 +365,7 @@ func TestStartAndStop(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "history")
 	r := New(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
 	r.Start(m.history, Times{}, func(err error) { t.Error(err) })
-	r.Event(time.Now(), "", []byte(`{}`))
+	r.Event(time.Now(), "", "", []byte(`{}`))
 	r.Stop()
 	if _, entries := read(t, folder); len(entries) != 1 {
 		t.Errorf("got %d entries, want the event", len(entries))
@@ -371,7 +373,7 @@ func TestStartAndStop(t *testing.T) {
 	var none *Recorder
 	none.Start(m.history, Times{}, nil)
 	none.Window(nil)
-	none.Event(time.Now(), "", nil)
+	none.Event(time.Now(), "", "", nil)
 	none.Stop()
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 const (
@@ -147,7 +148,9 @@ func (t *times) passJob(
 		}
 	}
 	text, err := json.Marshal(&e)
-	if err != nil || !to.AddEntry(store.Entry{Kind: store.Times, At: now.Wall, Client: client, Text: text}) {
+	if err != nil || !to.AddEntry(store.Entry{
+		Kind: store.Times, At: now.Wall, Client: client, Text: text, Lane: trust.Lane(client),
+	}) {
 		return // it goes on growing, and is passed later
 	}
 	if t.kept == nil {

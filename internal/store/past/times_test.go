@@ -90,7 +90,7 @@ func agentAt(t testing.TB, folder string, c *counters, boot string, at time.Dura
 // killed returns a folder as the next agent finds it when this one is killed now.
 func killed(t testing.TB, r *Recorder, folder string) string {
 	t.Helper()
-	t.Cleanup(func() { _ = r.writer.Close(stamp(0).Wall) })
+	t.Cleanup(func() { _ = r.writer.Close(stamp(0)) })
 	next := filepath.Join(t.TempDir(), "history")
 	if err := os.CopyFS(next, os.DirFS(folder)); err != nil {
 		t.Fatal(err)
@@ -335,7 +335,7 @@ func BenchmarkTimes(b *testing.B) {
 				c.rows[i].Until = stamp(at)
 			}
 			if r.times.pass(stamp(at), false, r.writer) {
-				if err := r.writer.Flush(stamp(at).Wall); err != nil {
+				if err := r.writer.Flush(stamp(at)); err != nil {
 					b.Fatal(err)
 				}
 			}
