@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/alert"
-	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"

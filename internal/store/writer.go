@@ -234,7 +234,7 @@ func (w *Writer) Flush(now sample.Stamp) error {
 	w.lost += uint64(lost)
 	w.written, w.number = t.written, t.number
 	w.rows, w.times = nil, nil
-	w.texts.Clear()
+	w.texts.Forget(w.texts.Last(0))
 	if w.oldest.Load() == 0 {
 		w.noteOldest()
 	}

@@ -105,8 +105,15 @@ func (q *Queue[T]) Remove(gone func(value *T) bool) {
 	})
 }
 
-// Clear removes all values.
-func (q *Queue[T]) Clear() { q.Remove(func(*T) bool { return true }) }
+// Forget removes the values before a number.
+func (q *Queue[T]) Forget(before uint64) {
+	n := 0
+	for n < len(q.items) && q.items[n].number < before {
+		q.free(&q.items[n])
+		n++
+	}
+	q.items = slices.Delete(q.items, 0, n)
+}
 
 // HasOwn reports whether there is a value of this program's own.
 func (q *Queue[T]) HasOwn() bool { return q.costs[""] > 0 }

@@ -8,11 +8,12 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/state"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
 const (
-	maxPending    = 1024                   // observations that are not written yet
+	maxPending    = 1024                   // observations that are not written yet: see trust.Queue
 	writeInterval = 5 * time.Second        // between writes, and between checks for writes of other processes
 	openWait      = 500 * time.Millisecond // the longest wait of Open for the file
 	maxWait       = 5 * time.Second        // the longest wait of Save for the file; Close waits a second longer
@@ -26,10 +27,10 @@ type Store struct {
 	file   *state.File[records] // only the goroutine uses it
 	unread string               // last error of a read; only the goroutine uses it
 
-	mu         sync.Mutex    // guards the fields below
-	known      records       // those of the file, and pending
-	pending    []observation // not written yet
-	overflowed bool          // some were dropped, and that was reported
+	mu         sync.Mutex               // guards the fields below
+	known      records                  // those of the file, and pending
+	pending    trust.Queue[observation] // not written yet
+	overflowed bool                     // some were dropped, and that was reported
 
 	save chan chan struct{} // each is closed after an attempt to write all of pending
 	open context.Context    // until Close
@@ -51,7 +52,7 @@ func Open(path string, report func(error)) *Store {
 func newStore(path string, report func(error)) *Store {
 	s := &Store{
 		path: path, report: report, file: newFile(path, report), known: records{},
-		save: make(chan chan struct{}), done: make(chan struct{}),
+		save: make(chan chan struct{}), done: make(chan struct{}), pending: trust.Queue[observation]{Size: maxPending},
 	}
 	s.open, s.stop = context.WithCancel(context.Background())
 	return s
@@ -88,15 +89,13 @@ func (s *Store) Learn(key Key, took time.Duration, slow bool, at time.Time) {
 	o := observation{key, took, slow, at}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.pending) >= maxPending {
-		if !s.overflowed {
-			s.overflowed = true
-			s.report(fmt.Errorf("%s cannot be written as fast as windows end: baselines miss some of them", s.path))
-		}
-		return
+	if s.known.learn(o); len(s.known) > MaxKeys+maxPending {
+		s.known.trim()
 	}
-	s.pending = append(s.pending, o)
-	s.known.learn(o)
+	if lost := s.pending.Add(trust.Lane(key.Client()), 1, o); len(lost) > 0 && !s.overflowed {
+		s.overflowed = true
+		s.report(fmt.Errorf("%s cannot be written as fast as windows end: baselines miss some of them", s.path))
+	}
 }
 
 // Save waits until all windows are in the file, or report was called with the reason why not. It waits at most 5 s.
@@ -180,7 +179,7 @@ func (s *Store) read() {
 // write adds what is pending to the file.
 func (s *Store) write() {
 	s.mu.Lock()
-	batch := s.pending[:len(s.pending):len(s.pending)]
+	batch, next := s.pending.From(0, s.pending.Len())
 	s.mu.Unlock()
 	if len(batch) == 0 {
 		return
@@ -198,21 +197,22 @@ func (s *Store) write() {
 	})
 	switch {
 	case err == nil:
-		s.replace(all, len(batch))
+		s.replace(all, next)
 	case err.Error() != s.unread: // else it was reported by read
 		s.report(fmt.Errorf("%s cannot be written, so baselines miss the last windows: %w", s.path, err))
 	}
 }
 
-// replace sets the records to those of the file, which include the first written observations of pending.
-func (s *Store) replace(all records, written int) {
+// replace sets the records to those of the file, which include the observations of pending before a number.
+func (s *Store) replace(all records, next uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if all == nil {
 		all = records{}
 	}
-	s.pending = append([]observation(nil), s.pending[written:]...)
-	for _, o := range s.pending {
+	s.pending.Forget(next)
+	left, _ := s.pending.From(0, s.pending.Len())
+	for _, o := range left {
 		all.learn(o)
 	}
 	s.known, s.unread = all, ""

@@ -3,6 +3,7 @@ package baseline
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,11 +182,12 @@ func TestWritesOfOthers(t *testing.T) {
 // filled returns a store with as many records as fit and 100 more, all pending.
 func filled(path string, durations int) *Store {
 	s := newStore(path, func(error) {})
+	s.pending.Size = math.MaxInt
 	for i := range MaxKeys + 100 {
 		key := Key(fmt.Sprintf("load/nvme/cold/model-%05d", i))
 		for j := range durations {
 			took := time.Duration(1e9 + i*j)
-			s.pending = append(s.pending, observation{key, took, false, time.Unix(int64(1e6-i), 0)})
+			s.pending.Add("", 1, observation{key, took, false, time.Unix(int64(1e6-i), 0)})
 		}
 	}
 	return s
@@ -195,7 +197,7 @@ func TestLimits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "baseline.json")
 	s := filled(path, 1)
 	for range 2 * MaxCount {
-		s.pending = append(s.pending, observation{"load/nvme/cold/model-00000", time.Minute, false, time.Unix(1e6, 0)})
+		s.pending.Add("", 1, observation{"load/nvme/cold/model-00000", time.Minute, false, time.Unix(1e6, 0)})
 	}
 	s.write()
 	all := list(t, path)
@@ -223,13 +225,35 @@ func TestPendingIsBounded(t *testing.T) {
 		s.Learn("epoch/x", time.Duration(i+1), false, time.Now())
 	}
 	s.Close()
-	if len(s.pending) != maxPending {
-		t.Errorf("got %d pending, want %d", len(s.pending), maxPending)
+	if n := s.pending.Len(); n != maxPending {
+		t.Errorf("got %d pending, want %d", n, maxPending)
 	}
 	text := strings.Join(reports, "\n")
 	if len(reports) != 2 || !strings.Contains(text, "as fast as") || !strings.Contains(text, "cannot be written") {
 		t.Errorf("got reports %q, want one of the overflow and one of the write", text)
 	}
+}
+
+// A client whose windows end faster than the file is written costs another none of its windows, and no memory.
+func TestPendingOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "baseline.json")
+	s := newStore(path, func(error) {})
+	for i := range 20 * maxPending {
+		s.Learn(epochOf("uid 1", fmt.Sprint(i)), time.Second, false, time.Unix(int64(i), 0))
+		if i%maxPending == 0 {
+			s.Learn(epochOf("uid 2", "run"), time.Second, false, time.Unix(int64(i), 0))
+		}
+	}
+	if n := len(s.known); n > MaxKeys+maxPending {
+		t.Errorf("got %d keys in memory, want at most %d", n, MaxKeys+maxPending)
+	}
+	s.write()
+	for _, r := range list(t, path) {
+		if r.Key == epochOf("uid 2", "run") && len(r.Durations) == 20 {
+			return
+		}
+	}
+	t.Error("got fewer than 20 windows of the other client, want all")
 }
 
 // If a file can neither be read nor written for the same reason, one report is enough.

@@ -232,8 +232,8 @@ func (r *Recorder) advance(now sample.Stamp) {
 // passEntries passes windows and events to the writer.
 func (r *Recorder) passEntries() {
 	r.mu.Lock()
-	all, _ := r.waiting.From(0, r.waiting.Len())
-	r.waiting.Clear()
+	all, next := r.waiting.From(0, r.waiting.Len())
+	r.waiting.Forget(next)
 	r.mu.Unlock()
 	for _, one := range all {
 		if w := one.window; w != nil {
