@@ -244,6 +244,22 @@ func TestReadersAreBounded(t *testing.T) {
 	}
 }
 
+// A user who names cgroups like containers gets no further readers.
+func TestReadersOfClaimedContainers(t *testing.T) {
+	root := machine(t)
+	f := New(root, Options{})
+	defer f.Close()
+	for pid, path := range []string{"/user.slice/user-1000.slice/user@1000.service/docker-%s.scope", "/system.slice/docker-%s.scope"} {
+		container := strings.Repeat(fmt.Sprint(pid), 64)
+		program(t, root, pid+1, 5, fmt.Sprintf(path, container), "", 1000)
+		var e entry
+		f.read(pid+1, "", &e)
+		if want := []string{"ada", "ada " + container}[pid]; e.owner != want {
+			t.Errorf("%s: got the reader of %q, want that of %q", path, e.owner, want)
+		}
+	}
+}
+
 func FuzzEnvironment(f *testing.F) {
 	f.Add(environ("RANK=1", "OTEL_RESOURCE_ATTRIBUTES=a=b%20,k8s.pod.name=x", "SLURM_JOB_ID=5"))
 	f.Add([]byte("=\x00RANK\x00RANK="))

@@ -78,7 +78,7 @@ type entry struct {
 	current Identity
 	claims  *claims  // nil until they have been read, once
 	gpus    []string // that it was last seen to use
-	owner   string   // its user and container
+	owner   string   // its user, and the container that root says
 }
 
 const (
@@ -194,7 +194,10 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	program, called := executable(f.proc, pid, path, buf)
 	owner := f.users.name(uidOf(readFile(f.proc, pid, "status", buf)))
 
-	e.owner = owner + " " + at.container
+	e.owner = owner
+	if !at.own { // else the user could be any number of them
+		e.owner += " " + at.container
+	}
 	var in podName
 	named = at.pod == ""
 	if !named {

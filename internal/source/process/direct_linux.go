@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // Direct is a Reader of /proc with the rights of this process. It keeps the files of processes open that it is asked
@@ -27,7 +29,10 @@ type openIO struct {
 const keptRounds = 300
 
 // NewDirect returns a Direct for the processes of a mounted proc, such as "/proc".
-func NewDirect(proc string) *Direct { return &Direct{proc: proc, open: map[Key]*openIO{}} }
+func NewDirect(proc string) *Direct {
+	return &Direct{proc: proc, open: map[Key]*openIO{},
+		maps: mapsReads{places: trust.NewPlaces(maxMapsReads), late: map[int]bool{}}}
+}
 
 // Bytes implements Reader. The error is nil.
 func (d *Direct) Bytes(of []Key, into []Bytes) error {

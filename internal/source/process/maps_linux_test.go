@@ -73,3 +73,50 @@ func TestMapsThatBlock(t *testing.T) {
 		t.Errorf("after the answer: got %+v, %v, want its file", all, err)
 	}
 }
+
+// Processes of one user whose mappings are not listed do not keep those of another user from it.
+func TestMapsOfOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make files of other users")
+	}
+	proc := t.TempDir()
+	const stuck = 2 * maxMapsReads
+	var pipes []string
+	for pid := 1; pid <= stuck+1; pid++ {
+		folder := filepath.Join(proc, strconv.Itoa(pid))
+		maps := filepath.Join(folder, "maps")
+		if err := os.MkdirAll(filepath.Join(folder, "fd"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if pid <= stuck {
+			pipes = append(pipes, maps)
+			err = errors.Join(unix.Mkfifo(maps, 0o600), os.Chown(folder, 1, 1))
+		} else {
+			err = os.WriteFile(maps, []byte("7f0000000000-7f0000100000 r--p 00000000 00:01 2 /models/a.gguf\n"), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := NewDirect(proc)
+	for pid := 1; pid <= stuck; pid++ {
+		if _, err := d.ModelFiles(Key{PID: pid}, FilesWanted{Maps: true}); !errors.Is(err, unix.ETIMEDOUT) {
+			t.Errorf("process %d: got %v, want %v", pid, err, unix.ETIMEDOUT)
+		}
+	}
+	all, err := d.ModelFiles(Key{PID: stuck + 1}, FilesWanted{Maps: true})
+	if err != nil || len(all.List) != 1 {
+		t.Errorf("of another user: got %+v, %v, want its file", all, err)
+	}
+	for until := time.Now().Add(time.Minute); d.maps.places.Taken() > 0; time.Sleep(time.Millisecond) {
+		for _, pipe := range pipes { // fails without a reader
+			if w, err := os.OpenFile(pipe, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
+				_ = w.Close()
+			}
+		}
+		if time.Now().After(until) {
+			t.Fatal("reads go on after their end")
+		}
+	}
+}
