@@ -220,7 +220,9 @@ func TestScrapeRefuses(t *testing.T) {
 		}
 		return path
 	}
+	const hash = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 	for config, want := range map[string]string{
+		"{endpoint: '0.0.0.0:0', web_config: " + file("plain", "basic_auth_users: {a: "+hash+"}", 0o600) + "}": "without it",
 		"{endpoint: '0.0.0.0:0'}":            "0.0.0.0:0 is open to other machines: use localhost",
 		"{endpoint: 'x'}":                    "is not a port",
 		"{web_config: /x}":                   "set endpoint",

@@ -344,6 +344,12 @@ func bears(r *http.Request, token []byte) bool {
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
+// ClientOver returns the name of a client over TCP, from the address of a request.
+func ClientOver(remote string) string {
+	at, _ := netip.ParseAddrPort(remote) // an invalid one is of no client from elsewhere
+	return nameOver(net.TCPAddrFromAddrPort(at))
+}
+
 // IsLocal reports whether the Host of a request names this machine as such. A page in a browser can reach a loopback
 // port under another name that resolves to it, but cannot hide that name.
 func IsLocal(host string) bool {

@@ -64,8 +64,9 @@ func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 	made := page.NewPast(start, v.step, int((v.until-v.origin)/v.step), pageWindows,
 		v.who.sees)
 	from := v.copied(start, end.Add(longWindow))
-	late := time.AfterFunc(v.server.pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) }) // its disk may hang
-	var read time.Time                                                                                    // of the last block
+	// The disk may hang.
+	late := time.AfterFunc(v.server.pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) })
+	var read time.Time // of the last block
 	err := store.NewReader(from).Each(ctx, func(item *store.Item) {
 		made.Add(item)
 		if item.Rows != nil {

@@ -114,7 +114,8 @@ func TestReportedByOthers(t *testing.T) {
 		}
 	}
 	got := as(t, 65534, "TestReporting", reporting, s.path, 1)
-	if want := fmt.Sprintf("%d, you have reported your part of %d events in a minute: wait", maxReported/4, maxReported); got[0] != want {
+	want := fmt.Sprintf("%d, you have reported your part of %d events in a minute: wait", maxReported/4, maxReported)
+	if got[0] != want {
 		t.Errorf("another user: got %q, want %q", got[0], want)
 	}
 	for _, e := range n.events() {

@@ -128,7 +128,7 @@ func storm(r *window.Report, s *window.Storm) Event {
 	}
 }
 
-// machineEvents are the events that are about the machine, as its curves are. Others are about windows. It is read-only.
+// machineEvents are those about the machine, as its curves are. Others are about windows. It is read-only.
 var machineEvents = map[string]bool{
 	semconv.AgentDegradedEvent.Name:      true,
 	semconv.DiskHealthEvent.Name:         true,

@@ -249,7 +249,9 @@ func TestReadersOfClaimedContainers(t *testing.T) {
 	root := machine(t)
 	f := New(root, Options{})
 	defer f.Close()
-	for pid, path := range []string{"/user.slice/user-1000.slice/user@1000.service/docker-%s.scope", "/system.slice/docker-%s.scope"} {
+	for pid, path := range []string{
+		"/user.slice/user-1000.slice/user@1000.service/docker-%s.scope", "/system.slice/docker-%s.scope",
+	} {
 		container := strings.Repeat(fmt.Sprint(pid), 64)
 		program(t, root, pid+1, 5, fmt.Sprintf(path, container), "", 1000)
 		var e entry

@@ -10,9 +10,9 @@ import (
 func Lane(client string) string { return "of " + client }
 
 // Queue is a bounded list, the oldest first. Each client adds to a lane of its own. If the list is full, the lane that
-// costs most loses its oldest, so that nobody drives out what others have added. The lane "" is this program's own: it
-// loses only what costs more than half of the list, and else only if there is nothing of others. The zero value with a
-// Size is empty. It is not safe for concurrent use.
+// costs most loses its oldest, so that no client drives out what others have added. The lane "" is this program's own:
+// it loses only what costs more than half of the list, and else only if there is nothing of others. The zero value with
+// a Size is empty. It is not safe for concurrent use.
 type Queue[T any] struct {
 	Size int // of all costs
 
@@ -131,7 +131,9 @@ func (q *Queue[T]) Last(n int) uint64 {
 
 // From returns the values from a number on, at most so many, and the number to continue from.
 func (q *Queue[T]) From(number uint64, most int) (values []T, next uint64) {
-	at, _ := slices.BinarySearchFunc(q.items, number, func(item queued[T], n uint64) int { return cmp.Compare(item.number, n) })
+	at, _ := slices.BinarySearchFunc(q.items, number, func(item queued[T], n uint64) int {
+		return cmp.Compare(item.number, n)
+	})
 	for _, item := range q.items[at:min(len(q.items), at+most)] {
 		values = append(values, item.value)
 		number = item.number + 1

@@ -80,13 +80,17 @@ func TestFrom(t *testing.T) {
 		most   int
 		values []string
 		next   uint64
-	}{{0, 9, []string{"0", "3", "4"}, 5}, {0, 1, []string{"0"}, 1}, {1, 1, []string{"3"}, 4}, {4, 9, []string{"4"}, 5}, {5, 9, nil, 5}} {
+	}{
+		{0, 9, []string{"0", "3", "4"}, 5}, {0, 1, []string{"0"}, 1}, {1, 1, []string{"3"}, 4}, {4, 9, []string{"4"}, 5},
+		{5, 9, nil, 5},
+	} {
 		if values, next := q.From(c.from, c.most); !slices.Equal(values, c.values) || next != c.next {
 			t.Errorf("from %d: got %q and %d, want %q and %d", c.from, values, next, c.values, c.next)
 		}
 	}
 	q.Remove(func(value *string) bool { return *value != "3" })
-	if values, next := q.From(0, 9); !slices.Equal(values, []string{"3"}) || next != 5 || q.Last(1) != 3 || q.Last(9) != 3 || q.Last(0) != 5 {
+	values, next := q.From(0, 9)
+	if !slices.Equal(values, []string{"3"}) || next != 5 || q.Last(1) != 3 || q.Last(9) != 3 || q.Last(0) != 5 {
 		t.Errorf("after removal: got %q, %d and the last ones from %d on; want number 3 alone", values, next, q.Last(1))
 	}
 }

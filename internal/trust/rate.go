@@ -12,8 +12,8 @@ const (
 	fineParts = 64 // of a period: how exactly it is known when something was taken
 )
 
-// Rate is an amount for each period, such as places or bytes. Clients have equal parts of it: whoever comes first leaves
-// the others theirs. So all together may take more, if some have taken their part before others come. It is safe for
+// Rate is an amount for each period, such as places or bytes. Clients have equal parts of it: the first ones leave the
+// others theirs. So all together may take more, if some have taken their part before others come. It is safe for
 // concurrent use.
 type Rate struct {
 	amount int
@@ -30,12 +30,12 @@ type taking struct {
 	amount int
 }
 
-// NewRate returns so many places for each period, of which one client gets a quarter at most.
+// NewRate returns so many places for each period. One client gets a quarter of them at most.
 func NewRate(places int, period time.Duration) *Rate {
 	return &Rate{amount: places, fewest: Share, period: period}
 }
 
-// NewWholeRate returns an amount for each period, of which one client gets everything while there is no other.
+// NewWholeRate returns an amount for each period. One client gets everything while there is no other.
 func NewWholeRate(amount int, period time.Duration) *Rate {
 	return &Rate{amount: amount, fewest: 1, period: period}
 }

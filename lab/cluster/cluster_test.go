@@ -3,8 +3,15 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"os"
 	"os/exec"
@@ -150,6 +157,26 @@ func announced(s span) bool {
 		s.attrs["stallspan.window.unfinished"] == nil
 }
 
+// pairOfTests returns a certificate and its key, in PEM.
+func pairOfTests(t *testing.T) (public, private []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour)}
+	text, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: text}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+}
+
 // webConfig makes the Secret with the user of agents' ports for Prometheus.
 func (c cluster) webConfig(namespace string) {
 	c.t.Helper()
@@ -158,7 +185,10 @@ func (c cluster) webConfig(namespace string) {
 		c.t.Fatal(err)
 	}
 	path := filepath.Join(c.t.TempDir(), "web.yaml")
-	if err := os.WriteFile(path, fmt.Appendf(nil, "basic_auth_users: {prometheus: %q}\n", hash), 0o600); err != nil {
+	public, private := pairOfTests(c.t)
+	text := fmt.Appendf(nil, "basic_auth_users: {prometheus: %q}\ntls_server_config: {cert: %q, key: %q}\n", hash, public,
+		private)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		c.t.Fatal(err)
 	}
 	c.must("kubectl", "-n", namespace, "create", "secret", "generic", "web-config", "--from-file", path)
@@ -185,14 +215,17 @@ func (c cluster) agent(namespace string) (a agentPod) {
 func (c cluster) scraped(namespace string) {
 	c.t.Helper()
 	a := c.agent(namespace)
+	client := http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the certificate has no address of a pod
+	}}
 	get := func(password string) (status int, text string) {
-		request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+a.address+":9464/metrics", nil)
+		request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "https://"+a.address+":9464/metrics", nil)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		request.SetBasicAuth("prometheus", password)
 		request.Close = true // so that no goroutine waits for the next one
-		response, err := http.DefaultClient.Do(request)
+		response, err := client.Do(request)
 		if err != nil {
 			c.t.Fatalf("the port for Prometheus of the pod %s: %v", a.name, err)
 		}

@@ -2,20 +2,17 @@ package scrape
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"log"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/prometheus/exporter-toolkit/web"
-	"go.yaml.in/yaml/v3"
-	"golang.org/x/net/netutil"
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/trust"
@@ -23,7 +20,7 @@ import (
 
 // Limits of what clients can use.
 const (
-	maxConnections = 16
+	maxConnections = 64               // one client gets a quarter of them
 	headerTimeout  = 5 * time.Second  // for the header of a request
 	writeTimeout   = 15 * time.Second // for a response, from the end of the request's header
 	idleTimeout    = 2 * time.Minute  // between two requests
@@ -31,88 +28,72 @@ const (
 	grace          = time.Second      // for open requests when the server stops
 )
 
-// Config is where Prometheus finds the metrics.
-type Config struct {
-	Endpoint  string `yaml:"endpoint"`   // "9464" for a loopback port, or ADDRESS:9464; "" for none
-	WebConfig string `yaml:"web_config"` // file with TLS and users, as exporter-toolkit has it; "" for none
-}
-
-// Check returns what is wrong with a config.
-func (c *Config) Check() error {
-	if c.Endpoint == "" {
-		if c.WebConfig != "" {
-			return errors.New("web_config is set and endpoint is not: set endpoint, such as 9464")
-		}
-		return nil
-	}
-	if _, err := api.Endpoint(c.Endpoint); err != nil {
-		return err
-	}
-	_, err := c.clients()
-	return err
-}
-
-// clients is what a web_config asks of them.
-type clients struct {
-	asksWho bool // to name themselves, by a password or a certificate
-	tls     bool
-}
-
-func (c *Config) clients() (clients, error) {
-	if c.WebConfig == "" {
-		return clients{}, nil
-	}
-	if !filepath.IsAbs(c.WebConfig) {
-		return clients{}, errors.New("web_config needs an absolute path")
-	}
-	text, err := trust.Secret("web_config", c.WebConfig)
-	if err != nil {
-		return clients{}, err
-	}
-	if err := web.Validate(c.WebConfig); err != nil {
-		return clients{}, fmt.Errorf("web_config %s: %w", c.WebConfig, err)
-	}
-	var file struct {
-		Users map[string]string `yaml:"basic_auth_users"`
-		TLS   map[string]any    `yaml:"tls_server_config"`
-	}
-	if err := yaml.Unmarshal(text, &file); err != nil {
-		return clients{}, fmt.Errorf("web_config %s: %w", c.WebConfig, err)
-	}
-	certified := file.TLS["client_auth_type"] == "RequireAndVerifyClientCert"
-	return clients{asksWho: len(file.Users) > 0 || certified, tls: len(file.TLS) > 0}, nil
-}
-
 // Server serves GET /metrics on a port of its own.
 type Server struct {
 	listener net.Listener
-	clients
-	config string
+	config   *Config
+	clients  clients // as the server began
+	guard    *guard
+	http2    bool
+
+	mu     sync.Mutex
+	secure *tls.Config // the last one that could be used; nil without TLS
 }
 
-// Listen opens the port. Beyond loopback it needs a web_config that asks who its clients are.
+// Listen opens the port. Beyond loopback it needs a web_config that asks who its clients are, over TLS.
 func (c *Config) Listen() (*Server, error) {
-	of, err := c.clients()
+	of, err := c.check()
 	if err != nil {
 		return nil, err
 	}
-	open := api.ListenLoopback
-	if of.asksWho {
-		open = func(endpoint string) (net.Listener, error) {
-			return api.ListenTCP(endpoint, []byte("the web_config's users"))
-		}
-	}
-	l, err := open(c.Endpoint)
+	s := &Server{config: c, clients: of.clients, http2: of.HTTPConfig.HTTP2, guard: newGuard(of.RateLimiterConfig)}
+	l, err := c.open(of.clients)
 	if err != nil {
-		return nil, fmt.Errorf("prometheus: %w", err)
+		return nil, err
 	}
-	return &Server{netutil.LimitListener(l, maxConnections), of, c.WebConfig}, nil
+	s.listener = newListener(l)
+	return s, nil
+}
+
+// listener limits the connections that clients have, and closes further ones.
+type listener struct {
+	net.Listener
+	places *trust.Places
+}
+
+func newListener(l net.Listener) *listener {
+	return &listener{Listener: l, places: trust.NewPlaces(maxConnections)}
+}
+
+// connection gives its place back when it is closed.
+type connection struct {
+	net.Conn
+	release func()
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		client := api.ClientOver(conn.RemoteAddr().String())
+		if l.places.Take(client) == nil {
+			return &connection{conn, sync.OnceFunc(func() { l.places.Release(client) })}, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+func (c *connection) Close() error {
+	defer c.release()
+	return c.Conn.Close()
 }
 
 // URL is where the server listens.
 func (s *Server) URL() string {
 	scheme := "http"
-	if s.tls {
+	if s.clients.tls {
 		scheme = "https"
 	}
 	return scheme + "://" + s.listener.Addr().String()
@@ -124,16 +105,20 @@ func (s *Server) Close() { _ = s.listener.Close() }
 // Serve answers until ctx ends. Clients that have named themselves get all metrics, others those of the machine alone.
 func (s *Server) Serve(ctx context.Context, of api.Scraped) error {
 	metrics := of.Machine
-	if s.asksWho {
+	if s.clients.asksWho {
 		metrics = of.All
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if !s.asksWho && !api.IsLocal(r.Host) {
+		switch now, err := s.now(); {
+		case err != nil:
+			http.Error(w, "the web_config of this server cannot be used now", http.StatusServiceUnavailable)
+			s.guard.problems.Println(err)
+		case !s.clients.asksWho && !api.IsLocal(r.Host):
 			http.Error(w, "this port is for programs on this machine: use localhost", http.StatusForbidden)
-			return
+		case s.guard.admits(w, r, now):
+			metrics.ServeHTTP(w, r)
 		}
-		metrics.ServeHTTP(w, r)
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout,
 		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
@@ -147,8 +132,7 @@ func (s *Server) Serve(ctx context.Context, of api.Scraped) error {
 			_ = server.Close()
 		}
 	})
-	err := web.Serve(s.listener, server, &web.FlagConfig{WebConfigFile: &s.config},
-		slog.New(slog.DiscardHandler))
+	err := s.serve(server)
 	if !stop() {
 		<-stopped
 	}
@@ -156,4 +140,48 @@ func (s *Server) Serve(ctx context.Context, of api.Scraped) error {
 		return nil
 	}
 	return err
+}
+
+// now returns what the web_config says now. The error is one of a file that is not as safe as that at the start.
+func (s *Server) now() (*settings, error) {
+	now, err := s.config.read()
+	switch {
+	case err != nil:
+		return nil, err
+	case now.clients != s.clients:
+		return nil, errors.New("web_config " + s.config.WebConfig +
+			" asks for other passwords, certificates or TLS than at the start: correct it, or restart the agent")
+	}
+	return now, nil
+}
+
+func (s *Server) serve(server *http.Server) error {
+	if !s.clients.tls {
+		return server.Serve(s.listener)
+	}
+	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.forClient() }}
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(s.http2)
+	return server.ServeTLS(s.listener, "", "")
+}
+
+// forClient returns how to encrypt a new connection: as the files say now, or else as they did before.
+func (s *Server) forClient() (*tls.Config, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now, err := s.now(); err == nil {
+		if secure, err := web.ConfigToTLSConfig(&now.TLSConfig); err == nil {
+			secure.NextProtos = []string{"http/1.1"}
+			if s.http2 {
+				secure.NextProtos = []string{"h2", "http/1.1"}
+			}
+			s.secure = secure
+		}
+	}
+	if s.secure == nil {
+		return nil, errors.New("the web_config cannot be used")
+	}
+	return s.secure, nil
 }

@@ -61,7 +61,7 @@ type Recorder struct {
 // waiting is an entry that waits to be written.
 type waiting struct {
 	store.Entry
-	window *window.Report // of which the text is still to be made; nil for an entry with a text
+	window *window.Report // nil for an entry that has its text
 }
 
 // New returns a recorder that writes to a folder once it is started.
