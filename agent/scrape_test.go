@@ -222,7 +222,7 @@ func TestScrapeRefuses(t *testing.T) {
 	}
 	const hash = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
 	for config, want := range map[string]string{
-		"{endpoint: '0.0.0.0:0', web_config: " + file("plain", "basic_auth_users: {a: "+hash+"}", 0o600) + "}": "without it",
+		"{endpoint: '0.0.0.0:0', web_config: " + file("plain", "basic_auth_users: {a: "+hash+"}", 0o600) + "}": "need TLS",
 		"{endpoint: '0.0.0.0:0'}":            "0.0.0.0:0 is open to other machines: use localhost",
 		"{endpoint: 'x'}":                    "is not a port",
 		"{web_config: /x}":                   "set endpoint",

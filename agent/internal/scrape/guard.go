@@ -106,7 +106,7 @@ func (c *Config) open(of clients) (l net.Listener, err error) {
 	}
 	switch {
 	case err != nil && of.asksWho && !of.tls:
-		return nil, fmt.Errorf("prometheus: %w, or TLS: passwords are not sent to other machines without it", err)
+		return nil, fmt.Errorf("prometheus: %w, or set tls_server_config: passwords need TLS elsewhere", err)
 	case err != nil:
 		return nil, fmt.Errorf("prometheus: %w", err)
 	}

@@ -26,6 +26,7 @@ const (
 	idleTimeout    = 2 * time.Minute  // between two requests
 	maxHeader      = 16 << 10         // bytes
 	grace          = time.Second      // for open requests when the server stops
+	secureTime     = time.Second      // for which certificates are not read again
 )
 
 // Server serves GET /metrics on a port of its own.
@@ -36,8 +37,9 @@ type Server struct {
 	guard    *guard
 	http2    bool
 
-	mu     sync.Mutex
+	mu     sync.Mutex  // guards the fields below
 	secure *tls.Config // the last one that could be used; nil without TLS
+	looked time.Time   // when the files were read for it
 }
 
 // Listen opens the port. Beyond loopback it needs a web_config that asks who its clients are, over TLS.
@@ -171,13 +173,16 @@ func (s *Server) serve(server *http.Server) error {
 func (s *Server) forClient() (*tls.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if time.Since(s.looked) < secureTime {
+		return s.secure, nil
+	}
 	if now, err := s.now(); err == nil {
 		if secure, err := web.ConfigToTLSConfig(&now.TLSConfig); err == nil {
 			secure.NextProtos = []string{"http/1.1"}
 			if s.http2 {
 				secure.NextProtos = []string{"h2", "http/1.1"}
 			}
-			s.secure = secure
+			s.secure, s.looked = secure, time.Now()
 		}
 	}
 	if s.secure == nil {
