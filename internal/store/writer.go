@@ -74,6 +74,7 @@ type Writer struct {
 	part    int
 	size    int64 // bytes of the file that are complete blocks
 	number  uint32
+	noted   bool               // rates have what earlier writers wrote
 	written [groups]*numbered  // in this file
 	rows    []*Rows            // that wait
 	texts   trust.Queue[Entry] // windows and events that wait
@@ -439,11 +440,12 @@ func (w *Writer) choose(now sample.Stamp) error {
 	for _, f := range files {
 		if f.Day.Equal(day) {
 			part = max(part, f.Part)
-			if w.day.IsZero() {
+			if !w.noted {
 				w.noteRates(f.Path, now.Mono)
 			}
 		}
 	}
+	w.noted = true
 	if part > 0 {
 		if err := w.resume(day, part, limit); err == nil {
 			return nil

@@ -390,3 +390,40 @@ func BenchmarkMinute(b *testing.B) {
 	}
 	b.ReportMetric(100*float64(b.Elapsed())/float64(b.N)/float64(time.Minute), "%core")
 }
+
+// Reports and events of one client, as many and as large as the API takes, cost no curve, no event of the machine, and
+// nothing of another client.
+func TestNoisyClient(t *testing.T) {
+	for _, size := range []int{5_000, 60_000} {
+		m := newMachine(t, 0, 1)
+		folder := t.TempDir()
+		r, _ := begun(t, m.history, folder)
+		noise := []byte(`{"x":"` + strings.Repeat("x", size) + `"}`)
+		for at := time.Duration(0); at < 3*time.Minute; at += period {
+			m.fill(t, at, at+period-1)
+			keep := func(client string, text []byte) {
+				r.Keep(zero.Add(at), client, text)
+				r.Event(zero.Add(at), client, trust.Lane(client), text)
+			}
+			keep("uid 2", []byte(`{}`))
+			r.Event(zero.Add(at), "", "", []byte(`{"name":"stallspan.gpu.lost"}`))
+			for range 100 {
+				keep("uid 1", noise)
+			}
+			keep("uid 2", []byte(`{}`))
+			r.round(stamp(at + period))
+		}
+		r.close(stamp(3 * time.Minute))
+		curves, entries := read(t, folder)
+		if n := len(curves["machine  busy_cores"]); n < 16 {
+			t.Errorf("%d bytes: got %d intervals, want nearly 18", size, n)
+		}
+		of := map[string]int{}
+		for _, e := range entries {
+			of[e.Kind.String()+" of "+e.Client]++
+		}
+		if of["window of uid 2"] != 36 || of["event of uid 2"] != 36 || of["event of "] != 18 || of["window of uid 1"] == 0 {
+			t.Errorf("%d bytes: got %v, want 36 windows and events of uid 2, 18 events of the machine, some of uid 1", size, of)
+		}
+	}
+}
