@@ -3,6 +3,7 @@
 package processor
 
 import (
+	"cmp"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -27,7 +28,6 @@ import (
 type annotator struct {
 	monitor    *monitor.Monitor
 	locator    *locate.Locator
-	owners     *locate.Owners
 	conditions conditions
 	show       config.Spans
 	scope      instrumentation.Scope
@@ -119,7 +119,7 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 		return nil
 	}
 	if place.PID > 0 {
-		w.Job = p.monitor.Jobs.AutoFollow(p.owners.Client(place.PID), place.PID, place.Cgroup, place.Own)
+		w.Job = p.monitor.Jobs.AutoFollow(p.locator.Client(place.PID), place.PID, place.Cgroup, place.Own)
 	}
 	return p.monitor.Spans.Report(w)
 }
@@ -141,13 +141,14 @@ func (p *pass) origin() locate.Who {
 }
 
 // client returns whose baselines a span is compared with: those of its namespace in Kubernetes, where each start makes
-// new containers, and else of its container or user.
+// new containers, and else of the user of the process that it names. Any program may name any process, so that user's
+// own windows have other baselines.
 func (p *pass) client(place locate.Place) string {
 	resource := facts{pcommon.NewMap(), p.resource.Resource().Attributes(), p.tally.ignore}
 	if namespace := resource.text(namespaceName); namespace != "" {
 		return "namespace " + namespace[:min(len(namespace), maxNamespace)]
 	}
-	return p.owners.Client(place.PID)
+	return "spans of " + cmp.Or(p.locator.Client(place.PID), "root")
 }
 
 // maxNamespace is the longest name of a namespace in Kubernetes, in bytes.

@@ -29,9 +29,9 @@ type Owner struct {
 // container. A process that is root in a namespace of processes below this program's, and in no such cgroup, is in a
 // container of a kind that is not known.
 type Owners struct {
-	proc   string
+	proc   string // the folder
 	groups *cgroup.View
-	self   status // this process in proc
+	depth  int    // of this program's namespace of processes below that of proc
 	own    string // its container
 }
 
@@ -39,8 +39,9 @@ type Owners struct {
 func NewOwners(root string) *Owners {
 	o := &Owners{proc: procOf(root), groups: cgroup.NewView(root)}
 	buf := new([maxBytes]byte)
-	o.self, _ = parseStatus(readFile(o.proc+"/self/status", buf[:]))
-	o.own, _ = o.container(readFile(o.proc+"/self/cgroup", buf[:]))
+	s, _ := parseStatus(readFile(o.proc+"/self/status", buf[:]))
+	o.depth = s.depth
+	o.own, _ = o.Container(readFile(o.proc+"/self/cgroup", buf[:]))
 	return o
 }
 
@@ -51,7 +52,7 @@ const here = "/proc"
 func (o *Owners) Client(pid int) string { return o.Of(pid).Client }
 
 // Of returns whose a process is. Another process may get its number afterwards.
-func (o *Owners) Of(pid int) Owner { return o.of(o.proc, o.self.depth, pid, -1) }
+func (o *Owners) Of(pid int) Owner { return o.of(o.proc, o.depth, pid, -1) }
 
 // Peer returns who connected to a unix socket. A process that has ended is unknown, as it could be anyone's: a child of
 // a container's program leaves its connection to its parent.
@@ -71,7 +72,7 @@ func (o *Owners) Peer(conn *net.UnixConn) Owner {
 	if !alive() {
 		return unknown
 	}
-	if o.self.depth > 0 {
+	if o.depth > 0 {
 		who.PID = 0 // in /proc below root, another process has that number
 	}
 	return who
@@ -96,7 +97,7 @@ func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 	if who.PID = pid; uid < 0 {
 		who.UID = s.uid
 	}
-	container, known := o.container(read(proc, pid, "cgroup", buf[:]))
+	container, known := o.Container(read(proc, pid, "cgroup", buf[:]))
 	switch {
 	case !known || who.UID < 0:
 	case container != "" && container != o.own:
@@ -112,10 +113,10 @@ func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 // owners are buffers for files: the API needs one for each connection.
 var owners sync.Pool
 
-// container returns the first digits of the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not
+// Container returns the first digits of the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not
 // known without the text, and if only a cgroup that is not visible has the name of a container. Of a container inside
 // another it is the outer one.
-func (o *Owners) container(text []byte) (id string, known bool) {
+func (o *Owners) Container(text []byte) (id string, known bool) {
 	known = len(text) > 0
 	eachContainer(text, o.groups.Own(), func(m membership) bool {
 		uid, visible := o.groups.Owner(m.controllers, string(m.path))
