@@ -3,6 +3,7 @@
 package processor
 
 import (
+	"cmp"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -140,13 +141,14 @@ func (p *pass) origin() locate.Who {
 }
 
 // client returns whose baselines a span is compared with: those of its namespace in Kubernetes, where each start makes
-// new containers, and else of its container or user.
+// new containers, and else of the user of the process that it names. Any program may name any process, so that user's
+// own windows have other baselines.
 func (p *pass) client(place locate.Place) string {
 	resource := facts{pcommon.NewMap(), p.resource.Resource().Attributes(), p.tally.ignore}
 	if namespace := resource.text(namespaceName); namespace != "" {
 		return "namespace " + namespace[:min(len(namespace), maxNamespace)]
 	}
-	return p.locator.Client(place.PID)
+	return "spans of " + cmp.Or(p.locator.Client(place.PID), "root")
 }
 
 // maxNamespace is the longest name of a namespace in Kubernetes, in bytes.

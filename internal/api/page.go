@@ -222,7 +222,7 @@ func (v *viewer) next() *page.Update {
 func (v *viewer) windows(end time.Duration) (reports []*window.Report, left int) {
 	kept := map[string]bool{}
 	for _, r := range v.server.monitor.Windows.Ended() {
-		if r.End.Mono < v.origin || r.Start.Mono > end || !v.who.owns(r.Client) {
+		if r.End.Mono < v.origin || r.Start.Mono > end || !v.who.lists(r.Client) {
 			continue
 		}
 		kept[r.ID] = true
@@ -236,7 +236,7 @@ func (v *viewer) windows(end time.Duration) (reports []*window.Report, left int)
 	}
 	if v.server.monitor.Windows.Open() <= maxRunning {
 		reports = append(reports, slices.DeleteFunc(v.server.monitor.Windows.Running(), func(r *window.Report) bool {
-			return !v.who.owns(r.Client) || r.Start.Mono > end
+			return !v.who.lists(r.Client) || r.Start.Mono > end
 		})...)
 	}
 	return reports, max(left, 0)

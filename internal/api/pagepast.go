@@ -104,14 +104,14 @@ func (v *viewer) copied(from, until time.Time) *io.PipeReader {
 
 // sees reports whether a caller may read an event: of the machine, or about a window that it owns. Whose windows a
 // storm is about is not known, so it is for privileged callers.
-func (c *caller) sees(event, client string) bool { return emit.OfMachine(event) || c.owns(client) }
+func (c *caller) sees(event, client string) bool { return emit.OfMachine(event) || c.lists(client) }
 
 // shows reports whether a caller may read an entry of the store: an event that it sees, or its own window.
 func (c *caller) shows(e store.Entry) bool {
 	if e.Kind == store.Event {
 		return c.sees(nameOf(e.Text), e.Client)
 	}
-	return c.owns(e.Client)
+	return c.lists(e.Client)
 }
 
 // entries returns which entries of the store a caller may read, as Past.Copy takes it: nil for everything.

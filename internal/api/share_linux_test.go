@@ -70,6 +70,12 @@ func TestGreedy(t *testing.T) {
 // as runs a test of this program as another user, and returns its first lines.
 func as(t *testing.T, uid uint32, test, variable, value string, lines int) []string {
 	t.Helper()
+	return with(t, syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}, test, variable, value, lines)
+}
+
+// with is as for a program in namespaces of its own.
+func with(t *testing.T, attributes syscall.SysProcAttr, test, variable, value string, lines int) []string {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to run programs as other users")
 	}
@@ -91,7 +97,7 @@ func as(t *testing.T, uid uint32, test, variable, value string, lines int) []str
 	}
 	cmd := exec.Command(copied, "-test.run", "^"+test+"$")
 	cmd.Env, cmd.Dir = append(os.Environ(), variable+"="+value), "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	cmd.SysProcAttr = &attributes
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +118,7 @@ func as(t *testing.T, uid uint32, test, variable, value string, lines int) []str
 	for all := ""; len(got) < lines; {
 		n, err := out.Read(buffer)
 		if err != nil {
-			t.Fatalf("uid %d printed %q, then %v", uid, all, err)
+			t.Fatalf("%+v printed %q, then %v", attributes, all, err)
 		}
 		all += string(buffer[:n])
 		got = strings.Split(strings.TrimSuffix(all, "\n"), "\n")
@@ -224,6 +230,16 @@ func TestWindowsOfOthers(t *testing.T) {
 		if _, err := s.End(t.Context(), got[1]); err != nil {
 			t.Errorf("root ends the other user's window: got %v, want no error", err)
 		}
+	}
+	// Two programs of root in namespaces of processes of their own, as in containers of a kind that is not known.
+	nested := syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	first = with(t, nested, "TestPrying", prying, begun.ID+" "+s.path, 2)
+	if want := "403 403 403, <nil>, <nil>, secret false, own false"; first[0] != want {
+		t.Errorf("an unknown process: got %q, want %q", first[0], want)
+	}
+	second = with(t, nested, "TestPrying", prying, first[1]+" "+s.path, 2)
+	if want := "0 404 0, <nil>, <nil>, secret false, own false"; second[0] != want {
+		t.Errorf("an unknown process, with the id of another one's window: got %q, want %q", second[0], want)
 	}
 	if _, err := s.End(t.Context(), begun.ID); err != nil {
 		t.Errorf("got %v, want the window open until its owner ends it", err)

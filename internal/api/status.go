@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -51,7 +52,7 @@ type ExportStatus struct {
 // maxStatusDisks bounds the disks in a Status.
 const maxStatusDisks = 1024
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	rights := s.monitor.Rights()
 	status := Status{
 		Version:        s.version,
@@ -81,6 +82,9 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 	}
 	if s.events.Trouble != nil {
 		status.Problems = append(status.Problems, s.events.Trouble()...)
+	}
+	if n := len(status.Problems); n > 0 && peerOfRequest(r.Context()).anonymous() { // they name files and jobs of users
+		status.Problems = []string{fmt.Sprintf("%d problems: ask over the unix socket, or with the token", n)}
 	}
 	reply(w, http.StatusOK, status)
 	return nil

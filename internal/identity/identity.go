@@ -19,6 +19,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -62,6 +63,7 @@ type Options struct {
 type Finder struct {
 	proc   string
 	groups *cgroup.View
+	owners *locate.Owners
 	users  users
 	pods   pods
 
@@ -99,7 +101,7 @@ func New(root string, o Options) *Finder {
 		o.PodResources = ""
 	}
 	return &Finder{
-		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root), users: users{root: root, lookUp: user.LookupId},
+		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root), owners: locate.NewOwners(root), users: users{root: root, lookUp: user.LookupId},
 		pods: pods{root: root, socket: o.PodResources, given: make(map[podName]claimant)}, known: make(map[int]*entry),
 		readers: make(map[string]*reader),
 	}
@@ -190,7 +192,11 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 		buf = new([maxText]byte)
 	}
 	defer buffers.Put(buf)
-	at := placeOf(readFile(f.proc, pid, "cgroup", buf), f.groups.Own())
+	text := readFile(f.proc, pid, "cgroup", buf)
+	at := placeOf(text, f.groups.Own())
+	if id, known := f.owners.Container(text); known && at.container != "" && at.container[:shortDigits] != id {
+		at.own, at.pod = true, "" // a cgroup that a user has named so
+	}
 	program, called := executable(f.proc, pid, path, buf)
 	owner := f.users.name(uidOf(readFile(f.proc, pid, "status", buf)))
 
