@@ -46,7 +46,7 @@ func (v *viewer) firstHeld() time.Duration {
 }
 
 // readPast reads what the store has of the time of a page, if the time begins before what is in memory. It takes half
-// of a core at most, and pastTime of the server. Then the newer part is missing, and the page says so.
+// of a core at most, and pastTime. Then the newer part is missing, and the page says so.
 func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 	past := v.server.past
 	if past == nil || v.origin >= max(v.firstHeld(), now.Mono-heldWindows) {
@@ -64,8 +64,9 @@ func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 	made := page.NewPast(start, v.step, int((v.until-v.origin)/v.step), pageWindows,
 		v.who.sees)
 	from := v.copied(start, end.Add(longWindow))
-	late := time.AfterFunc(v.server.pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) }) // its disk may hang
-	var read time.Time                                                                                    // of the last block
+	// Its disk may hang.
+	late := time.AfterFunc(v.server.pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) })
+	var read time.Time // of the last block
 	err := store.NewReader(from).Each(ctx, func(item *store.Item) {
 		made.Add(item)
 		if item.Rows != nil {
