@@ -25,14 +25,14 @@ const overTCP = "the TCP port"
 // privileged reports whether it is root or this program's own user, outside of any container, or has the token.
 func (c *caller) privileged() bool { return c.name == "" || c.trusted }
 
-// anonymous reports whether nothing is known of a caller: anyone may be at the other end.
+// anonymous reports whether a caller is not known: anyone may be at the other end.
 func (c *caller) anonymous() bool { return c.tcp && !c.trusted || c.name == locate.Unknown }
 
 // owns reports whether a caller may read and end a window of a client, whose id it knows: its own, or one of its user.
 func (c *caller) owns(client string) bool { return c.privileged() || c.name == client }
 
-// lists reports whether a caller is shown what is of a client. Those of which nothing is known are one client, and are
-// not shown what others of them have.
+// lists reports whether a caller is shown what is of a client. Anonymous callers are one client, and are not shown what
+// others of them have.
 func (c *caller) lists(client string) bool { return c.owns(client) && !c.anonymous() }
 
 // nameOver returns the name of a client over TCP: its address, or the network that one host has in IPv6.

@@ -101,7 +101,8 @@ func New(root string, o Options) *Finder {
 		o.PodResources = ""
 	}
 	return &Finder{
-		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root), owners: locate.NewOwners(root), users: users{root: root, lookUp: user.LookupId},
+		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root),
+		owners: locate.NewOwners(root), users: users{root: root, lookUp: user.LookupId},
 		pods: pods{root: root, socket: o.PodResources, given: make(map[podName]claimant)}, known: make(map[int]*entry),
 		readers: make(map[string]*reader),
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
-// Unknown is the client of which nothing is vouched for. All of them are one client.
+// Unknown is the client that the kernel does not vouch for. All such processes are one client.
 const Unknown = "an unknown process"
 
 // Owner is whose a process is, as the kernel vouches for it while the process lives.
@@ -78,8 +78,8 @@ func (o *Owners) Peer(conn *net.UnixConn) Owner {
 	return who
 }
 
-// of returns whose a process in a /proc is, where this one is so many namespaces below. uid is its effective user, or -1
-// for the one that /proc says.
+// of returns whose a process in a /proc is, where this one is so many namespaces below. uid is its effective user; -1
+// stands for the one that /proc says.
 func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 	who := Owner{UID: uid, Client: Unknown}
 	if pid <= 0 || pid > maxPID {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Numbers of no process are nobody's, and this process is its own user's.
+// A number of no process is unknown, and this process is its own user's.
 func TestOwnersOfNumbers(t *testing.T) {
 	o := NewOwners("/")
 	if os.Geteuid() != 0 {

@@ -131,15 +131,15 @@ func TestPeers(t *testing.T) {
 	folder, program := open(t)
 	path := filepath.Join(folder, "s")
 	listener := listen(t, path)
-	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+	other := &syscall.Credential{Uid: 65534, Gid: 65534}
 	for name, c := range map[string]struct {
 		attributes syscall.SysProcAttr
 		want       string
 	}{
 		"root":                            {syscall.SysProcAttr{}, ""},
-		"a user":                          {syscall.SysProcAttr{Credential: nobody}, "uid 65534"},
+		"a user":                          {syscall.SysProcAttr{Credential: other}, "uid 65534"},
 		"root in a namespace":             {syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, Unknown},
-		"a user in a namespace of root's": {syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Credential: nobody}, "uid 65534"},
+		"a user in a namespace of root's": {syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Credential: other}, "uid 65534"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := call(t, program, path, &c.attributes)
@@ -156,7 +156,7 @@ func TestPeers(t *testing.T) {
 			t.Errorf("got %+v, want %q", got, Unknown)
 		}
 	})
-	t.Run("one that ends, but for its connection", func(t *testing.T) {
+	t.Run("one that ends before its connection", func(t *testing.T) {
 		cmd := call(t, program, path, nil)
 		conn, err := listener.AcceptUnix()
 		if err != nil {
@@ -176,11 +176,12 @@ func TestPeers(t *testing.T) {
 	})
 }
 
-// A program in a namespace of processes of its own knows those in it, and nobody outside.
+// A program in a namespace of processes of its own knows those in it, and no process outside.
 func TestPeersOfAnotherNamespace(t *testing.T) {
 	folder, program := open(t)
 	path := filepath.Join(folder, "s")
-	server := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", program, "-test.run", "^TestAnswering$")
+	server := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", program,
+		"-test.run", "^TestAnswering$")
 	server.Env, server.Dir = append(os.Environ(), answering+"="+path), "/"
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -204,7 +205,8 @@ func TestPeersOfAnotherNamespace(t *testing.T) {
 	next(Unknown + ", process known: false")
 	call(t, program, path, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID})
 	next(Unknown + ", process known: false")
-	inside := exec.Command("nsenter", "--target", childOf(t, server.Process.Pid), "--pid", "--mount", program, "-test.run", "^TestCalling$")
+	inside := exec.Command("nsenter", "--target", childOf(t, server.Process.Pid), "--pid", "--mount", program,
+		"-test.run", "^TestCalling$")
 	inside.Env, inside.Dir = append(os.Environ(), calling+"="+path), "/"
 	in, err := inside.StdinPipe()
 	if err != nil {

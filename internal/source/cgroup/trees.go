@@ -85,7 +85,7 @@ func (v *View) folder(controllers, group string) string {
 	return ""
 }
 
-// Owner returns the user who made a cgroup, or to whom it was given, by its line of /proc/PID/cgroup: its controllers,
+// Owner returns the user who made a cgroup, or got it from root, by its line of /proc/PID/cgroup: its controllers,
 // "" for cgroup v2, whose path is joined (see Join). It returns false if the cgroup's folder is not visible.
 func (v *View) Owner(controllers, group string) (uid int, ok bool) {
 	folder := v.folder(controllers, group)
