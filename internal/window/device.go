@@ -69,7 +69,7 @@ func (b *builder) boundStorage() {
 	if s.read.bytes+s.write.bytes == 0 {
 		devices = b.machine.Leaves // it may have waited for what others read
 	}
-	if !s.read.known || len(devices) == 0 {
+	if !s.read.known || len(devices) == 0 || !s.timed(devices) {
 		return
 	}
 	most := seconds(s.level(devices).seconds() / explained * float64(max(1, len(b.GPUIDs))))
@@ -101,15 +101,13 @@ func (b *builder) slowDevice() {
 		return
 	}
 	switch {
-	case lowest == "":
-		b.NoDevice = len(b.Mounts) == 0
 	case took >= unexplained*wait.Seconds():
 		b.SlowDevice = s.device(lowest)
 		if b.SlowDevice.NearCeiling() {
 			b.boundRate(1 / b.SlowDevice.ReadCeilingRatio)
 		}
-	default:
-		b.NoDevice = true
+	case s.timed(top):
+		b.NoDevice = lowest != "" || len(b.Mounts) == 0
 	}
 }
 
@@ -176,6 +174,11 @@ func (s *stack) level(devices []string) (l level) {
 		}
 	}
 	return l
+}
+
+// timed reports whether the kernel counts how long the operations of devices take.
+func (s *stack) timed(devices []string) bool {
+	return !slices.ContainsFunc(devices, func(d string) bool { return s.use(d).Lacks&sample.LacksTimes != 0 })
 }
 
 // seconds is the time of all operations, of any process: a job also waits for those of others.
@@ -319,7 +322,7 @@ func (s *stack) descend(devices []string) (lowest string, seconds float64) {
 		next = slices.Compact(next)
 		below := s.level(next)
 		took := below.of(here)
-		if took < explained*seconds || took < unexplained*s.wait.Seconds() {
+		if (took < explained*seconds || took < unexplained*s.wait.Seconds()) && (s.timed(devices) || len(next) == 0) {
 			break
 		}
 		devices, here, seconds = next, below, took
