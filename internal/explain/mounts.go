@@ -90,11 +90,11 @@ func newMountDone(d *window.MountDone, has sample.MountFields) *mountDone {
 	}
 	out := &mountDone{Operations: d.Operations, Bytes: d.Bytes}
 	if has&sample.HasMountTime != 0 {
-		out.Time = known(d.Mean())
+		out.Time = sample.Known(d.Mean())
 	}
 	if has&sample.HasMountTransport != 0 {
-		out.RoundTrip = known(sample.Await(d.RoundTrip, d.Operations))
-		out.Queue = known(sample.PerOperation(d.Queue.Seconds(), d.Operations)) // often none
+		out.RoundTrip = sample.Known(sample.Await(d.RoundTrip, d.Operations))
+		out.Queue = sample.Known(sample.PerOperation(d.Queue.Seconds(), d.Operations)) // often none
 	}
 	return out
 }

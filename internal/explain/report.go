@@ -427,21 +427,13 @@ func newSlowDevice(slow *window.SlowDevice) *slowDevice {
 func newDisk(d *window.DiskUse) Disk {
 	return Disk{
 		Name: d.Name, ReadBytes: d.ReadBytes, ReadOperations: d.ReadOperations,
-		ReadAwait:  known(d.Await(true)),
+		ReadAwait:  sample.Known(d.Await(true)),
 		WriteBytes: d.WriteBytes, WriteOperations: d.WriteOperations,
-		WriteAwait:  known(d.Await(false)),
+		WriteAwait:  sample.Known(d.Await(false)),
 		ReadLatency: newLatency(d.ReadLatency), WriteLatency: newLatency(d.WriteLatency),
-		QueueDepth: known(d.QueueDepth, d.Lacks&sample.LacksQueue == 0),
-		BusyRatio:  known(d.BusyRatio, d.Lacks&sample.LacksIOTicks == 0), UnderPath: d.Under,
+		QueueDepth: sample.Known(d.QueueDepth, d.Lacks&sample.LacksQueue == 0),
+		BusyRatio:  sample.Known(d.BusyRatio, d.Lacks&sample.LacksIOTicks == 0), UnderPath: d.Under,
 		ReadCeiling: d.ReadCeiling, ReadCeilingRatio: d.ReadCeilingRatio,
 		WriteCeiling: d.WriteCeiling, WriteCeilingRatio: d.WriteCeilingRatio,
 	}
-}
-
-// known is nil for a value that is not known.
-func known(value float64, ok bool) *float64 {
-	if !ok {
-		return nil
-	}
-	return &value
 }

@@ -249,6 +249,14 @@ func Await(total time.Duration, operations uint64) (seconds float64, ok bool) {
 	return seconds, ok && (total > 0 || operations < manyOperations)
 }
 
+// Known returns a value, or nil where it is not known.
+func Known(value float64, ok bool) *float64 {
+	if !ok {
+		return nil
+	}
+	return &value
+}
+
 // PerOperation returns the mean of a sum over operations. It reports false where no operation completed.
 func PerOperation(sum float64, operations uint64) (mean float64, ok bool) {
 	if operations == 0 {
