@@ -83,21 +83,25 @@ func (s *Source) Read(out *sample.Sample) error {
 	disks := out.Disks[first:]
 
 	var treeErr error
-	if !slices.EqualFunc(disks, s.known, func(d sample.Disk, name string) bool { return d.Name == name }) {
+	changed := !slices.EqualFunc(disks, s.known, func(d sample.Disk, name string) bool { return d.Name == name })
+	if changed {
 		treeErr = s.learn(disks)
 	} else {
 		s.follow(disks)
 	}
 	s.tree.mark(disks)
 	s.counts.Normalize(out)
-	untimedErr := s.lacking(disks)
+	var untimedErr error
+	if !changed {
+		untimedErr = s.lacking(disks)
+	}
 	if readErr == nil && bad.lines == 0 && treeErr == nil && untimedErr == nil {
 		return nil
 	}
 	return oneLine(readErr, bad.err(), treeErr, untimedErr)
 }
 
-// lacking reports once the disks whose operations take no time.
+// lacking reports once the disks whose operations take no time, in a reading of the same devices as the one before.
 func (s *Source) lacking(disks []sample.Disk) error {
 	if s.untimed {
 		return nil
