@@ -1,9 +1,11 @@
 package stat
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -271,5 +273,28 @@ func TestNameTwice(t *testing.T) {
 	a, b := sample.Disk{Name: "sda", ReadIOs: 5}, sample.Disk{Name: "sda", ReadIOs: 500}
 	if got := between(at(0, a, b), at(time.Second, a, b)).Disks; len(got) != 1 || got[0].ReadsPerSecond != 0 {
 		t.Errorf("got %+v, want one disk", got)
+	}
+}
+
+// A value that cannot be true is absent, and the better one stands in its place.
+func TestImpossibleValues(t *testing.T) {
+	before := sample.Disk{Name: "vda", Leaf: true, ReadIOs: 1000, ReadBytes: 4096000, ReadTicks: 90 * ms, IOTicks: 500 * time.Second, TimeInQueue: 95 * ms}
+	after := before
+	after.ReadIOs, after.ReadTicks, after.IOTicks, after.TimeInQueue = 1002, 91*ms, 501400*ms, 96*ms
+	got := between(at(0, before), at(time.Second, after)).Disks[0]
+	if !is(got.Utilization, 0.001) || !is(got.QueueDepth, 0.001) || !is(got.ReadAwait, 0.5) || !got.Inexact {
+		t.Errorf("io_ticks of 140 %%: got %+v, want the queue, 0.001", got)
+	}
+	after = before
+	after.ReadIOs = 3000
+	got = between(at(0, before), at(time.Second, after)).Disks[0]
+	if got.ReadAwait != nil || got.Await != nil || got.QueueDepth != nil || got.Utilization != nil || !near(got.ReadsPerSecond, 2000) {
+		t.Errorf("times that stand still: got %+v, want reads and no times", got)
+	}
+	text, err := json.Marshal(got)
+	for _, key := range []string{"await", "queue_depth", "utilization"} {
+		if err != nil || strings.Contains(string(text), key) {
+			t.Errorf("got %s, %v; want no %s", text, err, key)
+		}
 	}
 }
