@@ -114,8 +114,8 @@ func (d *Disk) Since(earlier *Disk, interval time.Duration) (delta DiskDelta, ok
 	return delta, true
 }
 
-// NewDiskDelta returns what a disk did in an interval, from the growth of its counters. lacks is what is known not to be
-// true of the device. How many operations are in flight is not known.
+// NewDiskDelta returns what a disk did in an interval, from the growth of its counters. lacks is what is known of the
+// device. How many operations are in flight is not known.
 func NewDiskDelta(growth Disk, interval time.Duration, lacks Fields) DiskDelta {
 	d := DiskDelta{Disk: growth, Interval: interval}
 	d.Has |= lacks
@@ -134,7 +134,7 @@ const (
 	timedQueue     = 100 * time.Millisecond // of operations, which take at least a jiffy together
 )
 
-// judge sets what cannot be true. before says whether an operation may have been in flight at the begin.
+// judge sets what cannot be true. before: an operation may have been in flight at the begin.
 func (d *DiskDelta) judge(before bool) {
 	for _, t := range d.times() {
 		if t.operations >= manyOperations && *t.time == 0 {

@@ -338,10 +338,10 @@ func TestImpossibleUse(t *testing.T) {
 			b.machine.Lacks = DeviceFields{"vda": lacks}
 			for i := range 3 {
 				at := sample.Stamp{Mono: time.Duration(i*5+21) * time.Second}
-				part := time.Duration(i)
+				part := func(d time.Duration) time.Duration { return d / 2 * time.Duration(i) }
 				if err := b.history.Append(&sample.Sample{At: at, Disks: []sample.Disk{{
 					Name: "vda", Leaf: true, ReadIOs: 2000 + reads*uint64(i)/2, ReadBytes: 1<<30 + uint64(i)<<20, WriteIOs: 1,
-					ReadTicks: 90*s + took*part/2, TimeInQueue: 90*s + took*part/2, IOTicks: busy * part / 2,
+					ReadTicks: 90*s + part(took), TimeInQueue: 90*s + part(took), IOTicks: part(busy),
 				}}}); err != nil {
 					t.Fatal(err)
 				}
@@ -350,7 +350,8 @@ func TestImpossibleUse(t *testing.T) {
 		})
 		return r.Disks[0]
 	}
-	if d := use(20, 10*time.Millisecond, 10*s, 0); d.BusyRatio > 0.0011 || d.BusyRatio < 0.0009 || d.Lacks&sample.LacksIOTicks != 0 {
+	d := use(20, 10*time.Millisecond, 10*s, 0)
+	if math.Abs(d.BusyRatio-0.001) > 1e-4 || d.Lacks&sample.LacksIOTicks != 0 {
 		t.Errorf("io_ticks of 100 %% with a queue of 0.001: got %v, lacking %b; want 0.001", d.BusyRatio, d.Lacks)
 	}
 	if d := use(2000, 4*s, 2*s, 0); math.Abs(d.BusyRatio-0.2) > 1e-9 || math.Abs(d.QueueDepth-0.4) > 1e-9 || d.Lacks != 0 {

@@ -103,7 +103,7 @@ func TestIdleAhead(t *testing.T) {
 	}
 }
 
-// A disk whose io_ticks say that it always works, while its operations took nearly no time, has next to nothing to do.
+// A disk with io_ticks of 100 %, whose operations took nearly no time, has next to nothing to do.
 // One without times is not known to.
 func TestIdleAheadOfImpossibleTimes(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -121,9 +121,9 @@ func TestIdleAheadOfImpossibleTimes(t *testing.T) {
 		}
 		for i := range 41 {
 			stamp := sample.Stamp{Mono: time.Duration(i+1) * time.Second}
-			n := time.Duration(i)
-			disk := sample.Disk{Name: "sda", Leaf: true, ReadIOs: 1 + uint64(i)*c.reads, ReadTicks: n * c.took,
-				TimeInQueue: n * c.took, IOTicks: n * c.busy}
+			times := func(d time.Duration) time.Duration { return d * time.Duration(i) }
+			disk := sample.Disk{Name: "sda", Leaf: true, ReadIOs: 1 + uint64(i)*c.reads, ReadTicks: times(c.took),
+				TimeInQueue: times(c.took), IOTicks: times(c.busy)}
 			for _, s := range []*sample.Sample{
 				{At: stamp, Disks: []sample.Disk{disk}}, {At: stamp, Jobs: []sample.Job{{ID: "j", HasIO: true}}},
 			} {

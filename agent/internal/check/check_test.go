@@ -279,10 +279,12 @@ func TestImpossibleDisks(t *testing.T) {
 	m := &machine{Options: Options{Root: root}, root: root}
 	golden.Check(t, filepath.Join("testdata", "impossible.txt"), text(root, m.disks(t.Context())))
 
-	fixture.Write(t, root, "proc/diskstats", []byte("254 0 vda 41 0 84 30 0 0 0 0 0 30 30\n")) // fewer columns than the kernel's
+	// Fewer columns than the kernel's.
+	fixture.Write(t, root, "proc/diskstats", []byte("254 0 vda 41 0 84 30 0 0 0 0 0 30 30\n"))
 	found := m.disks(t.Context())
 	last := found[len(found)-1]
-	if last.What != "disk columns" || strings.Contains(last.Fix, "boot") || !strings.Contains(last.Message, "another program writes") {
+	if last.What != "disk columns" || strings.Contains(last.Fix, "boot") ||
+		!strings.Contains(last.Message, "another program writes") {
 		t.Errorf("got %+v, want no advice to boot a kernel that is older", last)
 	}
 }

@@ -158,8 +158,8 @@ func (m *machine) impossible(devices []sample.Disk) (found []Finding) {
 	add(untimed, "disk times", m.countersFix(), "%s counts the operations of %s, and no time for them: their await, "+
 		"queue and utilization are not known, and no stall is measured by them. Another program may write this file.",
 		file, list(untimed))
-	add(layers, "disk times", "", "The driver of %s counts operations, and no time for them: await, queue and utilization "+
-		"are known of the disks below only.", list(layers))
+	add(layers, "disk times", "", "The driver of %s counts operations, and no time for them: await, queue and "+
+		"utilization are known of the disks below only.", list(layers))
 	add(inexact, "disk utilization", "", "Linux%s counts more time with work (io_ticks in %s) than the operations of %s "+
 		"took: utilization is at most their queue, and system.disk.io_time is left out.", m.release(), file, list(inexact))
 	add(negative, "disk in flight", "", "The number of operations in flight of %s in %s is below zero: it is left out.",

@@ -7,8 +7,8 @@ import (
 )
 
 // Disk holds the rates of one block device in an interval, as iostat(1) defines them. Every operation counts in the
-// interval in which it completed. A mean over no operations is nil, and so is a value that the kernel does not count, or
-// counts so that it cannot be true.
+// interval in which it completed. A mean over no operations is nil, and so is a value that the kernel does not count,
+// or that cannot be true.
 type Disk struct {
 	Name string `json:"name"`
 	Leaf bool   `json:"leaf"` // not a partition and not stacked on other devices

@@ -278,7 +278,8 @@ func TestNameTwice(t *testing.T) {
 
 // A value that cannot be true is absent, and the better one stands in its place.
 func TestImpossibleValues(t *testing.T) {
-	before := sample.Disk{Name: "vda", Leaf: true, ReadIOs: 1000, ReadBytes: 4096000, ReadTicks: 90 * ms, IOTicks: 500 * time.Second, TimeInQueue: 95 * ms}
+	before := sample.Disk{Name: "vda", Leaf: true, ReadIOs: 1000, ReadBytes: 4096000, ReadTicks: 90 * ms,
+		IOTicks: 500 * time.Second, TimeInQueue: 95 * ms}
 	after := before
 	after.ReadIOs, after.ReadTicks, after.IOTicks, after.TimeInQueue = 1002, 91*ms, 501400*ms, 96*ms
 	got := between(at(0, before), at(time.Second, after)).Disks[0]
@@ -288,7 +289,8 @@ func TestImpossibleValues(t *testing.T) {
 	after = before
 	after.ReadIOs = 3000
 	got = between(at(0, before), at(time.Second, after)).Disks[0]
-	if got.ReadAwait != nil || got.Await != nil || got.QueueDepth != nil || got.Utilization != nil || !near(got.ReadsPerSecond, 2000) {
+	if got.ReadAwait != nil || got.Await != nil || got.QueueDepth != nil || got.Utilization != nil ||
+		!near(got.ReadsPerSecond, 2000) {
 		t.Errorf("times that stand still: got %+v, want reads and no times", got)
 	}
 	text, err := json.Marshal(got)

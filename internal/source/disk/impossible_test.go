@@ -132,7 +132,8 @@ func TestCountersGoBack(t *testing.T) {
 		}
 	}
 	// The faults of a device end with it.
-	d, ok := judged(t, time.Second, "41000 0 8400000 0 0 0 0 0 0 0 0", "10 0 80 5 0 0 0 0 0 5 5", "20 0 160 15 0 0 0 0 0 15 15")
+	d, ok := judged(t, time.Second,
+		"41000 0 8400000 0 0 0 0 0 0 0 0", "10 0 80 5 0 0 0 0 0 5 5", "20 0 160 15 0 0 0 0 0 15 15")
 	if !ok || d.Has.Lacks() != 0 {
 		t.Errorf("after another device: got %v, lacking %b; want its own counters", ok, d.Has.Lacks())
 	}

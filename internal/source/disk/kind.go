@@ -75,8 +75,8 @@ func (f sysfs) kind(name string) string {
 // networkDevices are names of devices whose driver is a client of a network: Ceph, NBD, RTRS and ATA over Ethernet.
 var networkDevices = []string{"rbd", "nbd", "rnbd", "etherd"}
 
-// networkModels are how the vendor and model of network volumes begin. NVMe has the model only. Microsoft's virtual disk
-// may also be a disk of the host: the two have no difference that a guest can see.
+// networkModels are how the vendor and model of network volumes begin. NVMe has the model only. Microsoft's virtual
+// disk may also be a disk of the host: a guest sees no difference.
 var networkModels = []string{
 	"Amazon Elastic Block Store", "nvme_card-pd", "Google PersistentDisk", "PersistentDisk", "Msft Virtual Disk",
 	"MSFT NVMe Accelerator", "Alibaba Cloud Elastic Block Storage", "ORACLE BlockVolume", "DO Volume", "HC Volume",
@@ -85,7 +85,7 @@ var networkModels = []string{
 // cinderSerial is what virtio has room for of the UUID of an OpenStack volume, which Nova sets as its serial.
 var cinderSerial = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]$`)
 
-// remote reports whether a device is a volume that is attached over a network, as far as that can be known.
+// remote reports whether a device is known to be a volume that is attached over a network.
 func (f sysfs) remote(name string) bool {
 	model := strings.TrimSpace(f.text(name, "device/vendor") + " " + f.text(name, "device/model"))
 	hasPrefix := func(prefix string) bool { return strings.HasPrefix(model, prefix) }
