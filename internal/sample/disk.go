@@ -223,10 +223,15 @@ func (d *DiskDelta) Stuck() bool { return d.stuck > 0 }
 // Utilization returns the share of the interval with an operation in flight: %util of iostat, but at most what the
 // operations took. It reports false if the kernel's counter stands still, or says more than all of the interval.
 func (d *DiskDelta) Utilization() (ratio float64, ok bool) {
+	return d.UtilizationOf(d.IOTicks.Seconds(), d.TimeInQueue.Seconds())
+}
+
+// UtilizationOf is Utilization with IOTicks and TimeInQueue in seconds, which may be interpolated.
+func (d *DiskDelta) UtilizationOf(ioTicks, inQueue float64) (ratio float64, ok bool) {
 	interval := d.Interval.Seconds()
-	ratio = d.IOTicks.Seconds() / interval
+	ratio = ioTicks / interval
 	if d.Has&LacksQueue == 0 {
-		ratio = min(ratio, (d.TimeInQueue.Seconds()+d.unfinished())/interval)
+		ratio = min(ratio, (inQueue+d.unfinished())/interval)
 	}
 	impossible := ratio > 1 && d.Has&BusyTooLong != 0
 	return min(1, ratio), d.Has&LacksIOTicks == 0 && !impossible

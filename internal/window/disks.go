@@ -58,15 +58,16 @@ func (b *builder) diskBetween(first history.Series, name string, from, to histor
 		WriteTime:       seconds(all[history.DiskWriteTicks].Value),
 	}
 	if interval := to.At - from.At; known && interval > 0 {
+		busy, inQueue := all[history.DiskIOTicks].Value, all[history.DiskTimeInQueue].Value
 		d := sample.NewDiskDelta(sample.Disk{
 			ReadIOs: use.ReadOperations, ReadTicks: use.ReadTime, WriteIOs: use.WriteOperations, WriteTicks: use.WriteTime,
-			IOTicks: seconds(all[history.DiskIOTicks].Value), TimeInQueue: seconds(all[history.DiskTimeInQueue].Value),
+			IOTicks: seconds(busy), TimeInQueue: seconds(inQueue),
 		}, interval, b.machine.Lacks[name])
 		use.Lacks = d.Has
-		if depth, ok := d.QueueDepth(); ok {
-			use.QueueDepth = depth
+		if use.Lacks&sample.LacksQueue == 0 {
+			use.QueueDepth = inQueue / interval.Seconds()
 		}
-		if ratio, ok := d.Utilization(); ok {
+		if ratio, ok := d.UtilizationOf(busy, inQueue); ok {
 			use.BusyRatio = ratio
 		} else {
 			use.Lacks |= sample.LacksIOTicks
