@@ -66,6 +66,9 @@ const (
 	// LacksInFlight: the kernel's number of operations in flight fell below zero. InFlight is then 0.
 	LacksInFlight
 
+	// Uncounted: queue/iostats is 0, so all counters stand still, whatever the device does.
+	Uncounted
+
 	columns = HasDiscards | HasFlushes
 
 	// LacksTimes: how long the operations of the device took is not known.
@@ -75,8 +78,8 @@ const (
 // Lacks returns only what cannot be true.
 func (f Fields) Lacks() Fields { return f &^ columns }
 
-// Unused reports whether the device has completed no operation so far.
-func (d *Disk) Unused() bool { return d.ReadIOs+d.WriteIOs+d.DiscardIOs == 0 }
+// Unused reports whether the device has completed no operation so far, or none that counts.
+func (d *Disk) Unused() bool { return d.completed() == 0 || d.Has&Uncounted != 0 }
 
 // Continues reports whether d and an earlier reading come from the same run of the counters, so that their difference
 // is what the disk did in between.

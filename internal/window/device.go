@@ -2,6 +2,7 @@ package window
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -176,9 +177,15 @@ func (s *stack) level(devices []string) (l level) {
 	return l
 }
 
-// timed reports whether the kernel counts how long the operations of devices take.
+// timed reports whether the kernel counts how long the operations of devices take. Without a device, the job may have
+// used one whose operations it does not count.
 func (s *stack) timed(devices []string) bool {
-	return !slices.ContainsFunc(devices, func(d string) bool { return s.use(d).Lacks&sample.LacksTimes != 0 })
+	if len(devices) == 0 {
+		devices = slices.Collect(maps.Keys(s.machine.Lacks))
+	}
+	return !slices.ContainsFunc(devices, func(d string) bool {
+		return (s.use(d).Lacks|s.machine.Lacks[d])&sample.LacksTimes != 0
+	})
 }
 
 // seconds is the time of all operations, of any process: a job also waits for those of others.

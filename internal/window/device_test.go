@@ -331,6 +331,16 @@ func TestUntimedDevices(t *testing.T) {
 	}
 }
 
+// A disk that the kernel does not count may be the one that the job waited for.
+func TestUncountedDevice(t *testing.T) {
+	for lacks, want := range map[sample.Fields]bool{0: true, sample.Uncounted | sample.LacksTimes: false} {
+		r := slow(t, nil, 8*s, 100, func(b *builder) { b.machine.Lacks = DeviceFields{"vda": lacks} })
+		if r.NoDevice != want || r.SlowDevice != nil {
+			t.Errorf("lacking %b: got NoDevice %v, want %v", lacks, r.NoDevice, want)
+		}
+	}
+}
+
 // The utilization of a disk is at most its queue, and what the kernel does not count is absent.
 func TestImpossibleUse(t *testing.T) {
 	use := func(reads uint64, took, busy time.Duration, lacks sample.Fields) DiskUse {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
@@ -132,6 +131,7 @@ func (m *machine) impossible(devices []sample.Disk) (found []Finding) {
 		untimedLayer := d.Layer && d.Has&sample.LacksTimes != 0
 		excess := d.IOTicks - d.TimeInQueue
 		switch {
+		case d.Has&sample.Uncounted != 0:
 		case untimedLayer:
 			layers = append(layers, d.Name)
 		case d.Has&sample.LacksTimes != 0:
@@ -143,8 +143,7 @@ func (m *machine) impossible(devices []sample.Disk) (found []Finding) {
 		if d.Has&sample.LacksInFlight != 0 {
 			negative = append(negative, d.Name)
 		}
-		if text, err := readStart(m.path("sys/class/block/" + d.Name + "/queue/iostats")); d.Leaf && err == nil &&
-			strings.TrimSpace(text) == "0" {
+		if d.Has&sample.Uncounted != 0 {
 			off = append(off, d.Name)
 		}
 	}

@@ -156,3 +156,16 @@ func TestReadNamesUntimedDisks(t *testing.T) {
 		t.Errorf("got %v again, want it once", err)
 	}
 }
+
+// A disk that the kernel does not count has no zeros.
+func TestUncounted(t *testing.T) {
+	root := t.TempDir()
+	fixture.Write(t, root, "proc/diskstats",
+		[]byte("254 0 vda 10 0 80 5 0 0 0 0 0 5 5\n254 16 vdb 10 0 80 5 0 0 0 0 0 5 5\n"))
+	fixture.Write(t, root, "sys/class/block/vda/queue/iostats", []byte("0\n"))
+	fixture.Write(t, root, "sys/class/block/vdb/queue/iostats", []byte("1\n"))
+	disks := read(t, source(t, root))
+	if a, b := &disks[0], &disks[1]; !a.Unused() || a.Has&sample.LacksTimes == 0 || b.Unused() || b.Has.Lacks() != 0 {
+		t.Errorf("got %+v, want vda as not counted, and vdb", disks)
+	}
+}

@@ -108,7 +108,7 @@ func (s *Source) lacking(disks []sample.Disk) error {
 	}
 	var names []string
 	for i := range disks {
-		if d := &disks[i]; d.Leaf && d.Has&sample.LacksTimes != 0 {
+		if d := &disks[i]; d.Leaf && d.Has&sample.LacksTimes != 0 && d.Has&sample.Uncounted == 0 {
 			names = append(names, d.Name)
 		}
 	}
