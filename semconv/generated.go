@@ -89,7 +89,7 @@ const (
 	AgentPartKey = attribute.Key("stallspan.agent.part")
 	// The 95th percentile of the last 64 windows like this one, in seconds. (double)
 	BaselineP95Key = attribute.Key("stallspan.baseline.p95")
-	// Share of the window with an operation in flight, on the disk with the highest share. (double)
+	// Share of the window with an operation in flight, on the disk with the highest share. At most its queue depth. (double)
 	DiskBusyRatioKey = attribute.Key("stallspan.disk.busy.ratio")
 	// The disks under the work, as in system.device.name. None of them is on another one. (string[])
 	DiskNamesKey = attribute.Key("stallspan.disk.names")
@@ -703,10 +703,10 @@ var ProcessNetworkIO = Metric{
 	Attributes:  []AttributeRef{{NetworkIODirectionKey, attribute.STRING, true}},
 }
 
-// DiskAwait: Mean time of the operations that completed since the previous collection. Absent without one.
+// DiskAwait: Mean time of the operations that completed since the previous collection. Absent without one, and where the kernel does not count it.
 var DiskAwait = Metric{
 	Name: "stallspan.disk.await", Unit: "s", Kind: Gauge,
-	Description: "Mean time of the operations that completed since the previous collection. Absent without one.",
+	Description: "Mean time of the operations that completed since the previous collection. Absent without one, and where the kernel does not count it.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
@@ -772,10 +772,10 @@ var DiskThroughputCeiling = Metric{
 	},
 }
 
-// DiskUtilization: Share of time with an operation in flight since the previous collection, as %util of iostat.
+// DiskUtilization: Share of time with an operation in flight since the previous collection, as %util of iostat, but at most the queue depth.
 var DiskUtilization = Metric{
 	Name: "stallspan.disk.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of time with an operation in flight since the previous collection, as %util of iostat.",
+	Description: "Share of time with an operation in flight since the previous collection, as %util of iostat, but at most the queue depth.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 

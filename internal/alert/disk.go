@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -35,7 +36,7 @@ type disk struct {
 
 // load is what a disk did over a period.
 type load struct {
-	queue, operations, await float64 // mean in flight; a second; seconds
+	queue, operations, await float64 // mean in flight; a second; seconds. NaN if unknown
 	read, write              float64 // bytes a second
 	stuck                    bool    // operations are in flight, and none completed
 }
@@ -95,7 +96,7 @@ func (d *disk) learn(l load, period time.Duration) {
 		return
 	}
 	d.maxOperations = max(d.maxOperations, l.operations)
-	if d.minAwait == 0 || l.await < d.minAwait {
+	if d.minAwait == 0 && !math.IsNaN(l.await) || l.await < d.minAwait {
 		d.minAwait = l.await
 	}
 }
@@ -132,11 +133,12 @@ func loadBetween(from, to *sample.Disk, period time.Duration) (l load) {
 	}
 	n := d.ReadIOs + d.WriteIOs
 	l.operations = float64(n) / period.Seconds()
-	l.queue = d.QueueDepth()
 	l.read, l.write = float64(d.ReadBytes)/period.Seconds(), float64(d.WriteBytes)/period.Seconds()
+	l.stuck = d.Stuck()
+	l.queue, ok = d.QueueDepth()
 	l.await, _ = sample.Await(d.ReadTicks+d.WriteTicks, n)
-	if l.stuck = n == 0 && from.InFlight > 0 && to.InFlight > 0; l.stuck {
-		l.queue = float64(to.InFlight) // the kernel adds an operation's time when it completes
+	if !ok || d.Has&sample.LacksTimes != 0 {
+		l.queue, l.await = unknown, unknown
 	}
 	return l
 }

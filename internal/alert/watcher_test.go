@@ -356,3 +356,14 @@ func BenchmarkEvaluate(b *testing.B) {
 		w.Evaluate(now, &s, nil)
 	}
 }
+
+// No event follows from counters that cannot be true.
+func TestImpossibleDisk(t *testing.T) {
+	m := newMachine(t)
+	m.s.Disks.Disks = []sample.Disk{{Name: "vda", Leaf: true}, {Name: "vdb", Leaf: true, ReadIOs: 1}}
+	m.expect(m.run(600, func() {
+		m.s.Disks.Disks[0].ReadIOs += 2000 // without any time
+		m.s.Disks.Disks[0].ReadBytes += 100e6
+		m.s.Disks.Disks[1].InFlight = 1<<32 - 1 // below zero, and no operation completes
+	}))
+}

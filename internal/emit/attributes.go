@@ -184,6 +184,7 @@ func (l *list) disks(r *window.Report) {
 	}
 	var names []string
 	var sum window.DiskUse
+	busy := false // of any disk
 	for i := range r.Disks {
 		d := &r.Disks[i]
 		names = append(names, d.Name)
@@ -195,18 +196,24 @@ func (l *list) disks(r *window.Report) {
 		sum.WriteTime += d.WriteTime
 		sum.QueueDepth += d.QueueDepth
 		sum.BusyRatio = max(sum.BusyRatio, d.BusyRatio)
+		sum.Lacks |= d.Lacks
+		busy = busy || d.Lacks&sample.LacksIOTicks == 0
 	}
 	l.texts(semconv.DiskNamesKey, names)
 	l.add(semconv.DiskReadBytesKey.Int64(int64(sum.ReadBytes)))
 	l.add(semconv.DiskReadOperationsKey.Int64(int64(sum.ReadOperations)))
-	if await, ok := sample.Await(sum.ReadTime, sum.ReadOperations); ok {
+	if await, ok := sum.Await(true); ok {
 		l.add(semconv.DiskReadAwaitKey.Float64(await))
 	}
 	l.add(semconv.DiskWriteBytesKey.Int64(int64(sum.WriteBytes)))
 	l.add(semconv.DiskWriteOperationsKey.Int64(int64(sum.WriteOperations)))
-	if await, ok := sample.Await(sum.WriteTime, sum.WriteOperations); ok {
+	if await, ok := sum.Await(false); ok {
 		l.add(semconv.DiskWriteAwaitKey.Float64(await))
 	}
-	l.add(semconv.DiskQueueDepthKey.Float64(sum.QueueDepth))
-	l.add(semconv.DiskBusyRatioKey.Float64(sum.BusyRatio))
+	if sum.Lacks&sample.LacksQueue == 0 {
+		l.add(semconv.DiskQueueDepthKey.Float64(sum.QueueDepth))
+	}
+	if busy {
+		l.add(semconv.DiskBusyRatioKey.Float64(sum.BusyRatio))
+	}
 }

@@ -43,26 +43,37 @@ func (b *builder) disk(d *sample.Disk, sets *diskSets) {
 	b.int(&semconv.SystemDiskOperations, d.WriteIOs, sets.write)
 	b.int(&semconv.SystemDiskMerged, d.ReadMerges, sets.read)
 	b.int(&semconv.SystemDiskMerged, d.WriteMerges, sets.write)
-	b.float(&semconv.SystemDiskOperationTime, d.ReadTicks.Seconds(), sets.read)
-	b.float(&semconv.SystemDiskOperationTime, d.WriteTicks.Seconds(), sets.write)
-	b.float(&semconv.SystemDiskIOTime, d.IOTicks.Seconds(), sets.plain)
-	b.int(&semconv.SystemDiskPendingOperations, d.InFlight, sets.plain)
-	b.float(&semconv.SystemDiskWeightedIOTime, d.TimeInQueue.Seconds(), sets.plain)
+	spent := func(metric *semconv.Metric, total time.Duration, lacks sample.Fields, set attribute.Set) {
+		if d.Has&lacks == 0 {
+			b.float(metric, total.Seconds(), set)
+		}
+	}
+	spent(&semconv.SystemDiskOperationTime, d.ReadTicks, sample.LacksReadTime, sets.read)
+	spent(&semconv.SystemDiskOperationTime, d.WriteTicks, sample.LacksWriteTime, sets.write)
+	spent(&semconv.SystemDiskIOTime, d.IOTicks, sample.LacksIOTicks|sample.BusyTooLong, sets.plain)
+	if d.Has&sample.LacksInFlight == 0 {
+		b.int(&semconv.SystemDiskPendingOperations, d.InFlight, sets.plain)
+	}
+	spent(&semconv.SystemDiskWeightedIOTime, d.TimeInQueue, sample.LacksQueue, sets.plain)
 	if d.Has&sample.HasDiscards != 0 {
 		b.int(&semconv.DiskDiscardOperations, d.DiscardIOs, sets.plain)
 		b.int(&semconv.DiskDiscardIO, d.DiscardBytes, sets.plain)
-		b.float(&semconv.DiskDiscardTime, d.DiscardTicks.Seconds(), sets.plain)
+		spent(&semconv.DiskDiscardTime, d.DiscardTicks, sample.LacksDiscardTime, sets.plain)
 	}
 	if d.Has&sample.HasFlushes != 0 {
 		b.int(&semconv.DiskFlushOperations, d.FlushIOs, sets.plain)
-		b.float(&semconv.DiskFlushTime, d.FlushTicks.Seconds(), sets.plain)
+		spent(&semconv.DiskFlushTime, d.FlushTicks, sample.LacksFlushTime, sets.plain)
 	}
 }
 
 // diskRates emits the values of iostat over the collection interval.
 func (b *builder) diskRates(d *sample.DiskDelta, sets *diskSets) {
-	b.float(&semconv.DiskUtilization, d.Utilization(), sets.plain)
-	b.float(&semconv.DiskQueueDepth, d.QueueDepth(), sets.plain)
+	if ratio, ok := d.Utilization(); ok {
+		b.float(&semconv.DiskUtilization, ratio, sets.plain)
+	}
+	if depth, ok := d.QueueDepth(); ok {
+		b.float(&semconv.DiskQueueDepth, depth, sets.plain)
+	}
 	if await, ok := d.ReadAwait(); ok {
 		b.float(&semconv.DiskAwait, await, sets.read)
 	}

@@ -1,6 +1,7 @@
 package emit_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -179,5 +180,42 @@ func TestEndedJob(t *testing.T) {
 	}
 	if !has() || has() {
 		t.Error("points of an ended job: got another number than one, want each reading once")
+	}
+}
+
+// Counters of disks that cannot be true are not emitted. The others of the same disk are.
+func TestImpossibleDisks(t *testing.T) {
+	m := emit.NewMetrics("")
+	var normalizer sample.DiskNormalizer
+	look := func(after time.Duration, disks ...sample.Disk) string {
+		s := sample.Sample{At: at(after), Disks: disks}
+		normalizer.Normalize(&s)
+		return metricsText(m.Collect(sample.Snapshot{Boot: booted, Disks: s}))
+	}
+	second := func(n uint64) string {
+		took := time.Duration(n) * ms
+		return look(time.Hour+time.Duration(n)*time.Second,
+			sample.Disk{Name: "untimed", ReadIOs: 41000 + 2000*n, ReadBytes: mib, WriteIOs: 2000, InFlight: 1<<32 - 1},
+			sample.Disk{Name: "inexact", ReadIOs: 1000 + 2*n, ReadTicks: 90*ms + took, IOTicks: 500*time.Second + 1000*took,
+				TimeInQueue: 95*ms + took})
+	}
+	second(0)
+	second(1)
+	text := second(2)
+	for metric, disks := range map[string]string{
+		"system.disk.operations": "untimed inexact", "system.disk.operation_time": "inexact", "system.disk.io_time": "",
+		"system.disk.weighted_io_time": "inexact", "system.disk.pending_operations": "inexact",
+		"stallspan.disk.utilization": "inexact", "stallspan.disk.queue.depth": "inexact", "stallspan.disk.await": "inexact",
+	} {
+		_, points, _ := strings.Cut(text, "\n"+metric+" [")
+		points, _, _ = strings.Cut(points, "\n\n")
+		for _, disk := range []string{"untimed", "inexact"} {
+			if got, want := strings.Contains(points, `"`+disk+`"`), strings.Contains(disks, disk); got != want {
+				t.Errorf("%s of %s: got %v, want %v in %q", metric, disk, got, want, points)
+			}
+		}
+	}
+	if want := "stallspan.disk.utilization [1] gauge\n  0.001 {"; !strings.Contains(text, want) {
+		t.Errorf("got\n%s\nwant %s", text, want)
 	}
 }

@@ -90,10 +90,11 @@ func newMountDone(d *window.MountDone, has sample.MountFields) *mountDone {
 	}
 	out := &mountDone{Operations: d.Operations, Bytes: d.Bytes}
 	if has&sample.HasMountTime != 0 {
-		out.Time = await(d.Time, d.Operations)
+		out.Time = sample.Known(d.Mean())
 	}
 	if has&sample.HasMountTransport != 0 {
-		out.RoundTrip, out.Queue = await(d.RoundTrip, d.Operations), await(d.Queue, d.Operations)
+		out.RoundTrip = sample.Known(sample.Await(d.RoundTrip, d.Operations))
+		out.Queue = sample.Known(sample.PerOperation(d.Queue.Seconds(), d.Operations)) // often none
 	}
 	return out
 }

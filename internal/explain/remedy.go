@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -58,7 +59,7 @@ type situation struct {
 	// disk is what the window read from: under its path, or the one that moved most; zero without one.
 	disk      window.DiskUse
 	reset     bool   // the counters of such a disk cover a part of the window, so its rates and queue are not known
-	deep      bool   // its queue is deep
+	shallow   bool   // its queue is known, and not deep
 	storage   bool   // storage is what to improve first
 	cpu       bool   // CPU work is
 	gain      string // without waiting: "about 3.0x faster (2.6 to 3.4)", or that nearly all time was waiting
@@ -165,7 +166,7 @@ func newSituation(r *window.Report) *situation {
 		from := func(d window.DiskUse) bool { return slices.Contains(r.From, d.Name) }
 		x.disk = r.Disks[max(0, slices.IndexFunc(r.Disks, from))]
 	}
-	x.deep = x.disk.QueueDepth >= deepQueue
+	x.shallow = x.disk.QueueDepth < deepQueue && x.disk.Lacks&sample.LacksQueue == 0
 	x.reset = r.Lacks(window.DiskReset) && len(r.Disks) > 0
 	if x.network() {
 		x.setGain()
@@ -206,7 +207,7 @@ func (x *situation) without(condition string) string {
 // layer that is slower than what is below it serves its operations one after another, or delays them.
 func (x *situation) canReadAhead() bool {
 	layer := x.SlowDevice != nil && x.SlowDevice.Layer
-	return x.storage && !layer && !x.NoDevice && !x.reset && !x.deep && !x.disk.NearCeiling() && x.workersHelp()
+	return x.storage && !layer && !x.NoDevice && !x.reset && x.shallow && !x.disk.NearCeiling() && x.workersHelp()
 }
 
 // workersHelp is false if twice the workers would not help, by a replay.

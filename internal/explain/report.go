@@ -172,7 +172,8 @@ type ownIO struct {
 	Written uint64 `json:"write_bytes"`
 }
 
-// Disk is the work of one disk in a window, for all programs. The awaits are nil without operations.
+// Disk is the work of one disk in a window, for all programs. The awaits are nil without operations. They and the last
+// two are nil if the kernel's counters cannot be true.
 type Disk struct {
 	Name            string   `json:"name"`
 	ReadBytes       uint64   `json:"read_bytes"`
@@ -181,8 +182,8 @@ type Disk struct {
 	WriteBytes      uint64   `json:"write_bytes"`
 	WriteOperations uint64   `json:"write_operations"`
 	WriteAwait      *float64 `json:"write_await_s,omitempty"`
-	QueueDepth      float64  `json:"queue_depth"`
-	BusyRatio       float64  `json:"busy_ratio"`
+	QueueDepth      *float64 `json:"queue_depth,omitempty"`
+	BusyRatio       *float64 `json:"busy_ratio,omitempty"` // at most QueueDepth
 	UnderPath       bool     `json:"under_path,omitempty"`
 
 	ReadLatency  *latency `json:"read_latency,omitempty"`
@@ -426,21 +427,13 @@ func newSlowDevice(slow *window.SlowDevice) *slowDevice {
 func newDisk(d *window.DiskUse) Disk {
 	return Disk{
 		Name: d.Name, ReadBytes: d.ReadBytes, ReadOperations: d.ReadOperations,
-		ReadAwait:  await(d.ReadTime, d.ReadOperations),
+		ReadAwait:  sample.Known(d.Await(true)),
 		WriteBytes: d.WriteBytes, WriteOperations: d.WriteOperations,
-		WriteAwait:  await(d.WriteTime, d.WriteOperations),
+		WriteAwait:  sample.Known(d.Await(false)),
 		ReadLatency: newLatency(d.ReadLatency), WriteLatency: newLatency(d.WriteLatency),
-		QueueDepth: d.QueueDepth, BusyRatio: d.BusyRatio, UnderPath: d.Under,
+		QueueDepth: sample.Known(d.QueueDepth, d.Lacks&sample.LacksQueue == 0),
+		BusyRatio:  sample.Known(d.BusyRatio, d.Lacks&sample.LacksIOTicks == 0), UnderPath: d.Under,
 		ReadCeiling: d.ReadCeiling, ReadCeilingRatio: d.ReadCeilingRatio,
 		WriteCeiling: d.WriteCeiling, WriteCeilingRatio: d.WriteCeilingRatio,
 	}
-}
-
-// await is nil without an operation.
-func await(total time.Duration, operations uint64) *float64 {
-	mean, ok := sample.Await(total, operations)
-	if !ok {
-		return nil
-	}
-	return &mean
 }

@@ -3,7 +3,6 @@ package explain
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -44,7 +43,7 @@ func served(r *window.Report, d *window.DiskUse) (did, numbers string) {
 			own = &r.Own.Read
 		}
 		return moved(r, d.ReadBytes, own, "read", "from "+d.Name),
-			took(d, d.ReadTime, d.ReadOperations, d.ReadBytes, "read", d.ReadLatency)
+			took(d, true, d.ReadOperations, d.ReadBytes, "read", d.ReadLatency)
 	}
 	if d.WriteOperations > 0 {
 		var own *uint64
@@ -52,7 +51,7 @@ func served(r *window.Report, d *window.DiskUse) (did, numbers string) {
 			own = &r.Own.Written
 		}
 		return moved(r, d.WriteBytes, own, "wrote", "to "+d.Name),
-			took(d, d.WriteTime, d.WriteOperations, d.WriteBytes, "write", d.WriteLatency)
+			took(d, false, d.WriteOperations, d.WriteBytes, "write", d.WriteLatency)
 	}
 	return "", ""
 }
@@ -87,10 +86,13 @@ func moved(r *window.Report, bytes uint64, own *uint64, did, device string) stri
 }
 
 // took says how long the operations of a device took.
-func took(d *window.DiskUse, total time.Duration, operations, bytes uint64, noun string, l *window.Latency) string {
-	mean, _ := sample.Await(total, operations)
+func took(d *window.DiskUse, reads bool, operations, bytes uint64, noun string, l *window.Latency) string {
+	mean, known := d.Await(reads)
 	each := "each took " + Duration(mean) + " on average" + tail(l, mean)
-	if operations == 1 {
+	switch {
+	case !known:
+		each = "the kernel does not count how long they took"
+	case operations == 1:
 		each = "it took " + Duration(mean)
 	}
 	return fmt.Sprintf("%s of %s; %s%s", count(operations, noun), Size(bytes/operations), each, queue(d))
@@ -115,11 +117,7 @@ func below(slow *window.SlowDevice) string {
 	var names []string
 	for i := range slow.Below {
 		d := &slow.Below[i]
-		total, operations := d.ReadTime, d.ReadOperations
-		if slow.WriteBytes > slow.ReadBytes {
-			total, operations = d.WriteTime, d.WriteOperations
-		}
-		if await, ok := sample.Await(total, operations); ok && len(names) < maxBelow {
+		if await, ok := d.Await(slow.WriteBytes <= slow.ReadBytes); ok && len(names) < maxBelow {
 			names = append(names, d.Name+" "+Duration(await))
 		}
 	}
@@ -169,9 +167,9 @@ func quickest(r *window.Report) string {
 	return ": " + did + " (" + numbers + "; " + Duration((d.ReadTime + d.WriteTime).Seconds()) + " in all)"
 }
 
-// queue is a disk's queue depth; "" if only a part of the window is known.
+// queue is a disk's queue depth; "" if it is not known, or only for a part of the window.
 func queue(d *window.DiskUse) string {
-	if d.Partial {
+	if d.Partial || d.Lacks&sample.LacksQueue != 0 {
 		return ""
 	}
 	return fmt.Sprintf("; queue depth %.1f", d.QueueDepth)

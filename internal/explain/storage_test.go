@@ -124,3 +124,32 @@ func TestLatencyInJSON(t *testing.T) {
 		t.Errorf("got %s, %v; want %s and no writes", text, err, want)
 	}
 }
+
+// What the kernel does not count is in no sentence and no JSON, and no remedy follows from it.
+func TestUntimedDisk(t *testing.T) {
+	disk := window.DiskUse{Name: "vda", ReadBytes: 4 << 20, ReadOperations: 1024,
+		Lacks: sample.LacksReadTime | sample.LacksQueue | sample.LacksIOTicks}
+	r := &window.Report{
+		Scope: window.Process, Verdict: window.StorageBound, Speedup: 5,
+		Disks: []window.DiskUse{disk}, From: []string{"vda"},
+	}
+	r.Kind = window.Epoch
+	divide(r, window.Shares{Storage: 0.8, CPU: 0.2})
+	want := "(1024 reads of 4 KiB; the kernel does not count how long they took)"
+	if got := Finding(r); !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := Remedy(r); strings.Contains(got, "workers") {
+		t.Errorf("got %q, want nothing that needs to know the queue", got)
+	}
+	text, err := json.Marshal(newDisk(&disk))
+	for _, key := range []string{"await", "queue_depth", "busy_ratio"} {
+		if err != nil || strings.Contains(string(text), key) {
+			t.Errorf("got %s, %v; want no %s", text, err, key)
+		}
+	}
+	disk.Lacks = 0
+	if text, err := json.Marshal(newDisk(&disk)); err != nil || !strings.Contains(string(text), `"queue_depth":0,"busy_ratio":0`) {
+		t.Errorf("an idle one: got %s, %v; want zeros", text, err)
+	}
+}

@@ -429,6 +429,9 @@ func (m *maker) disks() []Panel {
 		if limit := m.Ceilings[d.name]; limit > 0 {
 			moved.Marks = append(moved.Marks, Mark{d.name + " read, best second", i, limit})
 		}
+		if d.readTime.zero() && d.writeTime.zero() && d.moved() > 0 {
+			continue // the kernel does not count them
+		}
 		m.add(&await, i, d.name+" read", ratio(d.readTime, d.reads), false)
 		m.add(&await, i, d.name+" written", ratio(d.writeTime, d.writes), true)
 		m.add(&queue, i, d.name, d.queue, false)

@@ -9,9 +9,18 @@ const diskTimeWrap = time.Duration(1<<32) * time.Millisecond
 // maxAbsentDisks bounds the devices that are remembered after they disappeared.
 const maxAbsentDisks = 1024
 
-// DiskNormalizer makes the counters of disks comparable: it removes the wraps of the 32-bit times and marks restarted
-// counters in Disk.Reset. All other code compares Reset and subtracts. Normalized readings pass unchanged, so that a
-// recording may be normalized again. The zero value is ready; it is not safe for concurrent use.
+// maxInFlight is above what any device holds. The kernel prints a number that fell below zero as a large one.
+const maxInFlight = 1 << 24
+
+const (
+	manyUntimed  = 1000        // operations without any time, after which the kernel does not count it
+	judgedPeriod = time.Second // over which IOTicks are compared with what the operations took
+)
+
+// DiskNormalizer makes the counters of disks comparable: it removes the wraps of the 32-bit times, marks restarted
+// counters in Disk.Reset, and in Disk.Has those that cannot be true. All other code compares Reset and subtracts.
+// Normalized readings pass unchanged, so that a recording may be normalized again. The zero value is ready; it is not
+// safe for concurrent use.
 type DiskNormalizer struct {
 	disks map[string]*diskState
 	last  Stamp // of the newest reading
@@ -22,6 +31,17 @@ type diskState struct {
 	offset  [6]time.Duration // what the times lost to wraps
 	at      time.Duration    // Stamp.Mono of newest
 	restart Stamp            // Disk.Reset
+
+	lacks  Fields           // of Disk.Has
+	timed  [timeSums]timing // as Disk.times
+	judged Disk             // the reading from which IOTicks are compared
+	since  time.Duration    // Stamp.Mono of judged
+}
+
+// timing is the last growth of a sum of times.
+type timing struct {
+	time       time.Duration
+	operations uint64
 }
 
 // Normalize corrects a reading in place. Readings must be in order; one that is older than the last is corrected
@@ -39,9 +59,12 @@ func (n *DiskNormalizer) Normalize(s *Sample) {
 		state := n.disks[d.Name]
 		switch {
 		case state == nil:
-			n.disks[d.Name] = &diskState{newest: *d, at: s.At.Mono, restart: d.Reset}
+			state = &diskState{newest: *d, at: s.At.Mono, restart: d.Reset}
+			n.disks[d.Name] = state
+			state.judge(d, s.At.Mono)
 		case !ordered:
 			state.correct(d)
+			d.Has |= state.lacks
 		case state.at == s.At.Mono:
 			// A second device with the same name. The two are indistinguishable, so its differences do not count.
 			d.Reset = s.At
@@ -81,6 +104,33 @@ func (s *diskState) advance(d *Disk, at time.Duration, before Stamp) {
 	}
 	s.newest, s.at = newest, at
 	s.correct(d)
+	s.judge(d, at)
+}
+
+// judge marks what cannot be true of a corrected reading, as of the first one after boot.
+func (s *diskState) judge(d *Disk, at time.Duration) {
+	if d.InFlight > maxInFlight {
+		d.InFlight, d.Has = 0, d.Has|LacksInFlight
+	}
+	for i, t := range d.times() {
+		if last := &s.timed[i]; *t.time != last.time {
+			*last = timing{*t.time, t.operations}
+			s.lacks &^= t.lacks
+		} else if t.operations-last.operations >= manyUntimed {
+			s.lacks |= t.lacks
+		}
+	}
+	if at-s.since >= judgedPeriod {
+		if delta, ok := d.Since(&s.judged, at-s.since); ok && s.since > 0 {
+			s.lacks |= delta.Has & BusyTooLong
+		}
+		s.judged, s.since = *d, at
+	}
+	d.Has |= s.lacks
+	d.judgeQueue()
+	if d.Has&LacksQueue != 0 && d.IOTicks == 0 {
+		d.Has |= LacksIOTicks
+	}
 }
 
 func (s *diskState) correct(d *Disk) {

@@ -13,6 +13,7 @@ import (
 // Machine is what a report needs besides the history.
 type Machine struct {
 	Leaves   []string      // leaf disks
+	Lacks    DeviceFields  // of devices whose counters cannot be true, what is known of that
 	GPUs     []string      // hw.id of every readable GPU
 	Lost     []string      // GPUs that were readable when the window began and are no longer
 	Held     []string      // GPUs on which the job has held memory; empty if unknown

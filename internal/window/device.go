@@ -2,6 +2,7 @@ package window
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func (b *builder) boundStorage() {
 	if s.read.bytes+s.write.bytes == 0 {
 		devices = b.machine.Leaves // it may have waited for what others read
 	}
-	if !s.read.known || len(devices) == 0 {
+	if !s.read.known || len(devices) == 0 || !s.timed(devices) {
 		return
 	}
 	most := seconds(s.level(devices).seconds() / explained * float64(max(1, len(b.GPUIDs))))
@@ -101,15 +102,13 @@ func (b *builder) slowDevice() {
 		return
 	}
 	switch {
-	case lowest == "":
-		b.NoDevice = len(b.Mounts) == 0
 	case took >= unexplained*wait.Seconds():
 		b.SlowDevice = s.device(lowest)
 		if b.SlowDevice.NearCeiling() {
 			b.boundRate(1 / b.SlowDevice.ReadCeilingRatio)
 		}
-	default:
-		b.NoDevice = true
+	case s.timed(top):
+		b.NoDevice = lowest != "" || len(b.Mounts) == 0
 	}
 }
 
@@ -176,6 +175,17 @@ func (s *stack) level(devices []string) (l level) {
 		}
 	}
 	return l
+}
+
+// timed reports whether the kernel counts how long the operations of devices take. Without a device, the job may have
+// used one whose operations it does not count.
+func (s *stack) timed(devices []string) bool {
+	if len(devices) == 0 {
+		devices = slices.Collect(maps.Keys(s.machine.Lacks))
+	}
+	return !slices.ContainsFunc(devices, func(d string) bool {
+		return (s.use(d).Lacks|s.machine.Lacks[d])&sample.LacksTimes != 0
+	})
 }
 
 // seconds is the time of all operations, of any process: a job also waits for those of others.
@@ -319,7 +329,7 @@ func (s *stack) descend(devices []string) (lowest string, seconds float64) {
 		next = slices.Compact(next)
 		below := s.level(next)
 		took := below.of(here)
-		if took < explained*seconds || took < unexplained*s.wait.Seconds() {
+		if (took < explained*seconds || took < unexplained*s.wait.Seconds()) && (s.timed(devices) || len(next) == 0) {
 			break
 		}
 		devices, here, seconds = next, below, took

@@ -297,3 +297,86 @@ func TestWorkersNeedTheDevice(t *testing.T) {
 		})
 	}
 }
+
+// Where the kernel counts no time for a device, nothing follows from its zeros: neither that no device explains the
+// wait, nor that the wait was shorter.
+func TestUntimedDevices(t *testing.T) {
+	for name, c := range map[string]struct {
+		devices []device
+		want    string
+	}{
+		"a disk":              {[]device{{"vda", "", false, 100, 1000, 0, false}}, ""},
+		"a disk that wrote":   {[]device{{"vda", "", false, 100, 1000, 0, true}}, ""},
+		"an array of disks":   {[]device{{"md0", "vda", true, 100, 1000, 0, false}, {"vda", "", false, 100, 1000, 8 * s, false}}, "vda"},
+		"of fast ones":        {[]device{{"md0", "vda", true, 100, 1000, 0, false}, {"vda", "", false, 100, 1000, s / 10, false}}, ""},
+		"with a slow top":     {[]device{{"dm-0", "vda", true, 100, 1000, 8 * s, false}, {"vda", "", false, 100, 1000, 0, false}}, "dm-0"},
+		"a stack without any": {[]device{{"md0", "vda", true, 100, 1000, 0, false}, {"vda", "", false, 100, 1000, 0, false}}, ""},
+	} {
+		r := slow(t, c.devices, 8*s, 100, func(b *builder) {
+			b.Other = 2 * s
+			b.disks()
+			b.boundStorage()
+			b.Disks = nil
+		})
+		got := ""
+		if r.SlowDevice != nil {
+			got = r.SlowDevice.Name
+		}
+		if got != c.want || r.NoDevice {
+			t.Errorf("%s: got %q, NoDevice %v; want %q, without a claim", name, got, r.NoDevice, c.want)
+		}
+		if untimed := c.devices[0].took == 0; untimed && r.Storage != 8*s {
+			t.Errorf("%s: got a storage stall of %v, want 8 s", name, r.Storage)
+		}
+	}
+}
+
+// A disk that the kernel does not count may be the one that the job waited for.
+func TestUncountedDevice(t *testing.T) {
+	for lacks, want := range map[sample.Fields]bool{0: true, sample.Uncounted | sample.LacksTimes: false} {
+		r := slow(t, nil, 8*s, 100, func(b *builder) { b.machine.Lacks = DeviceFields{"vda": lacks} })
+		if r.NoDevice != want || r.SlowDevice != nil {
+			t.Errorf("lacking %b: got NoDevice %v, want %v", lacks, r.NoDevice, want)
+		}
+	}
+}
+
+// The utilization of a disk is at most its queue, and what the kernel does not count is absent.
+func TestImpossibleUse(t *testing.T) {
+	use := func(reads uint64, took, busy time.Duration, lacks sample.Fields) DiskUse {
+		r := slow(t, []device{{"vda", "", false, 100, reads, took, false}}, 8*s, 100, func(b *builder) {
+			b.machine.Lacks = DeviceFields{"vda": lacks}
+			for i := range 3 {
+				at := sample.Stamp{Mono: time.Duration(i*5+21) * time.Second}
+				part := func(d time.Duration) time.Duration { return d / 2 * time.Duration(i) }
+				if err := b.history.Append(&sample.Sample{At: at, Disks: []sample.Disk{{
+					Name: "vda", Leaf: true, ReadIOs: 2000 + reads*uint64(i)/2, ReadBytes: 1<<30 + uint64(i)<<20, WriteIOs: 1,
+					ReadTicks: 90*s + part(took), TimeInQueue: 90*s + part(took), IOTicks: part(busy),
+				}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.Start.Mono, b.End.Mono = 21*s, 31*s
+		})
+		return r.Disks[0]
+	}
+	d := use(20, 10*time.Millisecond, 10*s, 0)
+	if math.Abs(d.BusyRatio-0.001) > 1e-4 || d.Lacks&sample.LacksIOTicks != 0 {
+		t.Errorf("io_ticks of 100 %% with a queue of 0.001: got %v, lacking %b; want 0.001", d.BusyRatio, d.Lacks)
+	}
+	if d := use(2000, 4*s, 2*s, 0); math.Abs(d.BusyRatio-0.2) > 1e-9 || math.Abs(d.QueueDepth-0.4) > 1e-9 || d.Lacks != 0 {
+		t.Errorf("an SSD: got %v and %v, lacking %b; want 0.2, 0.4", d.BusyRatio, d.QueueDepth, d.Lacks)
+	}
+	if d := use(2000, 80*s, 14*s, 0); d.BusyRatio != 0 || d.Lacks&sample.LacksIOTicks == 0 || d.QueueDepth != 8 {
+		t.Errorf("over 100 %%: got %v, lacking %b; want none", d.BusyRatio, d.Lacks)
+	}
+	if d := use(2000, 0, 0, 0); d.Lacks&sample.LacksTimes != sample.LacksReadTime|sample.LacksQueue {
+		t.Errorf("no times: lacking %b", d.Lacks)
+	}
+	if d := use(20, 0, 0, sample.LacksReadTime|sample.LacksQueue); d.Lacks&sample.LacksQueue == 0 {
+		t.Errorf("few reads of a device that is known to have none: lacking %b", d.Lacks)
+	}
+	if _, ok := (&DiskUse{ReadOperations: 20, Lacks: sample.LacksReadTime}).Await(true); ok {
+		t.Error("got an await, want none")
+	}
+}

@@ -35,10 +35,17 @@ func (b *builder) disks() (reset []string) {
 	return reset
 }
 
-// diskUse returns what a device did. first is DiskReadIOs for a disk, and LayerReadIOs for a layer.
+// DeviceFields are fields by the name of a device.
+type DeviceFields map[string]sample.Fields
+
+// diskUse returns what a device did in the window. first is DiskReadIOs for a disk, and LayerReadIOs for a layer.
 func (b *builder) diskUse(first history.Series, name string) (use DiskUse, known bool) {
+	return b.diskBetween(first, name, b.from(), b.to())
+}
+
+func (b *builder) diskBetween(first history.Series, name string, from, to history.Point) (use DiskUse, known bool) {
 	var all [history.DiskTimeInQueue + 1]history.Delta
-	known = b.history.BetweenAll(first, name, b.from(), b.to(), all[:])
+	known = b.history.BetweenAll(first, name, from, to, all[:])
 	use = DiskUse{
 		Name:            name,
 		Under:           slices.Contains(b.Seen.Under, name),
@@ -50,11 +57,34 @@ func (b *builder) diskUse(first history.Series, name string) (use DiskUse, known
 		WriteOperations: uint64(all[history.DiskWriteIOs].Value),
 		WriteTime:       seconds(all[history.DiskWriteTicks].Value),
 	}
-	if interval := b.Duration().Seconds(); known && interval > 0 {
-		use.QueueDepth = sample.QueueDepth(all[history.DiskTimeInQueue].Value, interval)
-		use.BusyRatio = sample.Utilization(all[history.DiskIOTicks].Value, interval)
+	if interval := to.At - from.At; known && interval > 0 {
+		busy, inQueue := all[history.DiskIOTicks].Value, all[history.DiskTimeInQueue].Value
+		d := sample.NewDiskDelta(sample.Disk{
+			ReadIOs: use.ReadOperations, ReadTicks: use.ReadTime, WriteIOs: use.WriteOperations, WriteTicks: use.WriteTime,
+			IOTicks: seconds(busy), TimeInQueue: seconds(inQueue),
+		}, interval, b.machine.Lacks[name])
+		use.Lacks = d.Has
+		if use.Lacks&sample.LacksQueue == 0 {
+			use.QueueDepth = inQueue / interval.Seconds()
+		}
+		if ratio, ok := d.UtilizationOf(busy, inQueue); ok {
+			use.BusyRatio = ratio
+		} else {
+			use.Lacks |= sample.LacksIOTicks
+		}
 	}
 	return use, known
+}
+
+// Await returns how long an operation took on average: a read, or else a write. It reports false without one, and
+// where the kernel does not count it.
+func (d *DiskUse) Await(reads bool) (seconds float64, ok bool) {
+	if reads {
+		seconds, ok = sample.Await(d.ReadTime, d.ReadOperations)
+		return seconds, ok && d.Lacks&sample.LacksReadTime == 0
+	}
+	seconds, ok = sample.Await(d.WriteTime, d.WriteOperations)
+	return seconds, ok && d.Lacks&sample.LacksWriteTime == 0
 }
 
 func (d *DiskUse) moved() uint64 { return d.ReadBytes + d.WriteBytes }

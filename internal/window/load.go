@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // Seen is what was at a window's path when it began, except for After. A recording keeps it, because a replay
@@ -100,8 +101,8 @@ func (b *builder) idleAhead() time.Duration {
 		job := history.Key{Series: history.JobReadBytes, ID: b.machine.Target.Job}
 		_, idle := b.history.Between(job, from, b.from())
 		for _, disk := range b.Seen.Under {
-			d, known := b.history.Between(history.Key{Series: history.DiskIOTicks, ID: disk}, from, b.from())
-			idle = idle && known && !d.Reset && d.Value <= maxBusy*ahead.Seconds()
+			d, known := b.diskBetween(history.DiskReadIOs, disk, from, b.from())
+			idle = idle && known && !d.Partial && d.Lacks&sample.LacksIOTicks == 0 && d.BusyRatio <= maxBusy
 		}
 		if idle {
 			return ahead

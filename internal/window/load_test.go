@@ -102,3 +102,41 @@ func TestIdleAhead(t *testing.T) {
 		}
 	}
 }
+
+// A disk with io_ticks of 100 %, whose operations took nearly no time, has next to nothing to do.
+// One without times is not known to.
+func TestIdleAheadOfImpossibleTimes(t *testing.T) {
+	for name, c := range map[string]struct {
+		reads      uint64        // a second
+		took, busy time.Duration // a second
+		want       time.Duration
+	}{
+		"io_ticks of newer kernels": {2, time.Millisecond, time.Second, 30 * time.Second},
+		"the same under load":       {200, 900 * time.Millisecond, time.Second, 0},
+		"no times":                  {2000, 0, 0, 0},
+	} {
+		h, err := history.New(history.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 41 {
+			stamp := sample.Stamp{Mono: time.Duration(i+1) * time.Second}
+			times := func(d time.Duration) time.Duration { return d * time.Duration(i) }
+			disk := sample.Disk{Name: "sda", Leaf: true, ReadIOs: 1 + uint64(i)*c.reads, ReadTicks: times(c.took),
+				TimeInQueue: times(c.took), IOTicks: times(c.busy)}
+			for _, s := range []*sample.Sample{
+				{At: stamp, Disks: []sample.Disk{disk}}, {At: stamp, Jobs: []sample.Job{{ID: "j", HasIO: true}}},
+			} {
+				if err := h.Append(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		b := &builder{&Report{}, h, &Machine{}}
+		b.machine.Target.Job = "j"
+		b.Start.Mono, b.Seen.Under = 41*time.Second, []string{"sda"}
+		if got := b.idleAhead(); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}

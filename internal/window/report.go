@@ -99,10 +99,11 @@ type DiskUse struct {
 	WriteBytes      uint64
 	WriteOperations uint64
 	WriteTime       time.Duration
-	QueueDepth      float64 // mean number of operations in flight
-	BusyRatio       float64 // utilization; on a parallel device it is not a measure of load
-	Under           bool    // the window's path is on this disk
-	Partial         bool    // counters restarted, or the disk was added or removed: the numbers cover a part of the window
+	QueueDepth      float64       // mean number of operations in flight
+	BusyRatio       float64       // utilization; on a parallel device it is not a measure of load
+	Lacks           sample.Fields // the values above that are not known, because the kernel's counters cannot be true
+	Under           bool          // the window's path is on this disk
+	Partial         bool          // counters restarted, or the disk was added or removed: the numbers cover a part of it
 
 	// nil if they are not counted, as of a device that is made of others.
 	ReadLatency, WriteLatency *Latency

@@ -257,3 +257,34 @@ func TestProtected(t *testing.T) {
 		}
 	}
 }
+
+// TestImpossibleDisks: a counter that cannot be true is named with its file, with what is lost, and without advice that
+// does not help.
+func TestImpossibleDisks(t *testing.T) {
+	root := t.TempDir()
+	fixture.Write(t, root, "proc/sys/kernel/osrelease", []byte("6.18.3\n"))
+	fixture.Write(t, root, "proc/diskstats", []byte(strings.Join([]string{
+		"254 0 vda 41000 0 8400000 0 900 0 65000 0 0 0 0 0 0 0 0 0 0",
+		"259 0 nvme0n1 1000 0 8000 90 0 0 0 0 0 500000 95 0 0 0 0 0 0",
+		"259 1 nvme1n1 9000000 0 8000 90 0 0 0 0 0 500000 95 0 0 0 0 0 0", // its times may have wrapped
+		"8 0 sda 1000 0 8000 90 0 0 0 0 4294967295 80 95 0 0 0 0 0 0",
+		"8 16 sdb 1000 0 8000 90 0 0 0 0 0 80 95 0 0 0 0 0 0",
+		"9 0 md0 41000 0 8400000 0 0 0 0 0 0 0 0 0 0 0 0 0 0", "",
+	}, "\n")))
+	for _, name := range []string{"vda", "nvme0n1", "nvme1n1", "sda", "sdb", "md0"} {
+		fixture.Write(t, root, "sys/class/block/"+name+"/queue/iostats", []byte("1\n"))
+	}
+	fixture.Write(t, root, "sys/class/block/md0/slaves/sda/stat", nil)
+	fixture.Write(t, root, "sys/class/block/sdb/queue/iostats", []byte("0\n"))
+	m := &machine{Options: Options{Root: root}, root: root}
+	golden.Check(t, filepath.Join("testdata", "impossible.txt"), text(root, m.disks(t.Context())))
+
+	// Fewer columns than the kernel's.
+	fixture.Write(t, root, "proc/diskstats", []byte("254 0 vda 41 0 84 30 0 0 0 0 0 30 30\n"))
+	found := m.disks(t.Context())
+	last := found[len(found)-1]
+	if last.What != "disk columns" || strings.Contains(last.Fix, "boot") ||
+		!strings.Contains(last.Message, "another program writes") {
+		t.Errorf("got %+v, want no advice to boot a kernel that is older", last)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -31,7 +32,7 @@ func (m *machine) disks(context.Context) []Finding {
 	if !sysfs {
 		found = append(found, m.noSysfs()...)
 	}
-	return append(found, m.columns(s.Disks)...)
+	return append(append(found, m.columns(s.Disks)...), m.impossible(s.Disks)...)
 }
 
 func counters(devices []sample.Disk) []Finding {
@@ -84,19 +85,87 @@ func (m *machine) noSysfs() []Finding {
 		m.path("sys/class/block"))
 }
 
-// columns reports which newer columns this kernel does not have.
+// columns reports which newer columns are missing, of an old kernel or of a file that another program writes.
 func (m *machine) columns(devices []sample.Disk) []Finding {
 	has := sample.HasDiscards | sample.HasFlushes
 	for i := range devices {
 		has &= devices[i].Has
 	}
-	lacks := "flushes (since 5.5)"
+	lacks, major, minor := "flushes (since 5.5)", 5, 5
 	switch {
 	case has&sample.HasFlushes != 0:
 		return nil
 	case has&sample.HasDiscards == 0:
 		lacks = "discards (since 4.18) and flushes (since 5.5)"
+		major, minor = 4, 18
 	}
-	return Finding{Area: Disks, What: "disk columns"}.as(Limited, "boot Linux 5.5 or later",
-		"Linux%s does not count %s; reads and writes are not affected.", m.release(), lacks)
+	f := Finding{Area: Disks, What: "disk columns"}
+	if m.olderThan(major, minor) {
+		return f.as(Limited, "boot Linux 5.5 or later",
+			"Linux%s does not count %s; reads and writes are not affected.", m.release(), lacks)
+	}
+	return f.as(Limited, m.countersFix(), "%s lacks %s, which Linux%s counts: another program writes this file.",
+		m.path("proc/diskstats"), lacks, m.release())
+}
+
+// countersFix is how to get the kernel's own counters.
+func (m *machine) countersFix() string {
+	if !m.isHost() {
+		return "mount the machine's /proc at " + m.path("proc")
+	}
+	return "run stallspan outside of the container, or without lxcfs over /proc/diskstats"
+}
+
+// sumsFit is how many operations a device may have done since boot for its sums of times to be comparable: none of them
+// can have wrapped at 2^32 ms, with a second for each operation.
+const sumsFit = 1 << 32 / 1000
+
+// impossible reports the counters of whole devices that cannot be true, by what they are since boot.
+func (m *machine) impossible(devices []sample.Disk) (found []Finding) {
+	var untimed, layers, inexact, negative, off []string
+	for i := range devices {
+		d := &devices[i]
+		if !d.Leaf && !d.Layer {
+			continue
+		}
+		untimedLayer := d.Layer && d.Has&sample.LacksTimes != 0
+		excess := d.IOTicks - d.TimeInQueue
+		switch {
+		case d.Has&sample.Uncounted != 0:
+		case untimedLayer:
+			layers = append(layers, d.Name)
+		case d.Has&sample.LacksTimes != 0:
+			untimed = append(untimed, d.Name)
+		case d.InFlight == 0 && d.ReadIOs+d.WriteIOs+d.DiscardIOs < sumsFit &&
+			excess > max(d.TimeInQueue, time.Second):
+			inexact = append(inexact, d.Name)
+		}
+		if d.Has&sample.LacksInFlight != 0 {
+			negative = append(negative, d.Name)
+		}
+		if d.Has&sample.Uncounted != 0 {
+			off = append(off, d.Name)
+		}
+	}
+	file := m.path("proc/diskstats")
+	add := func(names []string, what, fix, message string, args ...any) {
+		if len(names) > 0 {
+			f := Finding{Area: Disks, What: what, Details: map[string]any{"devices": names}}
+			found = append(found, f.as(Limited, fix, message, args...)...)
+		}
+	}
+	add(untimed, "disk times", m.countersFix(), "%s counts the operations of %s, and no time for them: their await, "+
+		"queue and utilization are not known, and no stall is measured by them. Another program may write this file.",
+		file, list(untimed))
+	add(layers, "disk times", "", "The driver of %s counts operations, and no time for them: await, queue and "+
+		"utilization are known of the disks below only.", list(layers))
+	add(inexact, "disk utilization", "", "Linux%s counts more time with work (io_ticks in %s) than the operations of %s "+
+		"took: utilization is at most their queue, and system.disk.io_time is left out.", m.release(), file, list(inexact))
+	add(negative, "disk in flight", "", "The number of operations in flight of %s in %s is below zero: it is left out.",
+		list(negative), file)
+	if len(off) > 0 {
+		add(off, "disk counters off", "echo 1 > /sys/block/"+off[0]+"/queue/iostats",
+			"The kernel does not count what %s does (queue/iostats is 0): no number and no stall of it is known.", list(off))
+	}
+	return found
 }

@@ -48,9 +48,6 @@ func (m *machine) pressure(context.Context) []Finding {
 // pressureFix finds out why there is no pressure.
 func (m *machine) pressureFix() string {
 	_, err := readStart(m.path("proc/pressure/io"))
-	release := m.release()
-	var major, minor int
-	_, scanErr := fmt.Sscanf(strings.TrimSpace(release), "%d.%d", &major, &minor)
 	switch {
 	case m.procFix() != "":
 		return m.procFix()
@@ -58,7 +55,7 @@ func (m *machine) pressureFix() string {
 		return "run stallspan as a user that may read " + m.path("proc/pressure")
 	case errors.Is(err, syscall.EOPNOTSUPP): // the kernel has it, switched off
 		return pressureOn
-	case scanErr == nil && (major < 4 || major == 4 && minor < 20):
+	case m.olderThan(4, 20):
 		return "boot Linux 4.20 or later with psi=1 on the kernel's command line"
 	case m.configured("CONFIG_PSI") == "":
 		return "boot a kernel that was built with CONFIG_PSI=y"
@@ -75,6 +72,13 @@ func (m *machine) release() string {
 		return ""
 	}
 	return " " + strings.TrimSpace(text)
+}
+
+// olderThan reports whether the machine's kernel is older than a version; false if that is not known.
+func (m *machine) olderThan(major, minor int) bool {
+	var x, y int
+	_, err := fmt.Sscanf(strings.TrimSpace(m.release()), "%d.%d", &x, &y)
+	return err == nil && (x < major || x == major && y < minor)
 }
 
 // configured is a setting of the kernel's build: "y", "m", "" if it was left out, "?" if it is unknown.

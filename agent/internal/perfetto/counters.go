@@ -166,11 +166,15 @@ func (c *counters) diskValues(p panel, at time.Duration, d *sample.DiskDelta) {
 	seconds := d.Interval.Seconds()
 	c.set(p, "read", "B/s", at, float64(d.ReadBytes)/seconds)
 	c.set(p, "written", "B/s", at, float64(d.WriteBytes)/seconds)
-	read, _ := d.ReadAwait() // 0 without an operation, as in iostat
-	written, _ := d.WriteAwait()
-	c.set(p, "await of reads", "ms", at, read*milli)
-	c.set(p, "await of writes", "ms", at, written*milli)
-	c.set(p, "operations in flight", "", at, d.QueueDepth())
+	if read, ok := d.ReadAwait(); ok || d.ReadIOs == 0 { // 0 without an operation, as in iostat
+		c.set(p, "await of reads", "ms", at, read*milli)
+	}
+	if written, ok := d.WriteAwait(); ok || d.WriteIOs == 0 {
+		c.set(p, "await of writes", "ms", at, written*milli)
+	}
+	if depth, ok := d.QueueDepth(); ok {
+		c.set(p, "operations in flight", "", at, depth)
+	}
 }
 
 func (c *counters) press(at time.Duration, p *sample.Pressure) {

@@ -205,8 +205,9 @@ type printer struct {
 	print        func(to *bytes.Buffer, r *Rates) error
 	totals       *summary // nil without --summary
 
-	shown  int
-	warned int // problems that were printed
+	shown   int
+	warned  int             // problems that were printed
+	inexact map[string]bool // disks whose utilization was explained
 }
 
 func (s *printer) run(ctx context.Context) error {
@@ -248,6 +249,7 @@ func (s *printer) run(ctx context.Context) error {
 func (s *printer) show(before, after *sample.Snapshot) (more bool, err error) {
 	r := Between(before, after)
 	s.choice.apply(&r)
+	s.explain(r.Disks)
 	var text bytes.Buffer
 	if err := s.print(&text, &r); err != nil {
 		return false, err
@@ -274,6 +276,22 @@ func (s *printer) finish() error {
 func readAll(m *monitor.Monitor) {
 	m.CatchUp()
 	m.Tick()
+}
+
+// explain names once each disk whose time with work cannot be true.
+func (s *printer) explain(disks []Disk) {
+	for i := range disks {
+		d := &disks[i]
+		if !d.Inexact || !d.Leaf || s.inexact[d.Name] || len(s.inexact) >= maxTotals {
+			continue
+		}
+		if s.inexact == nil {
+			s.inexact = map[string]bool{}
+		}
+		s.inexact[d.Name] = true
+		cli.Say("%s: the kernel counts more time with work (io_ticks) than the operations took: "+
+			"%%util is at most their time, aqu-sz", output.Printable(d.Name))
+	}
 }
 
 // problems prints each problem once.

@@ -210,7 +210,7 @@ func TestStatFits(t *testing.T) {
 	r := &Rates{Pressure: &Pressure{Some: 1, Full: 1}, BusiestCore: &Core{Name: "cpu127", Utilization: 1}}
 	for _, name := range []string{"a", "mapper-of-a-very-long-name", "\x1b[31mred\r\n", "模型/通义千问"} {
 		r.Disks = append(r.Disks, Disk{Name: name, ReadsPerSecond: 99999.996, ReadBytesPerSecond: 1e11,
-			QueueDepth: 12345.678, Utilization: 1,
+			QueueDepth: new(12345.678), Utilization: new(1.0),
 			ReadAwait: new(123456.7)})
 		r.GPUs = append(r.GPUs, GPU{Name: name, Utilization: new(1.0), Power: new(1234.56),
 			MemoryUsed: new(uint64(1 << 40)), MemoryTotal: new(uint64(1 << 40)),
@@ -320,8 +320,8 @@ func TestStatChoice(t *testing.T) {
 
 // The units of iostat -m and -h. Its manual page has no table of them: these were printed by sysstat 12.6.1.
 func TestStatUnits(t *testing.T) {
-	d := &Disk{ReadBytesPerSecond: 71.3 * kibi * kibi, ReadSize: new(11.1 * kibi), Utilization: 0.132,
-		QueueDepth: 7.74}
+	d := &Disk{ReadBytesPerSecond: 71.3 * kibi * kibi, ReadSize: new(11.1 * kibi), Utilization: new(0.132),
+		QueueDepth: new(7.74)}
 	for _, test := range []struct {
 		units        byteUnits
 		name, header string

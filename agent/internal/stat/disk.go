@@ -7,7 +7,8 @@ import (
 )
 
 // Disk holds the rates of one block device in an interval, as iostat(1) defines them. Every operation counts in the
-// interval in which it completed. A mean over no operations is nil, and so is a value that the kernel does not count.
+// interval in which it completed. A mean over no operations is nil, and so is a value that the kernel does not count,
+// or that cannot be true.
 type Disk struct {
 	Name string `json:"name"`
 	Leaf bool   `json:"leaf"` // not a partition and not stacked on other devices
@@ -29,9 +30,12 @@ type Disk struct {
 	FlushesPerSecond      *float64 `json:"flushes_per_s,omitempty"` // nil before Linux 5.5
 	FlushAwait            *float64 `json:"flush_await_ms,omitempty"`
 
-	Await       *float64 `json:"await_ms,omitempty"` // of reads, writes and discards together
-	QueueDepth  float64  `json:"queue_depth"`        // aqu-sz: mean number of operations in flight
-	Utilization float64  `json:"utilization"`        // %util / 100: share of the interval with an operation in flight
+	Await       *float64 `json:"await_ms,omitempty"`    // of reads, writes and discards together
+	QueueDepth  *float64 `json:"queue_depth,omitempty"` // aqu-sz: mean number of operations in flight
+	Utilization *float64 `json:"utilization,omitempty"` // %util / 100: share of the interval with an operation in flight
+
+	// Inexact: the kernel's time with an operation in flight cannot be true. Utilization is what the operations took.
+	Inexact bool `json:"-"`
 }
 
 func disks(before, after *sample.Sample) []Disk {
@@ -68,46 +72,51 @@ func disk(d *sample.DiskDelta) Disk {
 		ReadsPerSecond:        perSecond(d.ReadIOs),
 		ReadBytesPerSecond:    perSecond(d.ReadBytes),
 		ReadsMergedPerSecond:  perSecond(d.ReadMerges),
-		ReadAwait:             await(d.ReadTicks, d.ReadIOs),
+		ReadAwait:             milliseconds(d.ReadAwait()),
 		ReadSize:              mean(float64(d.ReadBytes), d.ReadIOs),
 		WritesPerSecond:       perSecond(d.WriteIOs),
 		WriteBytesPerSecond:   perSecond(d.WriteBytes),
 		WritesMergedPerSecond: perSecond(d.WriteMerges),
-		WriteAwait:            await(d.WriteTicks, d.WriteIOs),
+		WriteAwait:            milliseconds(d.WriteAwait()),
 		WriteSize:             mean(float64(d.WriteBytes), d.WriteIOs),
-		Await:                 await(d.ReadTicks+d.WriteTicks+d.DiscardTicks, d.ReadIOs+d.WriteIOs+d.DiscardIOs),
-		QueueDepth:            d.QueueDepth(),
-		Utilization:           d.Utilization(),
+		QueueDepth:            sample.Known(d.QueueDepth()),
+		Utilization:           sample.Known(d.Utilization()),
+		Inexact:               d.Has&sample.BusyTooLong != 0,
+	}
+	if d.Has&(sample.LacksReadTime|sample.LacksWriteTime|sample.LacksDiscardTime) == 0 {
+		rates.Await = await(d.ReadTicks+d.WriteTicks+d.DiscardTicks, d.ReadIOs+d.WriteIOs+d.DiscardIOs)
 	}
 	if d.Has&sample.HasDiscards != 0 {
 		rates.DiscardsPerSecond = new(perSecond(d.DiscardIOs))
 		rates.DiscardBytesPerSecond = new(perSecond(d.DiscardBytes))
-		rates.DiscardAwait = await(d.DiscardTicks, d.DiscardIOs)
+		if d.Has&sample.LacksDiscardTime == 0 {
+			rates.DiscardAwait = await(d.DiscardTicks, d.DiscardIOs)
+		}
 	}
 	if d.Has&sample.HasFlushes != 0 {
 		rates.FlushesPerSecond = new(perSecond(d.FlushIOs))
-		rates.FlushAwait = await(d.FlushTicks, d.FlushIOs)
+		if d.Has&sample.LacksFlushTime == 0 {
+			rates.FlushAwait = await(d.FlushTicks, d.FlushIOs)
+		}
 	}
 	return rates
 }
 
-// await returns the mean time of an operation in milliseconds, or nil where no operation completed.
+// await returns the mean time of an operation in milliseconds, or nil where it is not known.
 func await(total time.Duration, operations uint64) *float64 {
-	return mean(total.Seconds()*1000, operations)
+	return milliseconds(sample.Await(total, operations))
 }
 
+func milliseconds(seconds float64, ok bool) *float64 { return scaled(sample.Known(seconds, ok), 1000) }
+
 func mean(sum float64, operations uint64) *float64 {
-	mean, ok := sample.PerOperation(sum, operations)
-	if !ok {
-		return nil
-	}
-	return &mean
+	return sample.Known(sample.PerOperation(sum, operations))
 }
 
 // Idle reports whether the device did nothing in the interval, as iostat -z decides.
 func (d *Disk) Idle() bool {
-	sum := d.ReadsPerSecond + d.WritesPerSecond + d.QueueDepth + d.Utilization
-	for _, p := range []*float64{d.DiscardsPerSecond, d.FlushesPerSecond} {
+	sum := d.ReadsPerSecond + d.WritesPerSecond
+	for _, p := range []*float64{d.QueueDepth, d.Utilization, d.DiscardsPerSecond, d.FlushesPerSecond} {
 		if p != nil {
 			sum += *p
 		}

@@ -1,9 +1,11 @@
 package stat
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,8 +76,8 @@ func TestDefinitions(t *testing.T) {
 		"f/s":        is(d.FlushesPerSecond, 5),
 		"f_await":    is(d.FlushAwait, 3),
 		"await":      is(d.Await, 8508.0/504), // without flushes
-		"aqu-sz":     near(d.QueueDepth, 4.265),
-		"%util":      near(d.Utilization, 0.75),
+		"aqu-sz":     is(d.QueueDepth, 4.265),
+		"%util":      is(d.Utilization, 0.75),
 	} {
 		if !ok {
 			t.Errorf("%s: got %+v, want another value", name, d)
@@ -113,7 +115,7 @@ func TestNoRate(t *testing.T) {
 	}
 	if d := idle[0]; d.ReadAwait != nil || d.Await != nil || d.ReadSize != nil || d.DiscardsPerSecond != nil ||
 		d.FlushesPerSecond != nil ||
-		d.Utilization != 0 {
+		d.Utilization == nil || *d.Utilization != 0 {
 		t.Errorf("idle disk on an old kernel: got %+v, want no means", d)
 	}
 }
@@ -121,8 +123,8 @@ func TestNoRate(t *testing.T) {
 func TestUtilizationStopsAtOne(t *testing.T) { // the kernel samples by jiffies, and can exceed the interval
 	a := sample.Disk{Name: "sda", ReadIOs: 1}
 	b := a
-	b.IOTicks = 1008 * ms
-	if got := between(at(0, a), at(time.Second, b)).Disks; len(got) != 1 || got[0].Utilization != 1 {
+	b.IOTicks, b.TimeInQueue = 1008*ms, 1010*ms
+	if got := between(at(0, a), at(time.Second, b)).Disks; len(got) != 1 || *got[0].Utilization != 1 || got[0].Inexact {
 		t.Errorf("got %+v, want one disk", got)
 	}
 }
@@ -175,10 +177,8 @@ func numbers(d *Disk) []float64 {
 		d.WritesPerSecond,
 		d.WriteBytesPerSecond,
 		d.WritesMergedPerSecond,
-		d.QueueDepth,
-		d.Utilization,
 	}
-	for _, p := range []*float64{d.ReadAwait, d.ReadSize, d.WriteAwait, d.WriteSize,
+	for _, p := range []*float64{d.QueueDepth, d.Utilization, d.ReadAwait, d.ReadSize, d.WriteAwait, d.WriteSize,
 		d.DiscardsPerSecond, d.DiscardBytesPerSecond,
 		d.DiscardAwait, d.FlushesPerSecond, d.FlushAwait, d.Await} {
 		if p == nil {
@@ -242,7 +242,12 @@ func TestIntervalsAddUp(t *testing.T) {
 		parts, whole := []func(d *Disk) float64{
 			func(d *Disk) float64 { return d.ReadsPerSecond },
 			func(d *Disk) float64 { return d.WriteBytesPerSecond },
-			func(d *Disk) float64 { return d.QueueDepth },
+			func(d *Disk) float64 {
+				if d.QueueDepth == nil {
+					return 0
+				}
+				return *d.QueueDepth
+			},
 			func(d *Disk) float64 { // the summed time, from the mean
 				if d.ReadAwait == nil {
 					return 0
@@ -251,8 +256,9 @@ func TestIntervalsAddUp(t *testing.T) {
 			},
 		}, one+two
 		for i, of := range parts {
-			if i == 3 && (first.ReadAwait == nil || second.ReadAwait == nil) {
-				continue // random work may have time without operations, unlike a kernel
+			if i == 3 && (first.ReadAwait == nil || second.ReadAwait == nil) ||
+				i == 2 && (first.QueueDepth == nil || second.QueueDepth == nil || both.QueueDepth == nil) {
+				continue // random work may have time without operations, and the other way round, unlike a kernel
 			}
 			sum := of(&first)*one.Seconds() + of(&second)*two.Seconds()
 			if total := of(&both) * whole.Seconds(); math.Abs(sum-total) > 1e-6*max(1, total) {
@@ -267,5 +273,30 @@ func TestNameTwice(t *testing.T) {
 	a, b := sample.Disk{Name: "sda", ReadIOs: 5}, sample.Disk{Name: "sda", ReadIOs: 500}
 	if got := between(at(0, a, b), at(time.Second, a, b)).Disks; len(got) != 1 || got[0].ReadsPerSecond != 0 {
 		t.Errorf("got %+v, want one disk", got)
+	}
+}
+
+// A value that cannot be true is absent, and the better one stands in its place.
+func TestImpossibleValues(t *testing.T) {
+	before := sample.Disk{Name: "vda", Leaf: true, ReadIOs: 1000, ReadBytes: 4096000, ReadTicks: 90 * ms,
+		IOTicks: 500 * time.Second, TimeInQueue: 95 * ms}
+	after := before
+	after.ReadIOs, after.ReadTicks, after.IOTicks, after.TimeInQueue = 1002, 91*ms, 501400*ms, 96*ms
+	got := between(at(0, before), at(time.Second, after)).Disks[0]
+	if !is(got.Utilization, 0.001) || !is(got.QueueDepth, 0.001) || !is(got.ReadAwait, 0.5) || !got.Inexact {
+		t.Errorf("io_ticks of 140 %%: got %+v, want the queue, 0.001", got)
+	}
+	after = before
+	after.ReadIOs = 3000
+	got = between(at(0, before), at(time.Second, after)).Disks[0]
+	if got.ReadAwait != nil || got.Await != nil || got.QueueDepth != nil || got.Utilization != nil ||
+		!near(got.ReadsPerSecond, 2000) {
+		t.Errorf("times that stand still: got %+v, want reads and no times", got)
+	}
+	text, err := json.Marshal(got)
+	for _, key := range []string{"await", "queue_depth", "utilization"} {
+		if err != nil || strings.Contains(string(text), key) {
+			t.Errorf("got %s, %v; want no %s", text, err, key)
+		}
 	}
 }

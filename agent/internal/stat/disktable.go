@@ -40,8 +40,8 @@ var diskColumn = [...]column{
 	{"f/s", 9, 4, func(d *Disk) *float64 { return d.FlushesPerSecond }},
 	{"f_await", 8, 4, func(d *Disk) *float64 { return d.FlushAwait }},
 	{"await", 8, 2, func(d *Disk) *float64 { return d.Await }},
-	{"aqu-sz", 8, 0, func(d *Disk) *float64 { return &d.QueueDepth }},
-	{"%util", 7, 0, func(d *Disk) *float64 { return new(100 * d.Utilization) }},
+	{"aqu-sz", 8, 0, func(d *Disk) *float64 { return d.QueueDepth }},
+	{"%util", 7, 0, func(d *Disk) *float64 { return scaled(d.Utilization, 100) }},
 }
 
 const (

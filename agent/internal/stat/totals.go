@@ -56,8 +56,8 @@ func (t *summary) print(_ *bytes.Buffer, r *Rates) error {
 			operations += *s.DiscardsPerSecond * r.Interval.Seconds()
 		}
 		d.add("await ms", s.Await, operations)
-		d.add("aqu-sz", &s.QueueDepth, 1)
-		d.add("%util", new(100*s.Utilization), 1)
+		d.add("aqu-sz", s.QueueDepth, 1)
+		d.add("%util", scaled(s.Utilization, 100), 1)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/stat"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -106,7 +107,7 @@ type DiskUse struct {
 	Name  string
 	Read  float64 // bytes per second
 	Write float64
-	Queue float64
+	Queue *float64      // nil if unknown
 	Await time.Duration // of a read; 0 without one
 }
 
@@ -124,9 +125,9 @@ func newLedger(r *window.Report) Ledger {
 	for i := range r.Disks {
 		d := &r.Disks[i]
 		use := DiskUse{Name: d.Name, Read: float64(d.ReadBytes) / seconds, Write: float64(d.WriteBytes) / seconds,
-			Queue: d.QueueDepth}
-		if d.ReadOperations > 0 {
-			use.Await = d.ReadTime / time.Duration(d.ReadOperations)
+			Queue: sample.Known(d.QueueDepth, d.Lacks&sample.LacksQueue == 0)}
+		if await, ok := d.Await(true); ok {
+			use.Await = time.Duration(await * float64(time.Second))
 		}
 		l.Disks = append(l.Disks, use)
 	}

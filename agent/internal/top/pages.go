@@ -140,7 +140,7 @@ func (v *View) drawDetails(c *canvas, f *Frame) {
 				await = decimal(float64(d.Await) / float64(time.Millisecond))
 			}
 			add(normal, fmt.Sprintf("%s %10s %10s %9s %7s", output.Fit(d.Name, 20), decimal(d.Read/mib),
-				decimal(d.Write/mib), await, decimal(d.Queue)))
+				decimal(d.Write/mib), await, decimalOf(d.Queue)))
 		}
 	}
 	if len(j.Members) > 0 {

@@ -198,8 +198,8 @@ func (v *View) diskTable(f *Frame, rows int) *table {
 		{title: "read MiB/s", width: 10, cell: cells(func(d *Disk) string { return decimal(d.ReadBytesPerSecond / mib) })},
 		{title: "write", width: 6, cell: cells(func(d *Disk) string { return decimal(d.WriteBytesPerSecond / mib) })},
 		{title: "await ms", width: 8, cell: cells(func(d *Disk) string { return decimalOf(d.Await) })},
-		{title: "queue", width: 6, cell: cells(func(d *Disk) string { return decimal(d.QueueDepth) })},
-		{title: "util %", width: 6, level: 1, cell: cells(func(d *Disk) string { return percent(d.Utilization) })},
+		{title: "queue", width: 6, cell: cells(func(d *Disk) string { return decimalOf(d.QueueDepth) })},
+		{title: "util %", width: 6, level: 1, cell: cells(func(d *Disk) string { return percentOf(d.Utilization) })},
 		{title: "of ceiling", width: 10, level: 1, cell: func(row int) (string, tcell.Style) {
 			share, ok := list[row].ofCeiling()
 			if !ok {
@@ -231,12 +231,12 @@ func (v *View) diskTable(f *Frame, rows int) *table {
 func (d *Disk) bytes() float64 { return d.ReadBytesPerSecond + d.WriteBytesPerSecond }
 
 // load orders disks where not all are shown.
-func (d *Disk) load() float64 { return d.bytes() + d.QueueDepth*mib }
+func (d *Disk) load() float64 { return d.bytes() + valueOf(d.QueueDepth)*mib }
 
 // ofCeiling is the throughput as a share of what the disk has reached. It is unknown while no operation waits for
 // another: what a disk reached with a queue that short is not what it can do.
 func (d *Disk) ofCeiling() (share float64, ok bool) {
-	if d.QueueDepth < 1 {
+	if valueOf(d.QueueDepth) < 1 {
 		return 0, false
 	}
 	if d.ReadCeiling > 0 {

@@ -178,11 +178,11 @@ func crowded() *Frame {
 			GPUUse: stat.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), Throttled: new(1.0), ThrottledBy: "power_brake"}},
 			[]Holder{{PID: 1 << 22, Name: name, Memory: 1 << 50, Has: true}, {PID: 1}}})
 		f.Disks = append(f.Disks, Disk{stat.Disk{Name: name, ReadBytesPerSecond: 1e15, WriteBytesPerSecond: 1e15,
-			Await: new(1e9), QueueDepth: 1e9, Utilization: 1, ReadsPerSecond: 1e12}, 1e12, 1e12})
+			Await: new(1e9), QueueDepth: new(1e9), Utilization: new(1.0), ReadsPerSecond: 1e12}, 1e12, 1e12})
 		l := Ledger{Length: Recent, Split: true, GPUs: i % 2, Busy: 0.25, Storage: 0.25, CPU: 0.25, Other: 0.25,
 			Verdict: "storage_bound", Finding: strings.Repeat(name+" ", 40), Remedy: strings.Repeat(name, 40),
 			Reasons: []string{name}, Evidence: name,
-			Disks: []DiskUse{{Name: name, Read: 1e15, Queue: 1e9, Await: time.Hour}}}
+			Disks: []DiskUse{{Name: name, Read: 1e15, Queue: new(1e9), Await: time.Hour}}}
 		f.Jobs = append(f.Jobs, Job{ID: fmt.Sprint(i), PID: 1 << 22, Name: name, Watched: 1e6 * time.Hour, CPU: 1e6,
 			Read: 1e15, HasIO: true, Recent: l, Whole: l, Members: []Member{{PID: 1 << 22, Name: name, CPU: 1e6, Read: 1e15}}})
 		f.Windows = append(f.Windows, Window{From: name, Open: i%2 == 0,

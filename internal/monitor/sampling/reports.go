@@ -208,7 +208,7 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 	machine.Leaves = s.history.Known(history.DiskReadIOs) // also disks that were removed since
 	machine.Ceilings, machine.Cores = s.ceilings.All(), len(s.latest.Cores.Cores)
 	machine.Drives = slices.Clone(s.latest.Drives.Drives) // a report may be made while the next ones arrive
-	machine.Layers = s.layers()
+	machine.Layers, machine.Lacks = s.layers(), s.diskLacks()
 	if j := s.jobs.byID[w.Job]; j != nil {
 		machine.Target = j.target()
 		machine.GPUs = j.visible(machine.GPUs, s.latest.GPUs.GPUs)
@@ -277,6 +277,19 @@ func (s *state) layers() (layers []window.Layer) {
 	}
 	slices.SortStableFunc(layers, func(a, b window.Layer) int { return strings.Compare(a.Name, b.Name) })
 	return layers
+}
+
+// diskLacks returns what cannot be true of devices; nil if there is nothing.
+func (s *state) diskLacks() (lacks window.DeviceFields) {
+	for i := range s.latest.Disks.Disks {
+		if d := &s.latest.Disks.Disks[i]; d.Has.Lacks() != 0 {
+			if lacks == nil {
+				lacks = window.DeviceFields{}
+			}
+			lacks[d.Name] = d.Has.Lacks()
+		}
+	}
+	return lacks
 }
 
 // devicesOf lists the block devices of each file system on which a job had files open since a moment, or shortly

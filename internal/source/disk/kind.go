@@ -1,7 +1,9 @@
 package disk
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 
 // Kinds of devices. A file system without a block device has its type as kind.
 const (
+	Remote     = "remote"     // a volume that is attached over a network
 	NVMe       = "nvme"       // by name
 	SSD        = "ssd"        // queue/rotational is 0
 	Rotational = "rotational" // queue/rotational is 1, and the device is not virtual
@@ -46,6 +49,8 @@ func (s *Source) KindOf(disks ...string) string {
 
 func (f sysfs) kind(name string) string {
 	switch {
+	case f.remote(name):
+		return Remote
 	case strings.HasPrefix(name, "nvme"):
 		return NVMe
 	case numbered(name, "loop"):
@@ -65,6 +70,66 @@ func (f sysfs) kind(name string) string {
 		return Rotational
 	}
 	return NoKind
+}
+
+// networkDevices are names of devices whose driver is a client of a network: Ceph, NBD, RTRS and ATA over Ethernet.
+var networkDevices = []string{"rbd", "nbd", "rnbd", "etherd"}
+
+// networkModels are how the vendor and model of network volumes begin. NVMe has the model only. Microsoft's virtual
+// disk may also be a disk of the host: a guest sees no difference.
+var networkModels = []string{
+	"Amazon Elastic Block Store", "nvme_card-pd", "Google PersistentDisk", "PersistentDisk", "Msft Virtual Disk",
+	"MSFT NVMe Accelerator", "Alibaba Cloud Elastic Block Storage", "ORACLE BlockVolume", "DO Volume", "HC Volume",
+}
+
+// cinderSerial is what virtio has room for of the UUID of an OpenStack volume, which Nova sets as its serial.
+var cinderSerial = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]$`)
+
+// remote reports whether a device is known to be a volume that is attached over a network.
+func (f sysfs) remote(name string) bool {
+	model := strings.TrimSpace(f.text(name, "device/vendor") + " " + f.text(name, "device/model"))
+	hasPrefix := func(prefix string) bool { return strings.HasPrefix(model, prefix) }
+	switch {
+	case slices.ContainsFunc(networkDevices, func(kind string) bool { return numbered(name, kind) }):
+		return true
+	case strings.HasPrefix(name, "vd"):
+		return cinderSerial.MatchString(f.text(name, "serial"))
+	case slices.ContainsFunc(networkModels, hasPrefix), strings.Contains(model, "iSCSI"):
+		return true
+	case strings.HasPrefix(name, "nvme"):
+		return f.overFabrics(name)
+	}
+	return f.overNetwork(name)
+}
+
+// overFabrics reports whether an NVMe disk is reached over a network, by any of its controllers.
+func (f sysfs) overFabrics(name string) bool {
+	files, _ := filepath.Glob(filepath.Join(f.folder(name), "device/nvme*/transport")) // of a disk with several paths
+	for _, file := range append(files, filepath.Join(f.folder(name), "device/transport")) {
+		if slices.Contains([]string{"tcp", "rdma", "fc"}, kernfile.Text(file)) {
+			return true
+		}
+	}
+	return false
+}
+
+// overNetwork reports whether a SCSI disk is reached over iSCSI or Fibre Channel: its host has such a transport.
+func (f sysfs) overNetwork(name string) bool {
+	device, err := filepath.EvalSymlinks(filepath.Join(f.folder(name), "device"))
+	if err != nil {
+		return false
+	}
+	for part := range strings.SplitSeq(device, "/") {
+		if !numbered(part, "host") {
+			continue
+		}
+		for _, class := range []string{"iscsi_host", "fc_host"} {
+			if _, err := os.Stat(filepath.Join(f.root, "sys/class", class, part)); err == nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // IsHypervisor reports whether a SCSI vendor makes the disks of virtual machines.

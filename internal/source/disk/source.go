@@ -10,6 +10,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -37,6 +38,7 @@ type Source struct {
 	looped  []loop        // loop devices of known
 	counts  sample.DiskNormalizer
 	noSysfs bool // the missing /sys was reported
+	untimed bool // disks without times were reported
 }
 
 var _ sample.Source = (*Source)(nil)
@@ -81,17 +83,40 @@ func (s *Source) Read(out *sample.Sample) error {
 	disks := out.Disks[first:]
 
 	var treeErr error
-	if !slices.EqualFunc(disks, s.known, func(d sample.Disk, name string) bool { return d.Name == name }) {
+	changed := !slices.EqualFunc(disks, s.known, func(d sample.Disk, name string) bool { return d.Name == name })
+	if changed {
 		treeErr = s.learn(disks)
 	} else {
 		s.follow(disks)
 	}
 	s.tree.mark(disks)
 	s.counts.Normalize(out)
-	if readErr == nil && bad.lines == 0 && treeErr == nil {
+	var untimedErr error
+	if !changed {
+		untimedErr = s.lacking(disks)
+	}
+	if readErr == nil && bad.lines == 0 && treeErr == nil && untimedErr == nil {
 		return nil
 	}
-	return oneLine(readErr, bad.err(), treeErr)
+	return oneLine(readErr, bad.err(), treeErr, untimedErr)
+}
+
+// lacking reports once the disks whose operations take no time, in a reading of the same devices as the one before.
+func (s *Source) lacking(disks []sample.Disk) error {
+	if s.untimed {
+		return nil
+	}
+	var names []string
+	for i := range disks {
+		if d := &disks[i]; d.Leaf && d.Has&sample.LacksTimes != 0 && d.Has&sample.Uncounted == 0 {
+			names = append(names, d.Name)
+		}
+	}
+	if s.untimed = len(names) > 0; !s.untimed {
+		return nil
+	}
+	return fmt.Errorf("%s counts operations of %s without their times, so await, queue and utilization are left out: "+
+		"stallspan check says what may write it", s.file.Path, strings.Join(names, ", "))
 }
 
 // learn stores a changed set of devices.

@@ -15,6 +15,7 @@ type tree struct {
 	leaf      []bool // by index in the list
 	layer     []bool
 	on        []string // sample.Disk.On of a layer
+	uncounted []bool   // sample.Uncounted
 	multipath []multipath
 	fromNames bool // /sys is missing: leaves are found by name
 }
@@ -35,6 +36,7 @@ func (f sysfs) tree(names []string) tree {
 	}
 	t := tree{
 		leaf: make([]bool, len(names)), layer: make([]bool, len(names)), on: make([]string, len(names)),
+		uncounted: make([]bool, len(names)),
 		fromNames: len(names) > 0 && !f.present(),
 	}
 	paths := make(map[int][]int)
@@ -48,6 +50,7 @@ func (f sysfs) tree(names []string) tree {
 		if n.known {
 			t.leaf[i], t.on[i] = n.leaf(), f.wholes(n.slaves)
 			hasHead = hasHead && n.hidden
+			t.uncounted[i] = t.leaf[i] && f.text(name, "queue/iostats") == "0"
 		} else {
 			_, isPart := place[partOf(name)]
 			t.leaf[i] = !stacked(name) && !isPart && headOf(name) == ""
@@ -73,6 +76,9 @@ func (t *tree) mark(disks []sample.Disk) {
 		disks[i].Leaf = t.leaf[i]
 		if disks[i].Layer = t.layer[i]; disks[i].Layer {
 			disks[i].On = t.on[i]
+		}
+		if t.uncounted[i] {
+			disks[i].Has |= sample.Uncounted | sample.LacksTimes
 		}
 	}
 	for _, m := range t.multipath {

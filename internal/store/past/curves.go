@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
 )
 
@@ -195,14 +196,28 @@ func (i *interval) disk(id string) map[string]float64 {
 	sums[writes].set(values, store.Writes, "", "")
 	sums[readBytes].set(values, store.ReadBytes, "", store.ReadBytesMax)
 	sums[writeBytes].set(values, store.WriteBytes, "", store.WriteBytesMax)
-	sums[inQueue].set(values, store.Queue, "", store.QueueMax)
-	sums[working].set(values, store.Utilization, "", "")
-	readAwait.set(values, store.ReadAwait, "", store.ReadAwaitMax)
-	writeAwait.set(values, store.WriteAwait, "", store.WriteAwaitMax)
-	if readAwait.known > 0 { // the mean of operations, not of seconds
-		values[store.ReadAwait] = sums[readTime].sum / sums[reads].sum
+	known := time.Duration(sums[working].known) * second
+	if known == 0 {
+		return values
 	}
-	if writeAwait.known > 0 {
+	seconds := func(c int) time.Duration { return time.Duration(sums[c].sum * float64(time.Second)) }
+	d := sample.NewDiskDelta(sample.Disk{
+		ReadIOs: uint64(math.Round(sums[reads].sum)), ReadTicks: seconds(readTime),
+		WriteIOs: uint64(math.Round(sums[writes].sum)), WriteTicks: seconds(writeTime),
+		IOTicks: seconds(working), TimeInQueue: seconds(inQueue),
+	}, known, 0)
+	if _, ok := d.QueueDepth(); ok {
+		sums[inQueue].set(values, store.Queue, "", store.QueueMax)
+	}
+	if ratio, ok := d.Utilization(); ok {
+		values[store.Utilization] = ratio
+	}
+	if readAwait.known > 0 && d.Has&sample.LacksReadTime == 0 {
+		readAwait.set(values, store.ReadAwait, "", store.ReadAwaitMax)
+		values[store.ReadAwait] = sums[readTime].sum / sums[reads].sum // the mean of operations, not of seconds
+	}
+	if writeAwait.known > 0 && d.Has&sample.LacksWriteTime == 0 {
+		writeAwait.set(values, store.WriteAwait, "", store.WriteAwaitMax)
 		values[store.WriteAwait] = sums[writeTime].sum / sums[writes].sum
 	}
 	return values

@@ -427,3 +427,34 @@ func TestNoisyClient(t *testing.T) {
 		}
 	}
 }
+
+// What a disk does not count is in no curve.
+func TestUntimedDisk(t *testing.T) {
+	h, err := history.New(history.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range 11 {
+		n := uint64(at)
+		reads := time.Duration(n) * time.Millisecond
+		if err := h.Append(&sample.Sample{At: sample.Stamp{Mono: time.Duration(at+1) * second}, Disks: []sample.Disk{
+			{Name: "vda", Leaf: true, ReadIOs: 41000 + 2000*n, ReadBytes: 8e6 * n},
+			{Name: "nvme0n1", Leaf: true, ReadIOs: 1 + 2*n, ReadTicks: reads, TimeInQueue: reads, IOTicks: time.Duration(n) * second},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := interval{from: h, start: second, end: 11 * second}
+	values := i.disk("vda")
+	if values[store.Reads] != 2000 || values[store.ReadBytes] != 8e6 {
+		t.Errorf("got %v, want 2000 reads of 8 MB a second", values)
+	}
+	for _, name := range []string{store.ReadAwait, store.ReadAwaitMax, store.Queue, store.QueueMax, store.Utilization} {
+		if v, known := values[name]; known {
+			t.Errorf("%s: got %v, want none", name, v)
+		}
+	}
+	if got := i.disk("nvme0n1")[store.Utilization]; math.Abs(got-0.001) > 1e-9 {
+		t.Errorf("got a utilization of %v, want the queue, 0.001", got)
+	}
+}

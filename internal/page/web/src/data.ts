@@ -10,7 +10,7 @@ export interface Disk {
   write_bytes: number;
   write_operations: number;
   write_await_s?: number;
-  queue_depth: number;
+  queue_depth?: number;
   read_ceiling?: number;
   write_ceiling?: number;
 }

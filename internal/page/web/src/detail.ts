@@ -96,7 +96,7 @@ function disks(r: Report): HTMLElement | null {
       d.read_await_s === undefined ? "-" : duration(d.read_await_s),
       bytes(d.write_bytes),
       d.write_await_s === undefined ? "-" : duration(d.write_await_s),
-      d.queue_depth.toFixed(1),
+      d.queue_depth?.toFixed(1) ?? "-",
     ]),
   );
 }
