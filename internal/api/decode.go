@@ -43,7 +43,7 @@ func decode(body []byte) (*Announcement, error) {
 
 // ending is the body of POST /v1/windows/{id}/end. It may be empty.
 type ending struct {
-	failed     bool
+	window.Outcome
 	attributes map[string]string
 }
 
@@ -58,7 +58,8 @@ func decodeEnding(body []byte) (e ending, err error) {
 	if err := unmarshal(body, &request, `{"failed":true}, or no body`, "attributes", "failed"); err != nil {
 		return e, err
 	}
-	e = ending{request.Failed, present(request.Attributes)}
+	e.Outcome = window.Outcome{Unfinished: request.Failed, Failed: request.Failed}
+	e.attributes = present(request.Attributes)
 	return e, checkAttributes(e.attributes)
 }
 

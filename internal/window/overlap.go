@@ -28,8 +28,8 @@ func (w *Window) Overlaps(o *Window, until time.Duration) bool {
 	return !within && !around
 }
 
-// overlaps counts the windows that read from the same disks at the same time.
-func (r *Report) overlaps(others []Other) {
+// CountOthers counts the windows that read from the same disks at the same time.
+func (r *Report) CountOthers(others []Other) {
 	r.OthersByDisk = make([]int, len(r.From))
 	for _, o := range others {
 		if !r.Overlaps(o.Window, o.Until) {

@@ -47,7 +47,7 @@ func TestOverlaps(t *testing.T) {
 		{[]string{"sda", "sdb", "sdc"}, 2, []int{1, 2, 0}},
 	} {
 		r := &Report{Window: *load, From: c.from}
-		if r.overlaps(others); r.Others != c.others || !slices.Equal(r.OthersByDisk, c.byDisk) {
+		if r.CountOthers(others); r.Others != c.others || !slices.Equal(r.OthersByDisk, c.byDisk) {
 			t.Errorf("from %v: %d others, %v; want %d, %v", c.from, r.Others, r.OthersByDisk, c.others, c.byDisk)
 		}
 	}

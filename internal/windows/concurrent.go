@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -13,14 +14,17 @@ const (
 	maxOpenConcurrent = 8  // open windows up to which each of them is compared with the others
 )
 
-// concurrent returns the windows that overlap with w and may have read from the same disks: a sampling.Concurrent.
-func (t *table) concurrent(w *window.Window) (ended []window.Other, open []*window.Window) {
-	for r := range t.endedSince(w.Start.Mono, w.End.Mono) {
-		if len(r.From) > 0 && w.Overlaps(&r.Window, r.End.Mono) {
-			ended = append(ended, window.Other{Window: &r.Window, Until: r.End.Mono, From: r.From})
+// concurrent returns the windows that overlap with w, up to a moment, and may have read from the same disks.
+func (t *table) concurrent(w *window.Window, until time.Duration) (c sampling.Concurrent) {
+	upTo := *w
+	upTo.End.Mono = until
+	for r := range t.endedSince(w.Start.Mono, until) {
+		if len(r.From) > 0 && upTo.Overlaps(&r.Window, r.End.Mono) {
+			c.Ended = append(c.Ended, window.Other{Window: &r.Window, Until: r.End.Mono, From: r.From})
 		}
 	}
-	return ended, t.openConcurrent(w)
+	c.Open = t.openConcurrent(&upTo)
+	return c
 }
 
 // openConcurrent returns the open windows that overlap with w, the newest first, and maxConcurrent at most.

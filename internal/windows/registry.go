@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -53,8 +54,10 @@ type Config struct {
 	Judge    *SlowJudge
 	Recorded bool // windows are replayed from a recording
 	Alerts   Alerts
+	Note     func(error) // receives bugs
 
-	// Reports receives the report of each window that ends, on the goroutine that ends it; nil for none.
+	// Reports receives the report of each window that ends, one after the other; nil for none. It must not wait for
+	// another report.
 	Reports func(*window.Report)
 }
 
@@ -71,6 +74,9 @@ type Registry struct {
 	config   Config
 	detected *detected
 
+	reporter sync.WaitGroup // of reportAll
+	read     chan struct{}  // see Resume
+
 	mu  sync.Mutex // taken after the lock of the alerts, and before those of Readings, Probe and the baselines
 	all table
 }
@@ -83,6 +89,9 @@ type table struct {
 	ending []*ending     // in the order of their calls
 	storms alert.Storms
 	growth window.Growth
+
+	reporting bool // reportAll runs
+	closed    bool
 }
 
 // openWindow is an open window with what ends with it.
@@ -97,7 +106,7 @@ type openWindow struct {
 // New returns a Registry without any window.
 func New(c Config) *Registry {
 	all := table{open: map[string]*openWindow{}, places: trust.NewPlaces(MaxOpen)}
-	return &Registry{config: c, detected: newDetected(), all: all}
+	return &Registry{config: c, detected: newDetected(), read: make(chan struct{}, 1), all: all}
 }
 
 // Begin opens a window without a span at a moment and returns its id: w.ID, or a new one if that is "".
@@ -172,25 +181,6 @@ func (t *table) remove(id string) *openWindow {
 		t.places.Release(o.Client)
 	}
 	return o
-}
-
-// End closes a window at a moment and returns its report. It waits for the samples that a GPU's driver returns late.
-// The error is ErrUnknown if the window is not open.
-func (g *Registry) End(id string, at sampling.Moment) (*window.Report, error) {
-	return g.end(id, at, false)
-}
-
-// Cut closes a window that did not end by itself, as End does. Its report is marked as unfinished.
-func (g *Registry) Cut(id string, at sampling.Moment) (*window.Report, error) {
-	return g.end(id, at, true)
-}
-
-func (g *Registry) end(id string, at sampling.Moment, unfinished bool) (*window.Report, error) {
-	e, err := g.begunToEnd(id, at, unfinished)
-	if err != nil {
-		return nil, err
-	}
-	return g.await(e), nil
 }
 
 // retryPath probes the path of a load that ends, if the probe at its start took too long. What the page cache held at
@@ -282,7 +272,8 @@ func (g *Registry) EndOverdue() {
 	}
 	g.mu.Unlock()
 	for _, id := range overdue {
-		_, _ = g.EndSoon(id, g.config.Readings.Now(), true) // ErrUnknown: its owner ended it meanwhile
+		how := window.Outcome{Unfinished: true, Ended: "nothing ended it for " + strconv.Itoa(int(MaxLength.Hours()/24)) + " days"}
+		_, _ = g.EndSoon(id, g.config.Readings.Now(), how) // ErrUnknown: its owner ended it meanwhile
 	}
 }
 
@@ -309,17 +300,15 @@ func (g *Registry) Replay(mark *recording.Mark) error {
 		}
 		g.config.Readings.BeginWindow(&o.Window, at)
 	case recording.End:
-		limits := cmp.Or(mark.Limits, &window.Limits{}) // absent from older recordings, and where none were set
-		how := sampling.Ending{At: at, Unfinished: mark.Unfinished, NoSchedule: mark.NoSchedule, Cached: mark.Cached}
-		how.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), 2*probe.MaxReaders)])
-		e := &ending{how: how, done: make(chan struct{}), judge: func(r *window.Report) *window.Limits {
-			r.ApplyLimits(*limits)
-			return limits
-		}}
-		if _, err := g.take(mark.ID, e); err != nil {
+		facts := sampling.Ending{At: at, Outcome: mark.Outcome, NoSchedule: mark.NoSchedule, Cached: mark.Cached,
+			Limits: cmp.Or(mark.Limits, &window.Limits{})} // absent from older recordings, and where none were set
+		facts.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), 2*probe.MaxReaders)])
+		e, err := g.queue(mark.ID, facts)
+		if err != nil {
 			return err
 		}
-		g.publish(e)
+		_, err = e.final()
+		return err
 	case recording.Drop:
 		g.Drop(mark.ID) // unknown if it began before the recording
 	}

@@ -135,6 +135,6 @@ func (f *follower) end(id string, e *progress.Event, at monitor.Moment) {
 	case e.Void:
 		f.monitor.Windows.Drop(id)
 	default:
-		_, _ = f.client.EndAt(id, at, f.cut) // ErrUnknown: it exceeded the maximum length of a window, and was closed
+		_, _ = f.client.EndAt(id, at, window.Outcome{Unfinished: f.cut}) // ErrUnknown: it exceeded the maximum length of a window, and was closed
 	}
 }

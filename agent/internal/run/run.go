@@ -240,7 +240,7 @@ func (r *run) watch(socket string) error {
 	})
 	r.code, r.exited, r.ended = code, status.Exited(), reports.HowEnded(status, reports.OOMKills()-killed)
 	r.follower.close(code != 0)
-	r.client.EndAll(exit)
+	r.client.EndAll(exit, window.Outcome{})
 	r.whole, _ = r.monitor.Windows.End(r.id, exit) // ErrUnknown: it did not begin, as thousands were open
 	if r.whole != nil {
 		r.telemetry.Handover.Ended(r.whole)

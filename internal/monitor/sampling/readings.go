@@ -20,6 +20,7 @@ type Config struct {
 	History  history.Config
 	Boot     time.Time // start of the machine; zero if unknown
 	Journal  Journal   // nil for none
+	Judge    Judge
 
 	// Sources are nil for a recording: its readings arrive through Apply.
 	Sources *Sources
@@ -164,15 +165,6 @@ func (r *Readings) JobTimes() ([]sample.GPUTime, []sample.JobName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.now.times.snapshot()
-}
-
-// DiskKind returns the kind of a disk, as source/disk does. It does not take the lock of Readings, so it may be called
-// while a window ends. It reads two small files of /sys at most.
-func (r *Readings) DiskKind(name string) string {
-	if r.recorded() || r.config.Sources.Disks == nil {
-		return ""
-	}
-	return r.config.Sources.Disks.KindOf(name)
 }
 
 // hasNewHolder reports whether a list of the driver has a process that the newest one before has not.
