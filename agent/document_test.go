@@ -29,7 +29,10 @@ type reportWindow struct {
 	Name       string    `json:"name"`
 	Model      string    `json:"model"`
 	Epoch      *int      `json:"epoch"`
+	Within     string    `json:"within"`
 	Unfinished bool      `json:"unfinished"`
+	Ended      string    `json:"ended"`
+	Failed     bool      `json:"failed"`
 	Start      time.Time `json:"start"`
 	End        time.Time `json:"end"`
 	Duration   float64   `json:"duration_s"`

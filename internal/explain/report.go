@@ -19,6 +19,7 @@ type Report struct {
 	Source           window.Source    `json:"source,omitempty"`
 	Scope            window.Scope     `json:"scope,omitempty"`
 	Job              *Job             `json:"job,omitempty"`
+	Within           string           `json:"within,omitempty"` // id of the epoch that it is a part of
 	Unfinished       bool             `json:"unfinished,omitempty"`
 	Start            time.Time        `json:"start"`
 	End              time.Time        `json:"end"`
@@ -311,7 +312,7 @@ type reader struct {
 // NewReport returns the JSON form of a report.
 func NewReport(r *window.Report) *Report {
 	out := &Report{
-		ID: r.ID, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Source, Scope: r.Scope, Unfinished: r.Unfinished,
+		ID: r.ID, Within: r.Within, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Source, Scope: r.Scope, Unfinished: r.Unfinished,
 		Start: r.Start.Wall, End: r.Start.Wall.Add(r.Duration()), Duration: r.Duration().Seconds(),
 		Verdict: r.Verdict, Finding: Finding(r), Remedy: Remedy(r), Findings: FurtherFindings(r),
 		Slow: r.Slow, SlownessReason: r.SlowReason, Interrupted: r.Interrupted, OtherReaders: r.Others,

@@ -73,6 +73,7 @@ type Window struct {
 	// of something else.
 	ApproximateBounds bool
 
+	Within     string   // id of the epoch of the same program that it is a part of; "" for none
 	Job        string   // the job that it accounts for; "" for the whole machine
 	PID        int      // the job's first process
 	Client     string   // the user or container that announced it; "" for this program itself

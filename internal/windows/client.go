@@ -138,7 +138,7 @@ func (c *Client) EndAll(at sampling.Moment, by window.Outcome) {
 	for _, id := range c.registry.openOf(c) {
 		_, _ = c.registry.EndSoon(id, at, by) // ErrUnknown: it ended meanwhile
 	}
-	c.registry.settle(true)
+	c.registry.awaitReports(true)
 }
 
 // Open returns the number of open windows of this client.

@@ -49,6 +49,29 @@ func (t *table) openConcurrent(w *window.Window) []*window.Window {
 	return open
 }
 
+// within returns the id of the epoch that a window is a part of; of several, of the one that began last.
+func (t *table) within(w *window.Window) string {
+	var epoch *window.Window
+	consider := func(o *window.Window, until time.Duration) {
+		if o.Holds(w, until) && (epoch == nil || newestFirst(o, epoch) < 0) {
+			epoch = o
+		}
+	}
+	for _, o := range t.open {
+		consider(&o.Window, w.End.Mono)
+	}
+	for _, e := range t.ending { // a recording has them among the open ones
+		consider(&e.Window, w.End.Mono)
+	}
+	for r := range t.endedSince(w.Start.Mono, w.End.Mono) {
+		consider(&r.Window, r.End.Mono)
+	}
+	if epoch == nil {
+		return ""
+	}
+	return epoch.ID
+}
+
 // newestFirst orders windows by their start. The order is total, so that a replay finds the same windows.
 func newestFirst(a, b *window.Window) int {
 	return cmp.Or(cmp.Compare(b.Start.Mono, a.Start.Mono), cmp.Compare(a.ID, b.ID))

@@ -85,6 +85,7 @@ func (g *Registry) queue(id string, facts sampling.Ending) (*ending, error) {
 	e := &ending{openWindow: o, facts: facts, due: sample.Now().Mono + endWait, done: make(chan struct{})}
 	if n := len(g.all.ending); g.config.Readings.LacksGPU(facts.At) || n > 0 && g.all.ending[n-1].estimate != nil {
 		e.estimate = g.config.Readings.EstimateEnd(e.Window, facts, g.all.concurrent(&e.Window, facts.At.At.Mono))
+		e.estimate.Within = g.all.within(&e.estimate.Window)
 	}
 	g.all.ending = append(g.all.ending, e)
 	if !g.all.reporting {
@@ -141,9 +142,9 @@ func (g *Registry) Close() {
 	g.reporter.Wait()
 }
 
-// settle waits for the reports that need no samples, so that a list of reports has each window that has ended. With
+// awaitReports waits for the reports that need no samples, so that a list of reports has each window that has ended. With
 // late it waits for all of them.
-func (g *Registry) settle(late bool) {
+func (g *Registry) awaitReports(late bool) {
 	g.mu.Lock()
 	var last *ending
 	for _, e := range g.all.ending {
@@ -181,6 +182,7 @@ func (g *Registry) report(e *ending) (over []alert.Event) {
 	defer g.mu.Unlock()
 	g.all.ending = slices.Delete(g.all.ending, 0, 1)
 	r := g.config.Readings.EndWindow(&e.Window, e.facts, g.all.concurrent(&e.Window, e.facts.At.At.Mono))
+	r.Within = g.all.within(&r.Window)
 	g.all.learn(r)
 	if g.config.Alerts.Active() {
 		over = g.all.storms.Ended(r.End)

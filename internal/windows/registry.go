@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -272,7 +271,7 @@ func (g *Registry) EndOverdue() {
 	}
 	g.mu.Unlock()
 	for _, id := range overdue {
-		how := window.Outcome{Unfinished: true, Ended: "nothing ended it for " + strconv.Itoa(int(MaxLength.Hours()/24)) + " days"}
+		how := window.Outcome{Unfinished: true, Ended: fmt.Sprintf("nothing ended it for %.0f hours", MaxLength.Hours())}
 		_, _ = g.EndSoon(id, g.config.Readings.Now(), how) // ErrUnknown: its owner ended it meanwhile
 	}
 }

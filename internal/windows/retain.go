@@ -70,7 +70,7 @@ func (t *table) endedSince(since, now time.Duration) iter.Seq[*window.Report] {
 // Ended returns the reports of the last hour in the order in which the windows ended, and then the estimates for those
 // that have no final report yet.
 func (g *Registry) Ended() []*window.Report {
-	g.settle(false)
+	g.awaitReports(false)
 	now := g.config.Readings.Present().Mono
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +111,9 @@ func (g *Registry) soFar(o *openWindow, now sampling.Moment) *window.Report {
 	if len(g.all.open) <= maxOpenConcurrent {
 		concurrent = g.all.concurrent(&o.Window, now.At.Mono)
 	}
-	return g.config.Readings.Report(o.Window, now, concurrent)
+	r := g.config.Readings.Report(o.Window, now, concurrent)
+	r.Within = g.all.within(&r.Window)
+	return r
 }
 
 // Report returns the report of one window: up to now while it is open, and for an hour after it was made. It returns
@@ -120,7 +122,7 @@ func (g *Registry) Report(id string) *window.Report {
 	if _, known := g.ClientOf(id); !known {
 		return nil // a reading takes longer
 	}
-	g.settle(false)
+	g.awaitReports(false)
 	now := g.config.Readings.Glimpse()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,9 +153,4 @@ func (g *Registry) ClientOf(id string) (client string, known bool) {
 		return g.all.ended[i].Client, true
 	}
 	return "", false
-}
-
-// ByStart compares the starts of two windows; of two that began at the same time, the longer one comes first.
-func ByStart(a, b *window.Report) int {
-	return cmp.Or(cmp.Compare(a.Start.Mono, b.Start.Mono), cmp.Compare(b.End.Mono, a.End.Mono))
 }

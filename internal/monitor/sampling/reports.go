@@ -57,7 +57,7 @@ type Ending struct {
 	window.Outcome
 	Readers []window.Reader // the processes that fetched most
 	Cached  *uint64         // bytes of the window's path in the page cache, of a load from a mount without a disk
-	Retried window.Seen     // at the window's path, of which nothing was known when it began
+	Retried window.Seen     // at the window's path, if the first look at it took too long
 
 	NoSchedule string         // of a recording: why the scheduler was not followed
 	Limits     *window.Limits // of a recording: of the window's length; nil for those of the Judge
