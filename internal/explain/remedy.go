@@ -20,6 +20,9 @@ const (
 
 // Remedy returns one sentence that says what to try; "" for a window that is too short for any.
 func Remedy(r *window.Report) string {
+	if r.Failed && r.Kind != window.Epoch && r.Kind != window.Steps {
+		return "" // it never came to its work, and a faster one would fail, too
+	}
 	if m, ok := blocking(r); ok {
 		if m.Reason == window.TooShort && r.Duration() < window.MinJudged {
 			return "" // to make an epoch longer is no advice

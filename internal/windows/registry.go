@@ -259,20 +259,36 @@ func (g *Registry) Drop(id string) {
 	}
 }
 
-// EndOverdue closes the windows that have been open for longer than MaxLength.
+// leftFor is how long a window stays open whose process has ended: another one, such as a shell, may end it.
+const leftFor = 10 * time.Second
+
+// EndOverdue closes the windows that have been open for longer than MaxLength, and those whose process has ended: these
+// end when it did.
 func (g *Registry) EndOverdue() {
 	now := g.config.Readings.Present().Mono
-	var overdue []string
+	left, overdue := map[string]time.Duration{}, map[string]string{} // when their processes ended; their jobs
 	g.mu.Lock()
 	for id, o := range g.all.open {
-		if !o.Owned && now-o.Start.Mono > MaxLength {
-			overdue = append(overdue, id)
+		if o.Owned {
+			continue
+		}
+		if since, gone := g.config.Readings.Left(&o.Window); gone && now-since >= leftFor {
+			left[id], overdue[id] = since, o.Job
+		} else if now-o.Start.Mono > MaxLength {
+			overdue[id] = o.Job
 		}
 	}
 	g.mu.Unlock()
-	for _, id := range overdue {
-		how := window.Outcome{Unfinished: true, Ended: fmt.Sprintf("nothing ended it for %.0f hours", MaxLength.Hours())}
-		_, _ = g.EndSoon(id, g.config.Readings.Now(), how) // ErrUnknown: its owner ended it meanwhile
+	for id, job := range overdue {
+		at, how := sampling.Moment{}, window.Outcome{Unfinished: true}
+		if since, gone := left[id]; gone {
+			at = g.config.Readings.Past(since)
+			how.Ended, how.Failed = g.config.Jobs.HowEnded(job)
+		} else {
+			at = g.config.Readings.Now()
+			how.Ended = fmt.Sprintf("nothing ended it for %.0f hours", MaxLength.Hours())
+		}
+		_, _ = g.EndSoon(id, at, how) // ErrUnknown: its owner ended it meanwhile
 	}
 }
 

@@ -40,6 +40,7 @@ type Job struct {
 type job struct {
 	Job
 	since  time.Duration  // its first reading
+	over   time.Duration  // its first reading without a process; 0 while it has one
 	mounts []sample.Mount // on no disk of this machine, with their newest use
 	gpus   []string       // on which one of its processes has held memory
 
@@ -193,6 +194,19 @@ func (s *state) unfollow(id string) {
 	s.schedule.unfollow(id)
 	s.jobs.changed = true
 	s.journal.mark(recording.Mark{Op: recording.Leave, ID: id})
+}
+
+// learnEnds notes which jobs have no process.
+func (all *jobs) learnEnds(readings []sample.Job, at time.Duration) {
+	for i := range readings {
+		switch j := all.byID[readings[i].ID]; {
+		case j == nil:
+		case readings[i].Processes > 0:
+			j.over = 0
+		case j.over == 0:
+			j.over = at
+		}
+	}
 }
 
 // newestOf returns the newest reading of a job, or nil.

@@ -203,6 +203,7 @@ func (s *state) learn(reading *sample.Sample) {
 	s.latest.Learn(reading)
 	s.jobs.learnMounts(reading.Jobs)
 	s.jobs.learnLeaders(reading.Jobs)
+	s.jobs.learnEnds(reading.Jobs, reading.At.Mono)
 	if reading.Schedule != nil {
 		s.accounts.ledger.Learn(reading.Schedule)
 	}

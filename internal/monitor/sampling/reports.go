@@ -174,14 +174,30 @@ func (s *state) who(w *window.Window) sample.JobName {
 	return sample.JobName{}
 }
 
+// lived is how long a process lives in a window that it does the work of. A client like curl, or "$(stallspan mark begin
+// | tee log)", ends at once.
+const lived = time.Second
+
 // clientGone reports whether a window's job is a client that announced it, named no process and has ended. Such a
-// client, like curl, did none of the window's work.
+// client did none of the window's work.
 func (s *state) clientGone(w *window.Window) bool {
 	if !w.ByClient || w.Job == "" {
 		return false
 	}
-	j := s.newestOf(w.Job)
-	return j == nil || j.Processes == 0
+	j := s.jobs.byID[w.Job]
+	return j == nil || j.over > 0 && j.over-w.Start.Mono < lived
+}
+
+// Left returns since when the process is gone that did the work of an open window; false if there is none, or while it
+// runs.
+func (r *Readings) Left(w *window.Window) (since time.Duration, left bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := r.now.jobs.byID[w.Job]
+	if j == nil || j.over == 0 || j.over-w.Start.Mono < lived {
+		return 0, false
+	}
+	return j.over, true
 }
 
 // machine returns what a report needs besides the history.

@@ -36,8 +36,16 @@ type Limits struct {
 	first  []tree1
 }
 
-// tree1 is a mount of the blkio controller of cgroup v1.
+// tree1 is a mount of a controller of cgroup v1.
 type tree1 struct{ point, root string }
+
+// within returns the path of a cgroup below the mount: that of a container begins at its own cgroup.
+func (t tree1) within(group string) string {
+	if rest, inside := strings.CutPrefix(group, t.root); inside && t.root != "/" {
+		return rest
+	}
+	return group
+}
 
 // NewLimits returns the limits of the machine with "/" at root.
 func NewLimits(root string) *Limits {
@@ -76,19 +84,19 @@ func (l *Limits) trees() (second string, first []tree1) {
 		if file, err := os.Open(filepath.Join(l.root, "proc/self/mountinfo")); err == nil {
 			entries, _ := mount.Entries(file)
 			_ = file.Close()
-			l.first = blkioTrees(l.root, entries)
+			l.first = treesOf(l.root, "blkio", entries)
 		}
 	}
 	return l.second, l.first
 }
 
-// blkioTrees returns the mounts of the blkio controller, those of the host in this container first: see chooseTree.
-func blkioTrees(root string, entries []mount.Entry) (trees []tree1) {
+// treesOf returns the mounts of a controller of cgroup v1, those of the host in this container first: see chooseTree.
+func treesOf(root, controller string, entries []mount.Entry) (trees []tree1) {
 	var others []tree1
 	for i := range entries {
 		e := &entries[i]
 		switch {
-		case e.Type != "cgroup" || !e.HasOption("blkio"):
+		case e.Type != "cgroup" || !e.HasOption(controller):
 		case root != "/" && strings.HasPrefix(e.Point, root+"/"):
 			trees = append(trees, tree1{e.Point, e.Root})
 		default:
@@ -153,11 +161,7 @@ var throttleFiles = [...]struct {
 
 func (l *Limits) ofFirst(trees []tree1, group string) []sample.Limit {
 	for _, t := range trees {
-		below := group
-		if rest, inside := strings.CutPrefix(group, t.root); inside && t.root != "/" {
-			below = rest // the mount of a container begins at its own cgroup
-		}
-		if folder := filepath.Join(t.point, below); isFolder(folder) {
+		if folder := filepath.Join(t.point, t.within(group)); isFolder(folder) {
 			return l.throttles(folder, group)
 		}
 	}
