@@ -43,6 +43,7 @@ type Machine struct {
 	Drives   []sample.Drive         // with their health, the worst first
 	Cores    int                    // logical CPUs; 0 if unknown
 	Readers  []Reader               // processes that read from storage in the window
+	Started  []time.Duration        // when processes of the job were first seen, besides its first ones: the newest
 }
 
 // builder fills in a Report.
@@ -95,6 +96,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 		b.Steps = m.Steps
 	}
 	b.findings()
+	b.firstBatch()
 	b.failing(m.Drives)
 	b.stalls()
 	b.phases()

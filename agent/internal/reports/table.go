@@ -153,8 +153,13 @@ func (t *windowTable) remedy(r *window.Report, advised map[string][]string) {
 
 // further writes the findings beyond the verdict that the previous window did not have.
 func (t *windowTable) further(r, previous *window.Report) {
+	var before []explain.FurtherFinding
+	if previous != nil {
+		before = explain.FurtherFindings(previous)
+	}
 	for _, f := range explain.FurtherFindings(r) {
-		if previous == nil || previous.Finding(f.Kind) == nil {
+		same := func(old explain.FurtherFinding) bool { return old.Kind == f.Kind && old.Remedy == f.Remedy }
+		if !slices.ContainsFunc(before, same) {
 			t.Text("  Also: ", f.Text)
 			t.Text("  Try: ", f.Remedy)
 		}

@@ -45,7 +45,7 @@ type job struct {
 	users  int    // calls of Follow without Unfollow
 	held   bool   // one of these is that it holds memory of a GPU or uses CUDA: it may be read rarely if that is all
 
-	memory  *cgroup.OOM // of its process, since it is followed; nil without one
+	memory *cgroup.OOM // of its process, since it is followed; nil without one
 
 	watched bool // it is read at every interval for now
 	kept    bool // it stays without users until Release

@@ -204,6 +204,7 @@ func (s *state) learn(reading *sample.Sample) {
 	s.jobs.learnMounts(reading.Jobs)
 	s.jobs.learnLeaders(reading.Jobs)
 	s.jobs.learnEnds(reading.Jobs, reading.At.Mono)
+	s.jobs.learnStarts(reading.Processes, reading.At.Mono)
 	if reading.Schedule != nil {
 		s.accounts.ledger.Learn(reading.Schedule)
 	}

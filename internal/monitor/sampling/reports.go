@@ -206,6 +206,7 @@ func (s *state) machine(w *window.Window) window.Machine {
 	if w.Job == "" || s.jobs.byID[w.Job] == nil {
 		return machine
 	}
+	machine.Started = slices.Clone(s.jobs.byID[w.Job].started)
 	machine.Waits = map[string]ledger.Waits{}
 	for i, gpu := range window.Ledgers(s.history, w, &machine) {
 		id := ledger.ID(w.Job, gpu)

@@ -325,8 +325,8 @@ class Client:
         with self._lock:
             running = list(self._open)
         for window in running:
-            failed, ended = how_ended(getattr(sys, "last_type", None))  # of an exception that ends the program
-            window.end(failed, ended=ended or "the program ended")
+            failed, how = how_ended(getattr(sys, "last_type", None))  # of an exception that ends the program
+            window.end(failed, ended=how or "the program ended")
         self._end_late(max(end - time.monotonic(), 0))
         with self._lock:
             ended = list(self._ended)

@@ -111,7 +111,7 @@ class Window:
     def end(
         self, failed: bool = False, attributes: Optional[Mapping[str, object]] = None, *, ended: str = ""
     ) -> None:
-        """End the window now. A failed one counts as unfinished, and ended says how. attributes are added to its span."""
+        """End the window now. A failed one counts as unfinished; ended says how. attributes are added to its span."""
         try:
             self._finish(failed, attributes, ended)
         except Exception as err:
