@@ -60,7 +60,8 @@ func (p *stallspanProcessor) start(context.Context, component.Host) error {
 	}
 	p.annotator.monitor = m
 	p.annotator.locator = locate.New(m.Root(), p.config.NodeName, p.config.AssumeLocal)
-	m.Jobs.ExpectSpans(p.annotator.locator.Client)
+	p.annotator.owners = locate.NewOwners(m.Root())
+	m.Jobs.ExpectSpans(p.annotator.owners.Client)
 	return nil
 }
 

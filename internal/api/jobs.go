@@ -142,7 +142,7 @@ func (s *Server) jobs(w http.ResponseWriter, r *http.Request) error {
 		since = time.Now().Add(-jobsSpan)
 	}
 	who := peerOfRequest(r.Context())
-	if err := patient(w); err != nil {
+	if err := s.patient(w); err != nil {
 		return err
 	}
 	release, err := s.acquire(who.name)
@@ -151,7 +151,7 @@ func (s *Server) jobs(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	rows, names, problem := s.jobTimes(who.name, since, until)
-	all := newJobs(rows, names, who.owns)
+	all := newJobs(rows, names, who.lists)
 	all.Since = s.jobsSince(since, rows)
 	if problem != nil {
 		all.Problem = problem.Error()

@@ -34,7 +34,7 @@ func TestJobsOfOthers(t *testing.T) {
 		{caller{uid: -1, tcp: true, name: overTCP}, nil},
 		{caller{uid: -1, tcp: true, name: overTCP, trusted: true}, []string{"early", "llm"}},
 	} {
-		got := newJobs(rows, names, test.who.owns)
+		got := newJobs(rows, names, test.who.lists)
 		var list []string
 		for _, j := range got.Jobs {
 			list = append(list, j.Name)
@@ -48,7 +48,7 @@ func TestJobsOfOthers(t *testing.T) {
 			}
 		}
 	}
-	late := newJobs(rows, names, (&caller{}).owns).Jobs[1]
+	late := newJobs(rows, names, (&caller{}).lists).Jobs[1]
 	if late.Allocated != 21 || late.Busy != 5 || late.Gain != 1 || len(late.GPUs) != 2 || !late.GPUs[0].Shared ||
 		!late.Running || !late.Began.Equal(time.Unix(50, 0)) || !late.Until.Equal(time.Unix(110, 0)) ||
 		late.Attributes["k8s.pod.name"] != "llm-0" {
@@ -61,8 +61,8 @@ func TestJobWithoutAName(t *testing.T) {
 	at := sample.Stamp{Wall: time.Unix(1, 0)}
 	rows := []sample.GPUTime{{Job: "process 121 of 6515703", Began: at, Until: at, Storage: time.Second,
 		CPU: 3 * time.Second, Other: 69 * time.Second, Gain: 71 * time.Second}}
-	j := newJobs(rows, nil, (&caller{}).owns).Jobs[0]
-	stored := newJobs(rows, []sample.JobName{{ID: rows[0].Job}}, (&caller{}).owns).Jobs[0]
+	j := newJobs(rows, nil, (&caller{}).lists).Jobs[0]
+	stored := newJobs(rows, []sample.JobName{{ID: rows[0].Job}}, (&caller{}).lists).Jobs[0]
 	for _, j := range []Job{j, stored} {
 		if j.ID != rows[0].Job || j.Name != "process 121" || j.PID != 121 {
 			t.Errorf("got %+v, want process 121", j)
@@ -105,7 +105,7 @@ func TestJobsOfThePast(t *testing.T) {
 // Unused time that began before the time that is listed is not more than the rest of it.
 func TestUnusedIsPartOfOther(t *testing.T) {
 	rows := []sample.GPUTime{{GPU: "GPU-1", Job: "a", Busy: time.Minute, Other: 3 * time.Minute, Unused: 5 * time.Minute}}
-	j := newJobs(rows, nil, (&caller{}).owns).Jobs[0]
+	j := newJobs(rows, nil, (&caller{}).lists).Jobs[0]
 	if j.Unused != 180 || j.GPUs[0].Unused != 180 || j.Fix == nil || j.Fix.Says != "release it when idle: 75 %" {
 		t.Errorf("got %+v and the fix %+v, want three minutes unused", j, j.Fix)
 	}

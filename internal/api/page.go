@@ -222,7 +222,7 @@ func (v *viewer) next() *page.Update {
 func (v *viewer) windows(end time.Duration) (reports []*window.Report, left int) {
 	kept := map[string]bool{}
 	for _, r := range v.server.monitor.Windows.Ended() {
-		if r.End.Mono < v.origin || r.Start.Mono > end || !v.who.owns(r.Client) {
+		if r.End.Mono < v.origin || r.Start.Mono > end || !v.who.lists(r.Client) {
 			continue
 		}
 		kept[r.ID] = true
@@ -236,7 +236,7 @@ func (v *viewer) windows(end time.Duration) (reports []*window.Report, left int)
 	}
 	if v.server.monitor.Windows.Open() <= maxRunning {
 		reports = append(reports, slices.DeleteFunc(v.server.monitor.Windows.Running(), func(r *window.Report) bool {
-			return !v.who.owns(r.Client) || r.Start.Mono > end
+			return !v.who.lists(r.Client) || r.Start.Mono > end
 		})...)
 	}
 	return reports, max(left, 0)
@@ -288,7 +288,7 @@ func (v *viewer) source(reports []*window.Report) page.Source {
 
 // view sends the data of a page once.
 func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
-	if err := patient(w); err != nil {
+	if err := s.patient(w); err != nil {
 		return err
 	}
 	v, err := s.viewer(r)
@@ -305,12 +305,12 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 }
 
 // patient lets a request take longer than to be read: the store may be slow.
-func patient(w http.ResponseWriter) error {
+func (s *Server) patient(w http.ResponseWriter) error {
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Time{}); err != nil { // the request would end after readTimeout
 		return err
 	}
-	return control.SetWriteDeadline(time.Now().Add(pastTime + writeTimeout))
+	return control.SetWriteDeadline(time.Now().Add(s.pastTime + writeTimeout))
 }
 
 // watch sends the data of a page, and then what is new, as server-sent events.
@@ -324,7 +324,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusServiceUnavailable, "%d pages or programs are connected: close one of them", maxStreams)
 	}
 	defer s.streams.Release(who)
-	if err := patient(w); err != nil {
+	if err := s.patient(w); err != nil {
 		return err
 	}
 	v, err := s.viewer(r)

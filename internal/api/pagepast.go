@@ -22,7 +22,7 @@ const (
 	storedStep  = 10 * time.Second // intervals of the store begin at multiples of it
 	heldWindows = time.Hour        // how long windows that ended are in memory
 	longWindow  = 6 * time.Hour    // a window that ends so much later than the time that is shown is found
-	pastTime    = 10 * time.Second
+	pastTime    = 10 * time.Second // for reading
 )
 
 // firstKnown is the first time that may be known: to the store, or else in memory.
@@ -46,7 +46,7 @@ func (v *viewer) firstHeld() time.Duration {
 }
 
 // readPast reads what the store has of the time of a page, if the time begins before what is in memory. It takes half
-// of a core at most, and pastTime. Then the newer part is missing, and the page says so.
+// of a core at most, and pastTime of the server. Then the newer part is missing, and the page says so.
 func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 	past := v.server.past
 	if past == nil || v.origin >= max(v.firstHeld(), now.Mono-heldWindows) {
@@ -64,8 +64,8 @@ func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 	made := page.NewPast(start, v.step, int((v.until-v.origin)/v.step), pageWindows,
 		v.who.sees)
 	from := v.copied(start, end.Add(longWindow))
-	late := time.AfterFunc(pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) }) // its disk may hang
-	var read time.Time                                                                           // of the last block
+	late := time.AfterFunc(v.server.pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) }) // its disk may hang
+	var read time.Time                                                                                    // of the last block
 	err := store.NewReader(from).Each(ctx, func(item *store.Item) {
 		made.Add(item)
 		if item.Rows != nil {
@@ -78,7 +78,7 @@ func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 	switch {
 	case slow && read.Before(end):
 		v.cut = fmt.Sprintf("The curves after %s are not complete: the history takes over %v to read. Choose less time.",
-			read.Format(time.DateTime), pastTime)
+			read.Format(time.DateTime), v.server.pastTime)
 	case err != nil && !slow:
 		v.cut = fmt.Sprintf("The history cannot be read: %v", err)
 	}
@@ -114,14 +114,14 @@ var ofMachine = map[string]bool{
 
 // sees reports whether a caller may read an event: of the machine, or about a window that it owns. Whose windows a
 // storm is about is not known, so it is for privileged callers.
-func (c *caller) sees(event, client string) bool { return ofMachine[event] || c.owns(client) }
+func (c *caller) sees(event, client string) bool { return ofMachine[event] || c.lists(client) }
 
 // shows reports whether a caller may read an entry of the store: an event that it sees, or its own window.
 func (c *caller) shows(e store.Entry) bool {
 	if e.Kind == store.Event {
 		return c.sees(nameOf(e.Text), e.Client)
 	}
-	return c.owns(e.Client)
+	return c.lists(e.Client)
 }
 
 // entries returns which entries of the store a caller may read, as Past.Copy takes it: nil for everything.

@@ -4,14 +4,9 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
-	"syscall"
 
 	"github.com/stallspan/stallspan/internal/identity/locate"
-	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -30,11 +25,15 @@ const overTCP = "the TCP port"
 // privileged reports whether it is root or this program's own user, outside of any container, or has the token.
 func (c *caller) privileged() bool { return c.name == "" || c.trusted }
 
-// anonymous reports whether nothing is known of a caller: any user of this machine may be at the other end.
-func (c *caller) anonymous() bool { return c.tcp && !c.trusted }
+// anonymous reports whether nothing is known of a caller: anyone may be at the other end.
+func (c *caller) anonymous() bool { return c.tcp && !c.trusted || c.name == locate.Unknown }
 
-// owns reports whether a caller may read and end a window of a client: its own, or one of its user or container.
+// owns reports whether a caller may read and end a window of a client, whose id it knows: its own, or one of its user.
 func (c *caller) owns(client string) bool { return c.privileged() || c.name == client }
+
+// lists reports whether a caller is shown what is of a client. Those of which nothing is known are one client, and are
+// not shown what others of them have.
+func (c *caller) lists(client string) bool { return c.owns(client) && !c.anonymous() }
 
 // nameOver returns the name of a client over TCP: its address, or the network that one host has in IPv6.
 func nameOver(remote net.Addr) string {
@@ -54,17 +53,7 @@ func nameOver(remote net.Addr) string {
 const hostBits = 64
 
 // callers finds out who callers are.
-type callers struct {
-	root   string
-	groups *cgroup.View
-	own    string // the container of this program
-}
-
-func newCallers(root string) *callers {
-	a := &callers{root: root, groups: cgroup.NewView(root)}
-	a.own = a.containerOf(os.Getpid())
-	return a
-}
+type callers struct{ owners *locate.Owners }
 
 // of returns who opened a connection: see window.Window, Client.
 func (a *callers) of(conn net.Conn) caller {
@@ -72,42 +61,18 @@ func (a *callers) of(conn net.Conn) caller {
 	if !ok {
 		return caller{uid: -1, name: nameOver(conn.RemoteAddr()), tcp: true}
 	}
-	c := caller{uid: -1}
-	if peer, err := trust.PeerOf(unix); err == nil {
-		c.pid, c.uid = peer.PID, int(peer.UID)
-	}
-	container := ""
-	if c.pid > 0 {
-		container = a.containerOf(c.pid)
-	}
-	switch {
-	case container != "" && container != a.own:
-		c.name = "container " + container
-	case c.uid != 0 && c.uid != os.Geteuid():
-		c.name = "uid " + strconv.Itoa(c.uid)
-	}
-	return c
+	who := a.owners.Peer(unix)
+	return caller{pid: who.PID, uid: who.UID, name: who.Client}
 }
 
-func (a *callers) containerOf(pid int) string { return locate.ContainerOf(a.root, a.groups.Own(), pid) }
-
-// mayName reports whether a caller may have a process followed: its own, or one of its container. A process that does
-// not exist is no one's.
+// mayName reports whether a caller may have a process followed: one of its own. A process that does not exist is no
+// one's.
 func (a *callers) mayName(c *caller, pid int) bool {
-	if c.privileged() || pid == c.pid {
+	if c.privileged() {
 		return true
 	}
-	info, err := os.Stat(filepath.Join("/", a.root, "proc", strconv.Itoa(pid)))
-	if err != nil {
-		return true // and it cannot be followed
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if container := a.containerOf(pid); c.name == "container "+container {
-		return true
-	} else if container != "" {
-		return false
-	}
-	return ok && c.name == "uid "+strconv.Itoa(int(owner.Uid))
+	who := a.owners.Of(pid)
+	return who.PID == 0 || !c.anonymous() && who.Client == c.name // a process that is gone cannot be followed
 }
 
 // connections are those that are open. A client has a share of them.

@@ -64,7 +64,7 @@ func (s *Server) reported(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) reporter(r *http.Request) (string, error) {
 	who := peerOfRequest(r.Context())
 	switch {
-	case !s.local || who.uid < 0:
+	case !s.local || who.anonymous():
 		return "", refuse(http.StatusForbidden, "a report needs a reporter who is known: use the unix socket, not TCP")
 	case who.name != "":
 		return who.name, nil
@@ -194,7 +194,7 @@ func withoutControl(value any) any {
 // others returns the windows that a caller may see and other programs have measured.
 func (s *Server) others(who *connected) []windows.Reported {
 	return slices.DeleteFunc(s.monitor.Windows.Reported.All(sample.Now().Mono), func(m windows.Reported) bool {
-		return !who.owns(m.Client)
+		return !who.lists(m.Client)
 	})
 }
 

@@ -36,7 +36,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	who := peerOfRequest(r.Context())
-	others := func(r *window.Report) bool { return !who.owns(r.Client) }
+	others := func(r *window.Report) bool { return !who.lists(r.Client) }
 	running := slices.DeleteFunc(s.monitor.Windows.Running(), others)
 	ended := slices.DeleteFunc(s.monitor.Windows.Ended(), others)
 	w.Header().Set("Content-Type", "application/json")

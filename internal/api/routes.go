@@ -140,7 +140,8 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) error {
 	}
 	who := peerOfRequest(r.Context())
 	if who.anonymous() && (a.PID != 0 || a.Path != "") {
-		return refuse(http.StatusForbidden, "pid and path need a unix socket, or a port with token_file: leave them out")
+		return refuse(http.StatusForbidden, "pid and path need a process that the server can see, on its unix socket, or a "+
+			"port with token_file: leave them out")
 	}
 	if a.PID != 0 && !s.callers.mayName(&who.caller, a.PID) {
 		return refuse(http.StatusForbidden, "process %d belongs to someone else: name one of your own", a.PID)
@@ -203,6 +204,6 @@ func (s *Server) owned(r *http.Request, id string) error {
 	if !known || peerOfRequest(r.Context()).owns(client) {
 		return nil
 	}
-	return refuse(http.StatusForbidden, "the window %s belongs to someone else: only its user or container, root and the "+
+	return refuse(http.StatusForbidden, "the window %s belongs to someone else: only its user, in its container, root and the "+
 		"server's user can read or end it", excerpt(id))
 }

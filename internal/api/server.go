@@ -14,6 +14,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/trust"
@@ -59,6 +60,7 @@ type Server struct {
 	events     Events
 	metrics    Scraped       // for Prometheus; either may be nil
 	past       Past          // nil for none
+	pastTime   time.Duration // for a page to read it
 	copies     *trust.Places // of the past: its disk may hang, and lists of windows must not wait for it
 	token      []byte        // that requests over TCP need; nil for none
 	loopback   bool          // the listener is a loopback port
@@ -79,6 +81,7 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		streams:    trust.NewPlaces(maxStreams),
 		eventRate:  trust.NewRate(maxReported, reportPeriod),
 		windowRate: trust.NewRate(maxReportedWindows, reportPeriod),
+		pastTime:   pastTime,
 		ending:     make(chan struct{}),
 	}
 	s.http = http.Server{
@@ -102,7 +105,7 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 // error if the listener fails before. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.loopback = onLoopback(l.Addr())
-	s.callers = newCallers(s.monitor.Root())
+	s.callers = &callers{locate.NewOwners(s.monitor.Root())}
 	s.conns = newConnections(s.callers)
 	if s.local = l.Addr().Network() == "unix"; s.local {
 		s.http.ReadHeaderTimeout = headerTimeout

@@ -126,7 +126,7 @@ func New(c Config) (*Monitor, error) {
 		lc := looking.Config{
 			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: loads.New,
 			Added: m.Jobs.Added(),
-			Found: found, Owner: locate.New(c.Root, "", true).Client, Wanted: m.Windows.TakesDetected,
+			Found: found, Owner: locate.NewOwners(c.Root).Client, Wanted: m.Windows.TakesDetected,
 		}
 		if m.sources != nil {
 			lc.GPUs = m.sources

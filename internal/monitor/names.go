@@ -9,11 +9,11 @@ import (
 // names finds out who the processes of this machine are.
 type names struct {
 	finder *identity.Finder
-	owners *locate.Locator
+	owners *locate.Owners
 }
 
 func newNames(root, kubelet string) *names {
-	return &names{identity.New(root, identity.Options{PodResources: kubelet}), locate.New(root, "", false)}
+	return &names{identity.New(root, identity.Options{PodResources: kubelet}), locate.NewOwners(root)}
 }
 
 // of returns who a process is that holds memory of GPUs, or all processes of its group. Some of it is found in the

@@ -83,7 +83,8 @@ func (g *Registry) queue(id string, facts sampling.Ending) (*ending, error) {
 		return nil, ErrUnknown
 	}
 	e := &ending{openWindow: o, facts: facts, due: sample.Now().Mono + endWait, done: make(chan struct{})}
-	if n := len(g.all.ending); g.config.Readings.LacksGPU(facts.At) || n > 0 && g.all.ending[n-1].estimate != nil {
+	if n := len(g.all.ending); g.config.Readings.LacksGPU(facts.At) ||
+		n > 0 && g.all.ending[n-1].estimate != nil {
 		e.estimate = g.config.Readings.EstimateEnd(e.Window, facts, g.all.concurrent(&e.Window, facts.At.At.Mono))
 		e.estimate.Within = g.all.within(&e.estimate.Window)
 	}

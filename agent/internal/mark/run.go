@@ -75,7 +75,7 @@ func runInWindow(ctx context.Context, client *api.Client, a api.Announcement, ar
 		stop(ctx, client, begun, how, func(string, ...any) {}) // the line to read is why the program did not start
 		return err
 	}
-	memory := cgroup.WatchOOM("", cmd.Process.Pid)
+	memory := cgroup.NewView("").WatchOOM(cmd.Process.Pid)
 	signals.Start(func(s os.Signal) { wrap.PassSignal(cmd.Process, s) })
 	_ = cmd.Wait() // its error only repeats the state
 	signals.Stop()

@@ -227,7 +227,7 @@ func (r *run) watch(socket string) error {
 		return err
 	}
 	r.pid = c.Cmd.Process.Pid
-	memory := cgroup.WatchOOM("", r.pid)
+	memory := cgroup.NewView("").WatchOOM(r.pid)
 	if !followed || !c.OwnCgroup {
 		r.monitor.Jobs.Unfollow(runJob)
 		r.unfollowed = r.monitor.Jobs.Follow(runJob, r.pid, "", false)

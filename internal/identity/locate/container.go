@@ -46,8 +46,8 @@ func idOf(name []byte) []byte {
 
 // membership is one line of /proc/PID/cgroup that names a container: the path up to the container's own cgroup.
 type membership struct {
-	id, path []byte
-	v2       bool
+	id, path    []byte
+	controllers string // "" for cgroup v2
 }
 
 // eachContainer calls yield for every container in the text of /proc/PID/cgroup (cgroups(7)), until it returns false. A
@@ -70,7 +70,7 @@ func eachContainer(text []byte, own string, yield func(membership) bool) {
 			if i := bytes.IndexByte(path[from:], '/'); i >= 0 {
 				to = from + i
 			}
-			if id := idOf(path[from:to]); id != nil && !yield(membership{id, path[:to], v2}) {
+			if id := idOf(path[from:to]); id != nil && !yield(membership{id, path[:to], string(controllers)}) {
 				return
 			}
 			from = to + 1
@@ -86,10 +86,10 @@ func within(text []byte, own, id string) (group string, found bool) {
 			return true
 		}
 		found = true
-		if m.v2 {
+		if m.controllers == "" {
 			group = string(m.path)
 		}
-		return !m.v2
+		return m.controllers != ""
 	})
 	if path.Clean(group) != group { // "/../.." above all
 		group = ""

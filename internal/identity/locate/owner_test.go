@@ -1,50 +1,107 @@
 package locate
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// A process belongs to its container, or else to its user.
-func TestClient(t *testing.T) {
-	l := New("/", "", false)
+// Numbers of no process are nobody's, and this process is its own user's.
+func TestOwnersOfNumbers(t *testing.T) {
+	o := NewOwners("/")
 	if os.Geteuid() != 0 {
-		if got := l.Client(1); got != "uid 0" {
+		if got := o.Client(1); got != "uid 0" {
 			t.Errorf("process 1: got %q, want uid 0", got)
 		}
 	}
-	if in := ContainerOf("/", "/", os.Getpid()); in == "" {
-		if got := l.Client(os.Getpid()); got != "" {
-			t.Errorf("this process: got %q, want none", got)
-		}
+	if got := o.Client(os.Getpid()); got != "" {
+		t.Errorf("this process: got %q, want none", got)
 	}
-	for _, pid := range []int{0, -1, maxPID + 1} {
-		if got := l.Client(pid); got != unknownClient {
-			t.Errorf("process %d: got %q, want %q", pid, got, unknownClient)
+	for _, pid := range []int{0, -1, maxPID + 1, maxPID} {
+		if got := o.Of(pid); got.Client != Unknown || got.PID != 0 {
+			t.Errorf("process %d: got %+v, want %q", pid, got, Unknown)
 		}
 	}
 }
 
-func TestContainerOf(t *testing.T) {
+// fake makes the files of process 7 below a new root, with cgroup v2 and memory of cgroup v1 mounted. Each of the paths
+// is a cgroup, and belongs to the user after its ":".
+func fake(t *testing.T, uid, spaces, cgroups string, paths ...string) *Owners {
+	t.Helper()
+	root := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"+
+		"31 1 0:27 / /sys/fs/memory rw - cgroup cgroup rw,memory\n")
+	write("proc/self/cgroup", "0::/\n")
+	write("proc/self/status", "Name:\tx\nTgid:\t5\nUid:\t0\t0\t0\t0\nNSpid:\t5\nVmSize:\t1 kB\n")
+	write("proc/7/status", "Name:\tx\nTgid:\t7\nUid:\t"+uid+"\nNSpid:\t"+spaces+"\nVmSize:\t1 kB\n")
+	write("proc/7/cgroup", cgroups)
+	write("sys/fs/cgroup/cgroup.procs", "")
+	for _, path := range paths {
+		name, owner, _ := strings.Cut(path, ":")
+		folder := filepath.Join(root, "sys/fs", name)
+		var of int
+		if _, err := fmt.Sscan(owner, &of); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(folder, of, -1); err != nil {
+			t.Skipf("needs root, to give cgroups to users: %v", err)
+		}
+	}
+	return NewOwners(root)
+}
+
+// A container is what a cgroup of root is named after. A name that a user gave is not believed.
+func TestOwnersOfContainers(t *testing.T) {
 	outer, inner := strings.Repeat("0123456789abcdef", 4), strings.Repeat("fedcba9876543210", 4)
-	for name, c := range map[string]struct{ text, want string }{
-		"none":           {"0::/user.slice/session-1.scope\n", ""},
-		"one":            {"0::/system.slice/docker-" + outer + ".scope\n", outer[:shortDigits]},
-		"in another":     {"0::/docker/" + outer + "/docker/" + inner + "\n", outer[:shortDigits]},
-		"no such":        {"", ""},
-		"with cgroup v1": {"4:memory:/docker/" + outer + "\n0::/\n", outer[:shortDigits]},
+	docker := "/system.slice/docker-" + outer + ".scope"
+	session := "/user.slice/user-1000.slice/user@1000.service/docker-" + outer + ".scope"
+	for name, c := range map[string]struct {
+		uid, spaces, cgroups string
+		paths                []string
+		want                 string
+	}{
+		"root of the machine":                      {"0 0 0 0", "7", "0::/init.scope\n", nil, ""},
+		"a user":                                   {"1000 1000 1000 1000", "7", "0::/a\n", nil, "uid 1000"},
+		"a program with root's rights":             {"1000 0 0 0", "7", "0::/a\n", nil, ""},
+		"root in a container":                      {"0 0 0 0", "7 1", "0::" + docker + "\n", []string{"cgroup" + docker + ":0"}, "uid 0 in container " + outer[:12]},
+		"a user in a container":                    {"5 5 5 5", "7 1", "0::" + docker + "\n", []string{"cgroup" + docker + ":0"}, "uid 5 in container " + outer[:12]},
+		"one with the machine's processes":         {"0 0 0 0", "7", "0::" + docker + "\n", []string{"cgroup" + docker + ":0"}, "uid 0 in container " + outer[:12]},
+		"one of cgroup v1":                         {"0 0 0 0", "7 1", "4:memory:/docker/" + outer + "\n0::/\n", []string{"memory/docker/" + outer + ":0"}, "uid 0 in container " + outer[:12]},
+		"one in another":                           {"0 0 0 0", "7 1 1", "0::" + docker + "/" + inner + "\n", []string{"cgroup" + docker + ":0", "cgroup" + docker + "/" + inner + ":0"}, "uid 0 in container " + outer[:12]},
+		"a container of a user":                    {"1000 1000 1000 1000", "7 1", "0::" + session + "\n", []string{"cgroup" + session + ":1000"}, "uid 1000"},
+		"a name that a user gave":                  {"1000 1000 1000 1000", "7", "0::/a/" + outer + "\n", []string{"cgroup/a/" + outer + ":1000"}, "uid 1000"},
+		"a name below a container":                 {"0 0 0 0", "7 1", "0::" + docker + "/" + inner + "\n", []string{"cgroup" + docker + ":0", "cgroup" + docker + "/" + inner + ":1000"}, "uid 0 in container " + outer[:12]},
+		"a user's name above a real one":           {"0 0 0 0", "7 1", "0::/a/" + outer + "/" + inner + "\n", []string{"cgroup/a/" + outer + ":1000", "cgroup/a/" + outer + "/" + inner + ":0"}, "uid 0 in container " + inner[:12]},
+		"a cgroup that is not visible":             {"0 0 0 0", "7", "0::/../docker-" + outer + ".scope\n", nil, Unknown},
+		"a user's in one that is not visible":      {"1000 1000 1000 1000", "7", "0::/.." + session + "\n", nil, "uid 1000"},
+		"root in a container of an unknown kind":   {"0 0 0 0", "7 1", "0::/lxc.payload.web\n", nil, Unknown},
+		"a user in a container of that kind":       {"1000 1000 1000 1000", "7 1", "0::/lxc.payload.web\n", nil, "uid 1000"},
+		"a process whose cgroups cannot be read":   {"0 0 0 0", "7", "", nil, Unknown},
+		"a process whose user cannot be read":      {"", "7", "0::/\n", nil, Unknown},
+		"a process without namespaces by the file": {"0 0 0 0", "", "0::/\n", nil, Unknown},
 	} {
-		root := t.TempDir()
-		if err := os.MkdirAll(filepath.Join(root, "proc/7"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, "proc/7/cgroup"), []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := ContainerOf(root, "/", 7); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if os.Geteuid() != 0 {
+				t.Skip("needs root, to give cgroups to users")
+			}
+			if got := fake(t, c.uid, c.spaces, c.cgroups, c.paths...).Client(7); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -167,7 +167,7 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 	wanted.Visible = sample.VisibleFrom(j.environment(pid))
 	known := &job{scope: wanted.Pressure, client: client, users: 1}
 	if pid > 0 {
-		known.memory = cgroup.WatchOOM(j.root, pid)
+		known.memory = j.groups.WatchOOM(pid)
 	}
 	j.jobs[wanted.ID] = known
 	j.readings.Follow(wanted)

@@ -174,8 +174,8 @@ func (s *state) who(w *window.Window) sample.JobName {
 	return sample.JobName{}
 }
 
-// lived is how long a process lives in a window that it does the work of. A client like curl, or "$(stallspan mark begin
-// | tee log)", ends at once.
+// lived is how long a process lives in a window that it does the work of. A client such as curl, or
+// "$(stallspan mark begin | tee log)", ends at once.
 const lived = time.Second
 
 // clientGone reports whether a window's job is a client that announced it, named no process and has ended. Such a
@@ -188,8 +188,8 @@ func (s *state) clientGone(w *window.Window) bool {
 	return j == nil || j.over > 0 && j.over-w.Start.Mono < lived
 }
 
-// Left returns since when the process is gone that did the work of an open window; false if there is none, or while it
-// runs.
+// Left returns since when the process is gone that did the work of an open window; false while it runs, or if it is
+// not known.
 func (r *Readings) Left(w *window.Window) (since time.Duration, left bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -229,7 +229,8 @@ func folders(path string) []string {
 //
 // It is safe for concurrent use.
 type View struct {
-	root string
+	root  string
+	trees trees
 
 	mu    sync.Mutex // held during the search for our own cgroup
 	own   string     // found once: neither a cgroup v2 nor the namespace of a process can move

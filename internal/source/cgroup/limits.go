@@ -7,19 +7,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
-	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
 const (
-	maxLimits     = 64          // of one process
-	maxLevels     = 32          // of cgroups above a process
-	lookAgain     = time.Minute // between two searches for the mounts of cgroups
+	maxLimits     = 64 // of one process
+	maxLevels     = 32 // of cgroups above a process
 	unlimitedWord = "max"
 )
 
@@ -29,22 +25,6 @@ const (
 type Limits struct {
 	root string
 	view *View
-
-	mu     sync.Mutex // guards the fields below
-	looked time.Time
-	second string // folder of the cgroup v2 tree; "" without one
-	first  []tree1
-}
-
-// tree1 is a mount of a controller of cgroup v1.
-type tree1 struct{ point, root string }
-
-// within returns the path of a cgroup below the mount: that of a container begins at its own cgroup.
-func (t tree1) within(group string) string {
-	if rest, inside := strings.CutPrefix(group, t.root); inside && t.root != "/" {
-		return rest
-	}
-	return group
 }
 
 // NewLimits returns the limits of the machine with "/" at root.
@@ -59,7 +39,7 @@ func (l *Limits) Of(pid int) (limits []sample.Limit) {
 	if err != nil {
 		return nil
 	}
-	second, first := l.trees()
+	second, _ := l.view.trees.find(l.root)
 	for line := range strings.Lines(string(text)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, group, _ := strings.Cut(rest, ":")
@@ -68,42 +48,12 @@ func (l *Limits) Of(pid int) (limits []sample.Limit) {
 		case controllers == "" && second != "":
 			limits = append(limits, l.ofSecond(second, Join(l.view.Own(), group))...)
 		case slices.Contains(strings.Split(controllers, ","), "blkio"):
-			limits = append(limits, l.ofFirst(first, group)...)
+			if folder := l.view.folder("blkio", group); folder != "" {
+				limits = append(limits, l.throttles(folder, group)...)
+			}
 		}
 	}
 	return limits[:min(len(limits), maxLimits)]
-}
-
-// trees returns the mounts of cgroups.
-func (l *Limits) trees() (second string, first []tree1) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now := time.Now(); l.looked.IsZero() || now.Sub(l.looked) >= lookAgain {
-		l.looked, l.first = now, nil
-		l.second, _ = Mountpoint(l.root)
-		if file, err := os.Open(filepath.Join(l.root, "proc/self/mountinfo")); err == nil {
-			entries, _ := mount.Entries(file)
-			_ = file.Close()
-			l.first = treesOf(l.root, "blkio", entries)
-		}
-	}
-	return l.second, l.first
-}
-
-// treesOf returns the mounts of a controller of cgroup v1, those of the host in this container first: see chooseTree.
-func treesOf(root, controller string, entries []mount.Entry) (trees []tree1) {
-	var others []tree1
-	for i := range entries {
-		e := &entries[i]
-		switch {
-		case e.Type != "cgroup" || !e.HasOption(controller):
-		case root != "/" && strings.HasPrefix(e.Point, root+"/"):
-			trees = append(trees, tree1{e.Point, e.Root})
-		default:
-			others = append(others, tree1{filepath.Join(root, e.Point), e.Root})
-		}
-	}
-	return append(trees, others...)
 }
 
 // ofSecond reads io.max of a cgroup and of those above it.
@@ -157,15 +107,6 @@ var throttleFiles = [...]struct {
 	{"blkio.throttle.write_bps_device", sample.WriteBytesLimit},
 	{"blkio.throttle.read_iops_device", sample.ReadsLimit},
 	{"blkio.throttle.write_iops_device", sample.WritesLimit},
-}
-
-func (l *Limits) ofFirst(trees []tree1, group string) []sample.Limit {
-	for _, t := range trees {
-		if folder := filepath.Join(t.point, t.within(group)); isFolder(folder) {
-			return l.throttles(folder, group)
-		}
-	}
-	return nil
 }
 
 // throttles reads the limits of one cgroup v1, one for each device.

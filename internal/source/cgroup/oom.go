@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
-	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
 // OOM is what the kernel has counted about memory that ran out: in the cgroups of a process, and on the machine.
@@ -32,61 +31,41 @@ type memoryCounts struct {
 }
 
 // WatchOOM notes what has been counted so far for a process. It never fails: what cannot be read is not known.
-func WatchOOM(root string, pid int) *OOM {
-	root = filepath.Join("/", root)
-	o := &OOM{vmstat: filepath.Join(root, "proc/vmstat")}
+func (v *View) WatchOOM(pid int) *OOM {
+	o := &OOM{vmstat: filepath.Join(v.root, "proc/vmstat")}
 	o.machine = valueOf(o.vmstat, "oom_kill")
-	text, err := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
+	text, err := os.ReadFile(filepath.Join(v.root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
 		return o
 	}
 	for line := range strings.Lines(string(text)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, group, _ := strings.Cut(rest, ":")
-		top := ""
 		switch {
-		case !strings.HasPrefix(group, "/") || path.Clean(group) != group:
-			continue // outside this namespace
 		case controllers == "":
-			top, _ = Mountpoint(root)
-		case slices.Contains(strings.Split(controllers, ","), "memory"):
-			top, group = firstTop(root, "memory", group)
+			group = Join(v.Own(), group)
+		case !slices.Contains(strings.Split(controllers, ","), "memory"):
+			continue
 		}
-		if top != "" {
-			o.add(top, group)
+		if folder := v.folder(controllers, group); folder != "" {
+			o.add(folder, group)
 		}
 	}
 	return o
 }
 
 // add adds a cgroup and those above it.
-func (o *OOM) add(top, group string) {
+func (o *OOM) add(folder, group string) {
 	for range maxLevels {
-		g := memoryGroup{path: group, folder: filepath.Join(top, group)}
+		g := memoryGroup{path: group, folder: folder}
 		if g.counts(&g.start) {
 			o.groups = append(o.groups, g)
 		}
 		if group == "/" {
 			break
 		}
-		group = path.Dir(group)
+		folder, group = filepath.Dir(folder), path.Dir(group)
 	}
-}
-
-// firstTop returns the folder of a controller's tree of cgroup v1, and the path of a cgroup in it.
-func firstTop(root, controller, group string) (top, in string) {
-	file, err := os.Open(filepath.Join(root, "proc/self/mountinfo"))
-	if err != nil {
-		return "", ""
-	}
-	defer func() { _ = file.Close() }()
-	entries, _ := mount.Entries(file) // entries before an error are valid
-	for _, t := range treesOf(root, controller, entries) {
-		if in := t.within(group); isFolder(filepath.Join(t.point, in)) {
-			return t.point, in
-		}
-	}
-	return "", ""
 }
 
 // counts reads the present counts; false if the cgroup has none.
@@ -110,7 +89,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// valueOf returns the number of a line such as "oom_kill 1"; 0 if there is none.
+// valueOf returns the number of a line such as "oom_kill 1"; 0 without such a line.
 func valueOf(file, key string) uint64 {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {

@@ -4,7 +4,6 @@ package kernfile
 import (
 	"bytes"
 	"errors"
-	"io"
 	"math"
 	"os"
 	"syscall"
@@ -114,16 +113,23 @@ func readOnce(path string, buf []byte, toEnd bool) ([]byte, error) {
 
 // Names returns up to limit names in a folder, in the order of the kernel.
 func Names(path string, limit int) (names []string, err error) {
-	folder, err := os.Open(path)
+	fd, err := open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = folder.Close() }()
-	names, err = folder.Readdirnames(limit)
-	if errors.Is(err, io.EOF) { // the folder is empty
-		err = nil
+	defer func() { _ = syscall.Close(fd) }()
+	var buf [8192]byte
+	for len(names) < limit {
+		n, err := retry(func() (int, error) { return syscall.ReadDirent(fd, buf[:]) })
+		if err != nil {
+			return names, &os.PathError{Op: "read", Path: path, Err: err}
+		}
+		if n == 0 {
+			break
+		}
+		_, _, names = syscall.ParseDirent(buf[:n], limit-len(names), names)
 	}
-	return names, err
+	return names, nil
 }
 
 func open(path string) (fd int, err error) {

@@ -1,10 +1,8 @@
 package moments
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -170,7 +168,7 @@ func (r *round) look(tid int, leads bool) (in sample.In, ok bool, err error) {
 // did something recently.
 func (r *round) lookAtOthers(d *due, now time.Duration) bool {
 	o := &d.others
-	o.update(d, now)
+	o.update(d, &r.looker, now)
 	r.in = r.in[:0]
 	var active, idle []*other
 	for _, one := range o.all {
@@ -332,7 +330,7 @@ func (r *round) shadowed(of *other) bool {
 
 // update lists the threads of a job again: of its processes in turn, and of their children, which may have begun after
 // the job's processes were found. It does so at once if nothing is seen that could be waited for.
-func (o *others) update(d *due, now time.Duration) {
+func (o *others) update(d *due, looker *looker, now time.Duration) {
 	since := now - o.listed
 	every := listEvery
 	if d.idle {
@@ -350,17 +348,17 @@ func (o *others) update(d *due, now time.Duration) {
 	}()
 	pids := d.pids
 	for _, tid := range d.leaders {
-		pids = o.children(pids, tid)
+		pids = looker.children(pids, tid)
 	}
 	for _, one := range o.all[:min(len(o.all), maxForking)] { // a child is listed by the thread that began it
 		if one.tid != one.pid {
-			pids = o.children(pids, one.tid)
+			pids = looker.children(pids, one.tid)
 		}
 	}
 	for i, n := 0, len(d.pids); i < len(pids); i++ {
 		if turn := i < n && (i+n-o.next%n)%n < listAtOnce; turn || i >= n || o.known[pids[i]] == nil {
 			o.list(pids[i], now)
-			pids = o.children(pids, pids[i])
+			pids = looker.children(pids, pids[i])
 		}
 	}
 	if len(d.pids) > 0 {
@@ -378,22 +376,6 @@ func (o *others) update(d *due, now time.Duration) {
 		}
 		return false
 	})
-}
-
-// children adds the processes that a thread has begun to a list, if they are not in it.
-func (o *others) children(pids []int, tid int) []int {
-	thread := "/proc/" + strconv.Itoa(tid) + "/task/" + strconv.Itoa(tid)
-	text, err := os.ReadFile(thread + "/children")
-	if err != nil {
-		return pids
-	}
-	for _, field := range bytes.Fields(text) {
-		pid, err := strconv.Atoi(string(field))
-		if err == nil && len(pids) < maxThreads && !slices.Contains(pids, pid) {
-			pids = append(pids[:len(pids):len(pids)], pid)
-		}
-	}
-	return pids
 }
 
 // list lists the threads of a process.
