@@ -143,8 +143,8 @@ func (g *Registry) Close() {
 	g.reporter.Wait()
 }
 
-// awaitReports waits for the reports that need no samples, so that a list of reports has each window that has ended. With
-// late it waits for all of them.
+// awaitReports waits for the reports that need no samples, so that a list has each window that has ended. With late it
+// waits for all of them.
 func (g *Registry) awaitReports(late bool) {
 	g.mu.Lock()
 	var last *ending
