@@ -280,7 +280,8 @@ func (g *Registry) EndOverdue() {
 	}
 	g.mu.Unlock()
 	for id, job := range overdue {
-		at, how := sampling.Moment{}, window.Outcome{Unfinished: true}
+		var at sampling.Moment
+		how := window.Outcome{Unfinished: true}
 		if since, gone := left[id]; gone {
 			at = g.config.Readings.Past(since)
 			how.Ended, how.Failed = g.config.Jobs.HowEnded(job)

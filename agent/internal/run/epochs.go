@@ -133,7 +133,7 @@ func (f *follower) endEpoch(e *progress.Event, at monitor.Moment) {
 func (f *follower) end(id string, e *progress.Event, at monitor.Moment) {
 	switch {
 	case id == "":
-	case e.Void && !(f.how.Unfinished && e.Kind == progress.LoadEnd):
+	case e.Void && (!f.how.Unfinished || e.Kind == progress.EpochEnd):
 		f.monitor.Windows.Drop(id) // what ends with a program that ended by itself was none
 	default:
 		_, _ = f.client.EndAt(id, at, f.how) // ErrUnknown: it exceeded the maximum length of a window, and was closed
