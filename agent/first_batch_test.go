@@ -41,7 +41,7 @@ for epoch in range(2):
 	if len(d.Windows) != 2 {
 		t.Fatalf("got %d windows, want two epochs", len(d.Windows))
 	}
-	for i, want := range []string{"hardly any of that was waiting for storage", "a process started anew"} {
+	for i, want := range []string{"hardly any of that was waiting for storage", "a process started again"} {
 		w := &d.Windows[i]
 		found := false
 		for _, f := range w.Findings {

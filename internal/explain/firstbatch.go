@@ -22,7 +22,7 @@ func firstBatch(r *window.Report, f *window.FirstBatch) (text, remedy string) {
 		if f.Workers > 1 {
 			processes = fmt.Sprintf("%d processes", f.Workers)
 		}
-		return text + ": " + processes + " started anew in that time.",
+		return text + ": " + processes + " started again in that time.",
 			"Keep the workers from one epoch to the next" + inPython(r, "persistent_workers=True of PyTorch's DataLoader") + "."
 	case waited >= window.Thresholds.Stall || f.Read >= muchRead:
 		if f.Read > 0 {

@@ -16,13 +16,13 @@ func TestFirstBatchWords(t *testing.T) {
 		run, text, remedy, python string
 		f                         window.FirstBatch
 	}{
-		"workers": {"train.py", "The first batch took 6.2 s of 8.3 s: 4 processes started anew in that time.",
+		"workers": {"train.py", "The first batch took 6.2 s of 8.3 s: 4 processes started again in that time.",
 			"Keep the workers", "persistent_workers=True", window.FirstBatch{Workers: 4, Storage: 5 * s}},
 		"a buffer": {"python3", "it read 1 GiB in that time, and waited for storage 81 % of it.", "shuffle in a smaller buffer",
 			"prefetch_factor", window.FirstBatch{Read: 1 << 30, Storage: 5 * s}},
 		"a listing": {"train.py", "The first batch took 6.2 s of 8.3 s, and hardly any of that was waiting for storage.",
 			"a listing of the files", "persistent_workers=True", window.FirstBatch{}},
-		"another language": {"./train", "a process started anew", "Keep the workers from one epoch to the next.", "",
+		"another language": {"./train", "a process started again", "Keep the workers from one epoch to the next.", "",
 			window.FirstBatch{Workers: 1}},
 	} {
 		r := &window.Report{Window: window.Window{Kind: window.Epoch, Run: test.run,

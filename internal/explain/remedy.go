@@ -315,7 +315,8 @@ func (x *situation) moreWorkers() string {
 }
 
 func (x *situation) readAheadOrKeep() string {
-	return "Read ahead with more workers" + inPython(x.Report, dataLoaders) + ", or keep the data in memory: " + x.gain + "."
+	return "Read ahead with more workers" + inPython(x.Report, dataLoaders) + ", or keep the data in memory: " +
+		x.gain + "."
 }
 
 func (x *situation) readAhead() string {

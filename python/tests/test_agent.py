@@ -52,7 +52,8 @@ class Agent(Case):
             except error:
                 pass
             report = w.report(PATIENCE)
-            self.assertEqual((report["unfinished"], report.get("failed", False), report["ended"]), (True, failed, ended))
+            got = report["unfinished"], report.get("failed", False), report["ended"]
+            self.assertEqual(got, (True, failed, ended))
             self.assertIn(ended, report["finding"])
 
     def check_window(self, n: int) -> None:

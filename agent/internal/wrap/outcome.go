@@ -22,7 +22,7 @@ var faults = map[unix.Signal]string{
 	unix.SIGXFSZ: "its limit of the size of files is reached",
 }
 
-// OutcomeOf says how a program ended. asked is the signal by which a user or supervisor asked it to end; 0 for none.
+// OutcomeOf says how a program ended. asked is the signal by which a user or supervisor told it to end; 0 for none.
 // The zero value is a program that succeeded.
 func OutcomeOf(status *os.ProcessState, asked unix.Signal, memory *cgroup.OOM) window.Outcome {
 	code, by := status.ExitCode(), unix.Signal(0)

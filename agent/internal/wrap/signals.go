@@ -29,7 +29,7 @@ type Relay struct {
 	before  context.Context // of the command: Main caught signals with it before there was a relay
 }
 
-// Asked is the newest signal by which a program was asked to end.
+// Asked is the newest signal by which a program was told to end.
 type Asked struct {
 	Signal unix.Signal
 	At     time.Duration // monotonic
