@@ -314,7 +314,7 @@ func NewReport(r *window.Report) *Report {
 	out := &Report{
 		ID: r.ID, Within: r.Within, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Source, Scope: r.Scope,
 		Outcome: r.Outcome,
-		Start: r.Start.Wall, End: r.Start.Wall.Add(r.Duration()), Duration: r.Duration().Seconds(),
+		Start:   r.Start.Wall, End: r.Start.Wall.Add(r.Duration()), Duration: r.Duration().Seconds(),
 		Verdict: r.Verdict, Finding: Finding(r), Remedy: Remedy(r), Findings: FurtherFindings(r),
 		Slow: r.Slow, SlownessReason: r.SlowReason, Interrupted: r.Interrupted, OtherReaders: r.Others,
 	}
