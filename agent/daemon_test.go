@@ -117,7 +117,7 @@ func TestAgent(t *testing.T) {
 	spans := map[string]*tracepb.Span{}
 	for _, r := range b.spans {
 		for _, s := range r.ScopeSpans[0].Spans {
-			if !strings.HasPrefix(s.Name, "storage stall ") { // this process's other tests may read while the load runs
+			if !strings.HasPrefix(s.Name, "storage stall") { // this process's other tests may read while the load runs
 				spans[s.Name] = s
 			}
 		}

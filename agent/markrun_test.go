@@ -48,13 +48,15 @@ func TestMarkRunPassesBytesThrough(t *testing.T) {
 
 func TestMarkRunExitCodes(t *testing.T) {
 	t.Parallel()
+	said := map[int]string{0: "", 7: `{"failed":true,"ended":"exit code 7"}`, 137: `{"failed":true,"ended":"SIGKILL"}`,
+		143: `{"ended":"SIGTERM"}`}
 	for command, want := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -KILL $$": 137, "kill -TERM $$": 143} {
 		v, l := marked(t, "sh", "-c", command)
 		if code := v.run(); code != want || len(l.ends) != 1 {
 			t.Errorf("%s: exit code %d, ended %v: %s", command, code, l.ends, v.err.String())
 		}
-		if (l.lastBody() == `{"failed":true}`) != (want != 0) {
-			t.Errorf("%s: said %q at its end", command, l.lastBody())
+		if got := l.lastBody(); got != said[want] {
+			t.Errorf("%s: said %q at its end, want %q", command, got, said[want])
 		}
 	}
 	for program, want := range map[string]int{"stallspan-no-such-program": cli.ExitNotFound, "/": cli.ExitCannotRun} {
@@ -62,8 +64,8 @@ func TestMarkRunExitCodes(t *testing.T) {
 		if code := v.run(); code != want || len(l.ends) != 1 || !strings.Contains(v.errorLine(), program+": ") {
 			t.Errorf("%s: exit code %d, ended %v: %s", program, code, l.ends, v.err.String())
 		}
-		if l.lastBody() != `{"failed":true}` {
-			t.Errorf("%s: said %q at its end", program, l.lastBody())
+		if got, said := l.lastBody(), `{"failed":true,"ended":"the program could not be started"}`; got != said {
+			t.Errorf("%s: said %q at its end, want %q", program, got, said)
 		}
 	}
 }

@@ -12,7 +12,11 @@ import (
 func TestHowItEnded(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]string{
-		"kill -9 $$":               "stallspan: the program was killed by SIGKILL",
+		"kill -9 $$":               "stallspan: the program failed: SIGKILL",
+		"kill -BUS $$":             "stallspan: the program failed: SIGBUS: it read a mapped file that could not be read",
+		"kill -TERM $$":            "stallspan: the program was ended: SIGTERM",
+		"sh -c 'kill -9 $$'; exit": "stallspan: the program failed: SIGKILL",
+		"echo crashed; exit 3":     "stallspan: the program failed: exit code 3",
 		"echo iter 1; echo iter 2": `"iter 1" looks like a counter: try --epoch-pattern 'iter (\d+)'`,
 		"echo hello":               "No epochs: the program's only line of output marks none. If it has epochs, give",
 		"echo hello; echo you":     "No epochs: none of the program's 2 lines of output marks one. If it has epochs, give",

@@ -43,7 +43,7 @@ func BenchmarkWindow(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := w.client.End(id, false, nil); err != nil {
+		if _, err := w.client.End(id, window.Outcome{}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/trust"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // Client is a client of a server. It is safe for concurrent use.
@@ -84,9 +85,9 @@ func (c *Client) End(ctx context.Context, id string) (report []byte, err error) 
 	return c.end(ctx, id, nil)
 }
 
-// Fail is End for a window that failed. It counts as unfinished, and baselines do not learn from it.
-func (c *Client) Fail(ctx context.Context, id string) (report []byte, err error) {
-	return c.end(ctx, id, map[string]bool{"failed": true})
+// Cut is End for a window that did not end by itself. Baselines do not learn from it.
+func (c *Client) Cut(ctx context.Context, id string, how window.Outcome) (report []byte, err error) {
+	return c.end(ctx, id, endingBody{Failed: how.Failed, Ended: how.Ended})
 }
 
 func (c *Client) end(ctx context.Context, id string, body any) (report []byte, err error) {

@@ -33,7 +33,7 @@ func TestClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := s.Fail(t.Context(), failed.ID); err != nil || !strings.Contains(string(text), `"unfinished":true`) {
+	if text, err := s.Cut(t.Context(), failed.ID, window.Outcome{Failed: true}); err != nil || !strings.Contains(string(text), `"unfinished":true`) {
 		t.Errorf("got %s, %v; want an unfinished report", text, err)
 	}
 	if _, err = s.End(t.Context(), "../status"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {

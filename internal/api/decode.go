@@ -41,24 +41,37 @@ func decode(body []byte) (*Announcement, error) {
 	return a, a.check()
 }
 
-// ending is the body of POST /v1/windows/{id}/end. It may be empty.
+// ending is how a window ended, and attributes of its span.
 type ending struct {
-	failed     bool
+	window.Outcome
 	attributes map[string]string
 }
+
+// endingBody is the body of POST /v1/windows/{id}/end. It may be empty.
+type endingBody struct {
+	Failed     bool               `json:"failed,omitempty"`
+	Ended      string             `json:"ended,omitempty"`
+	Attributes map[string]*string `json:"attributes,omitempty"`
+}
+
+// maxEnded bounds the words for how a window ended, in bytes.
+const maxEnded = 256
 
 func decodeEnding(body []byte) (e ending, err error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return e, nil
 	}
-	var request struct {
-		Failed     bool               `json:"failed"`
-		Attributes map[string]*string `json:"attributes"`
-	}
-	if err := unmarshal(body, &request, `{"failed":true}, or no body`, "attributes", "failed"); err != nil {
+	var request endingBody
+	if err := unmarshal(body, &request, `{"failed":true}, or no body`, "attributes", "ended", "failed"); err != nil {
 		return e, err
 	}
-	e = ending{request.Failed, present(request.Attributes)}
+	if len(request.Ended) > maxEnded || strings.ContainsFunc(request.Ended, unicode.IsControl) {
+		return e, refuse(http.StatusBadRequest, "ended must be one line of %d bytes at most, not %s", maxEnded,
+			excerpt(request.Ended))
+	}
+	e.Outcome = window.Outcome{Unfinished: request.Failed || request.Ended != "", Ended: request.Ended,
+		Failed: request.Failed}
+	e.attributes = present(request.Attributes)
 	return e, checkAttributes(e.attributes)
 }
 

@@ -186,7 +186,7 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	if err := s.owned(r, id); err != nil {
 		return err
 	}
-	report, err := s.windows.End(id, e.failed, e.attributes)
+	report, err := s.windows.End(id, e.Outcome, e.attributes)
 	if errors.Is(err, windows.ErrUnknown) && s.monitor.Windows.Report(id) != nil {
 		return refuse(http.StatusNotFound, "the window %s has ended already: see stallspan ls --id %s, or GET /v1/windows/%s",
 			excerpt(id), id, id)

@@ -134,7 +134,9 @@ type refusing struct{ err error }
 func (r refusing) Begin(window.Window, trace.SpanContext) (id, own string, err error) {
 	return "", "", r.err
 }
-func (r refusing) End(string, bool, map[string]string) (*window.Report, error) { return nil, r.err }
+func (r refusing) End(string, window.Outcome, map[string]string) (*window.Report, error) {
+	return nil, r.err
+}
 
 // faulty is an implementation of Windows with a bug.
 type faulty struct{ refusing }

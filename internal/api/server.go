@@ -26,9 +26,9 @@ type Windows interface {
 	// Begin opens a window. parent is the caller's span, and invalid without one. traceparent is the context of the
 	// window's span, or "". The HTTP status is that of an *Error, 503 for windows.ErrTooMany, and 400 for other errors.
 	Begin(w window.Window, parent trace.SpanContext) (id, traceparent string, err error)
-	// End closes a window and returns its report. A failed window counts as unfinished. attributes are added to its span.
+	// End closes a window and returns its report. attributes are added to its span.
 	// The HTTP status is 404 for windows.ErrUnknown.
-	End(id string, failed bool, attributes map[string]string) (*window.Report, error)
+	End(id string, how window.Outcome, attributes map[string]string) (*window.Report, error)
 }
 
 // Limits of what clients can use.

@@ -46,14 +46,11 @@ func (o *opener) Begin(w window.Window, parent trace.SpanContext) (id, own strin
 	return id, someTrace, err
 }
 
-func (o *opener) End(id string, failed bool, attributes map[string]string) (*window.Report, error) {
+func (o *opener) End(id string, how window.Outcome, attributes map[string]string) (*window.Report, error) {
 	o.mu.Lock()
 	o.ended = append(o.ended, attributes)
 	o.mu.Unlock()
-	if failed {
-		return o.monitor.Windows.Cut(id, o.monitor.Now())
-	}
-	return o.monitor.Windows.End(id, o.monitor.Now())
+	return o.monitor.Windows.Cut(id, o.monitor.Now(), how)
 }
 
 // service is a server on a real socket that watches this machine.

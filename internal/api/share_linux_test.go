@@ -199,7 +199,7 @@ func TestPrying(t *testing.T) {
 		return 0
 	}
 	_, ended := client.End(t.Context(), id)
-	_, failed := client.Fail(t.Context(), id)
+	_, failed := client.Cut(t.Context(), id, window.Outcome{Failed: true})
 	_, read := client.call(t.Context(), http.MethodGet, "/v1/windows/"+id, nil)
 	own, err := client.Begin(t.Context(), Announcement{Kind: window.Custom, Name: "own"})
 	list, listed := client.call(t.Context(), http.MethodGet, "/v1/windows", nil)

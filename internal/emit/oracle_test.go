@@ -108,11 +108,7 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 		due = newest + time.Second
 		now := m.Now()
 		for _, id := range open {
-			end := m.Windows.End
-			if windows%8 >= 4 {
-				end = m.Windows.Cut
-			}
-			r, err := end(id, now)
+			r, err := m.Windows.Cut(id, now, window.Outcome{Unfinished: windows%8 >= 4})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +161,7 @@ func rare() (reports []*window.Report) {
 		r := &window.Report{
 			Scope: window.Host,
 			Window: window.Window{
-				Kind: kind, Model: "model", Run: "train.py", Source: window.FromSpan, Unfinished: true, Start: at,
+				Kind: kind, Model: "model", Run: "train.py", Source: window.FromSpan, Outcome: window.Outcome{Unfinished: true}, Start: at,
 				End: sample.Stamp{Mono: at.Mono + time.Minute, Wall: at.Wall.Add(time.Minute)},
 			},
 			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,

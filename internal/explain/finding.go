@@ -16,9 +16,33 @@ func unexplained(r *window.Report) string {
 	return ", waiting for neither storage nor a CPU"
 }
 
-// Finding returns the verdict with its evidence, in one sentence.
+// Finding returns the verdict with its evidence, in one sentence. How a window was cut comes before it, in another one.
+// Where all that is known of a program is that it failed, that is all.
 func Finding(r *window.Report) string {
-	return tookTooLong(r, judged(r))
+	how := cut(r)
+	if r.Failed && r.Kind == window.Custom {
+		return how
+	}
+	if how != "" {
+		how += " "
+	}
+	return how + tookTooLong(r, judged(r))
+}
+
+// cut says how a window was cut; "" if it was not, or if that is not known.
+func cut(r *window.Report) string {
+	what := "It was cut after "
+	switch {
+	case r.Ended == "" && !r.Failed:
+		return ""
+	case r.Failed:
+		what = "It failed after "
+	}
+	how := Duration(r.Duration().Seconds())
+	if r.Ended != "" {
+		how += ": " + r.Ended
+	}
+	return what + how + "."
 }
 
 func judged(r *window.Report) string {

@@ -40,6 +40,8 @@ func further(r *window.Report, finding window.Finding) (text, remedy string) {
 	case window.MemoryGrowth:
 		return memoryGrows(r, &f), "Look for tensors that are kept from one epoch to the next: " +
 			"losses that are summed up with their graph (.item() or .detach()), lists and caches that only grow."
+	case window.FirstBatch:
+		return firstBatch(r, &f)
 	case window.FailingDisk:
 		return f.Text, f.Remedy
 	}

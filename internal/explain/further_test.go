@@ -98,7 +98,8 @@ func TestFindingsInJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []window.FindingKind{window.TensorIdle, window.Throttled, window.Heating, window.MemoryGrows} {
+	for _, kind := range []window.FindingKind{window.TensorIdle, window.Throttled, window.Heating, window.MemoryGrows,
+		window.FirstBatchLate} {
 		if !strings.Contains(string(page), "`"+string(kind)+"`") {
 			t.Errorf("docs/report.md lacks %s", kind)
 		}

@@ -21,6 +21,9 @@ const (
 
 // Remedy returns one sentence that says what to try; "" for a window that is too short for any.
 func Remedy(r *window.Report) string {
+	if r.Failed && r.Kind != window.Epoch && r.Kind != window.Steps {
+		return "" // it never came to its work, and a faster one would fail, too
+	}
 	if m, ok := blocking(r); ok {
 		if m.Reason == window.TooShort && r.Duration() < window.MinJudged {
 			return "" // to make an epoch longer is no advice
@@ -112,7 +115,7 @@ var remedies = [...]advice{
 		(*situation).readMountAhead},
 	{"keep it in memory", func(x *situation) bool { return x.storage && x.Kind == window.ModelLoad }, (*situation).keep},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.Name != "" },
-		gaining("Read ahead with more workers, or keep the data in memory: ")},
+		(*situation).readAheadOrKeep},
 	{"faster storage", func(x *situation) bool { return x.storage }, (*situation).faster},
 	{"storage behind the work", (*situation).lateForStorage, (*situation).fasterSource},
 	{"free the cores", func(x *situation) bool { return x.cpu && x.shares.Ready >= window.Thresholds.Stall },
@@ -298,8 +301,11 @@ func (x *situation) ahead() string {
 	if x.Kind == window.ModelLoad {
 		return "Read the model ahead, or in several pieces at once"
 	}
-	return "Read ahead with more workers"
+	return "Read ahead with more workers" + inPython(x.Report, dataLoaders)
 }
+
+// dataLoaders is what workers that read ahead are called in Python.
+const dataLoaders = "num_workers and prefetch_factor of PyTorch's DataLoader, prefetch of tf.data"
 
 func (x *situation) moreWorkers() string {
 	text := x.ahead() + ": twice as many would make it about " + times(twiceWorkers(x.Report)) + " faster" + ifServed
@@ -307,6 +313,11 @@ func (x *situation) moreWorkers() string {
 		text += "; storage without waiting, " + times(x.WhatIf.NoStorage) + rangeOf(x.Report)
 	}
 	return text + "."
+}
+
+func (x *situation) readAheadOrKeep() string {
+	return "Read ahead with more workers" + inPython(x.Report, dataLoaders) + ", or keep the data in memory: " +
+		x.gain + "."
 }
 
 func (x *situation) readAhead() string {
@@ -377,7 +388,7 @@ func (x *situation) fasterSource() string {
 }
 
 func (x *situation) raiseWorkers() string {
-	text := "Give the input pipeline more workers"
+	text := "Give the input pipeline more workers" + inPython(x.Report, dataLoaders)
 	if faster := twiceWorkers(x.Report); faster > 0 {
 		text += " (twice as many: about " + times(faster) + " faster)"
 	}

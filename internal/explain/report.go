@@ -11,15 +11,16 @@ import (
 // Report is the JSON form of a window's report, as docs/report.md describes it. Times are in seconds, sizes in bytes,
 // ratios from 0 to 1. The key of an unknown quantity is absent.
 type Report struct {
-	ID               string           `json:"id,omitempty"`
-	Kind             window.Kind      `json:"kind"`
-	Name             string           `json:"name,omitempty"`
-	Model            string           `json:"model,omitempty"`
-	Epoch            *int             `json:"epoch,omitempty"`
-	Source           window.Source    `json:"source,omitempty"`
-	Scope            window.Scope     `json:"scope,omitempty"`
-	Job              *Job             `json:"job,omitempty"`
-	Unfinished       bool             `json:"unfinished,omitempty"`
+	ID     string        `json:"id,omitempty"`
+	Kind   window.Kind   `json:"kind"`
+	Name   string        `json:"name,omitempty"`
+	Model  string        `json:"model,omitempty"`
+	Epoch  *int          `json:"epoch,omitempty"`
+	Source window.Source `json:"source,omitempty"`
+	Scope  window.Scope  `json:"scope,omitempty"`
+	Job    *Job          `json:"job,omitempty"`
+	Within string        `json:"within,omitempty"` // id of the epoch that it is a part of
+	window.Outcome
 	Start            time.Time        `json:"start"`
 	End              time.Time        `json:"end"`
 	Duration         float64          `json:"duration_s"`
@@ -312,8 +313,9 @@ type reader struct {
 // NewReport returns the JSON form of a report.
 func NewReport(r *window.Report) *Report {
 	out := &Report{
-		ID: r.ID, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Source, Scope: r.Scope, Unfinished: r.Unfinished,
-		Start: r.Start.Wall, End: r.Start.Wall.Add(r.Duration()), Duration: r.Duration().Seconds(),
+		ID: r.ID, Within: r.Within, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Source, Scope: r.Scope,
+		Outcome: r.Outcome,
+		Start:   r.Start.Wall, End: r.Start.Wall.Add(r.Duration()), Duration: r.Duration().Seconds(),
 		Verdict: r.Verdict, Finding: Finding(r), Remedy: Remedy(r), Findings: FurtherFindings(r),
 		Slow: r.Slow, SlownessReason: r.SlowReason, Interrupted: r.Interrupted, OtherReaders: r.Others,
 	}

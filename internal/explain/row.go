@@ -1,7 +1,9 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/window"
@@ -23,7 +25,7 @@ func NewRow(r *window.Report) Row {
 		return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.GPUTime().Seconds())
 	}
 	row := Row{
-		Label: Label(r.Label(), r.Unfinished), Duration: Duration(r.Duration().Seconds()),
+		Label: Indented(Label(r.Label(), r.Unfinished), r.Within), Duration: Duration(r.Duration().Seconds()),
 		Busy: part(r.Busy), OnCPU: part(r.CPU),
 		Storage: part(r.Storage), CPU: part(r.CPU), Other: part(r.Other), Verdict: Verdict(r.Verdict, r.Slow),
 	}
@@ -66,6 +68,42 @@ func NameOf(kind window.Kind, name, model string, epoch *int) string {
 func Label(label string, unfinished bool) string {
 	if unfinished {
 		label += " (part)"
+	}
+	return label
+}
+
+// Place is where a window stands in a table.
+type Place struct {
+	ID, Within    string
+	Start, Length time.Duration
+}
+
+// InOrder sorts windows by their start, the longer one of two first. What is within an epoch follows it.
+func InOrder[W any](all []W, place func(W) Place) {
+	epochs := map[string]Place{}
+	for _, w := range all {
+		p := place(w)
+		epochs[p.ID] = p
+	}
+	outer := func(p Place) (epoch Place, inner int) {
+		if of, known := epochs[p.Within]; known && p.Within != "" {
+			return of, 1
+		}
+		return p, 0
+	}
+	byStart := func(a, b Place) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.Length, a.Length)) }
+	slices.SortStableFunc(all, func(x, y W) int {
+		a, b := place(x), place(y)
+		ofA, inA := outer(a)
+		ofB, inB := outer(b)
+		return cmp.Or(byStart(ofA, ofB), cmp.Compare(ofA.ID, ofB.ID), inA-inB, byStart(a, b))
+	})
+}
+
+// Indented is a label in a table, where a window that is within another stands below it.
+func Indented(label, within string) string {
+	if within != "" {
+		return "  " + label
 	}
 	return label
 }

@@ -226,7 +226,7 @@ func TestStolenTimeIsIdle(t *testing.T) {
 	if math.Abs(got-0.15) > 0.02 {
 		t.Errorf("got %.3f of the time stolen, want 0.15", got)
 	}
-	if name := a.schedule.names.of(chain.ForSteal, 0, 20*time.Second, nil); name != "stolen by the hypervisor" {
+	if name := a.schedule.names.waits(0, 20*time.Second, nil).Name(chain.ForSteal); name != "stolen by the hypervisor" {
 		t.Errorf("got the name %q, want that of stolen time", name)
 	}
 }
@@ -241,10 +241,11 @@ func TestNamesOfAShortWindow(t *testing.T) {
 		}
 	}
 	a := divided(t, &s, gpu, length)
-	if name := a.schedule.names.of(chain.ForSteal, 0, length, nil); name != "" {
+	if name := a.schedule.names.waits(0, length, nil).Name(chain.ForSteal); name != "" {
 		t.Fatalf("got the name %q of settled blocks, want none", name)
 	}
-	waits := a.schedule.names.waits(chain.ForSteal, 0, length, a.schedule.open(0, length))
+	waits := a.schedule.names.waits(0, length, a.schedule.open(0, length))
+	waits = slices.DeleteFunc(waits, func(w Wait) bool { return w.Kind != chain.ForSteal })
 	if len(waits) != 1 || waits[0].Name != "stolen by the hypervisor" || math.Abs(waits[0].Time-0.3) > 0.04 {
 		t.Errorf("got %+v, want 0.3 s that were stolen", waits)
 	}

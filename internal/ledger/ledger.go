@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/ledger/chain"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -28,12 +27,8 @@ type Estimator interface {
 	// Look takes over what threads were in at random moments. The estimator copies what it keeps.
 	Look(m *sample.Moments)
 
-	// Reason names what the leading thread of the target with that ID waited for most, in calls of a kind, from one moment
-	// to another; "" if it did not.
-	Reason(id string, kind chain.ReasonKind, from, to time.Duration) string
-
-	// Waits lists what it waited for in such calls, in no order.
-	Waits(id string, kind chain.ReasonKind, from, to time.Duration) []Wait
+	// Waits lists what the leading thread of the target with that ID waited for, as other, from one moment to another.
+	Waits(id string, from, to time.Duration) Waits
 
 	// Steps returns the steps of the loop of the thread that led from one moment to another, if they are known well
 	// enough. It may have ended since.

@@ -33,6 +33,9 @@ type Wait struct {
 	Times float64 // waits
 }
 
+// Waits are what a target's leading thread waited for, in no order.
+type Waits []Wait
+
 const (
 	maxRecent = 1024 // about five minutes, with three reasons in each block
 	maxNames  = 32
@@ -117,49 +120,41 @@ func (s *schedule) open(from, to time.Duration) (list []named) {
 	return list
 }
 
-// of returns the name with the most time of a kind from one moment to another; open is of the part that is not settled.
-// Of an interval that it does not remember, it is that of the last minutes.
-func (n *names) of(kind chain.ReasonKind, from, to time.Duration, open []named) string {
-	return largest(n.list(kind, from, to, open), kind)
-}
-
-// waits lists the names of a kind from one moment to another, as of does.
-func (n *names) waits(kind chain.ReasonKind, from, to time.Duration, open []named) (waits []Wait) {
-	for _, known := range n.list(kind, from, to, open) {
-		if known.Kind == kind {
-			waits = append(waits, Wait{known.Reason, known.time, known.times})
+// waits lists what was waited for from one moment to another; open is of the part that is not settled. Of a kind that
+// it does not remember of that time, it lists that of the last minutes.
+func (n *names) waits(from, to time.Duration, open []named) (waits Waits) {
+	var of [chain.ReasonKinds][]named
+	for i := range n.recent {
+		if one := &n.recent[i]; one.from < to && one.to > from && from >= n.dropped {
+			of[one.Kind] = add(of[one.Kind], one.named)
+		}
+	}
+	for _, one := range open {
+		of[one.Kind] = add(of[one.Kind], one)
+	}
+	for kind, list := range of {
+		if len(list) == 0 {
+			list = n.all
+		}
+		for _, known := range list {
+			if known.Kind == chain.ReasonKind(kind) {
+				waits = append(waits, Wait{known.Reason, known.time, known.times})
+			}
 		}
 	}
 	return waits
 }
 
-func (n *names) list(kind chain.ReasonKind, from, to time.Duration, open []named) (list []named) {
-	for i := range n.recent {
-		if one := &n.recent[i]; one.Kind == kind && one.from < to && one.to > from && from >= n.dropped {
-			list = add(list, one.named)
-		}
-	}
-	for _, one := range open {
-		if one.Kind == kind {
-			list = add(list, one)
-		}
-	}
-	if len(list) == 0 {
-		list = n.all
-	}
-	return list
-}
-
-// largest names a kind of reasons.
-func largest(list []named, kind chain.ReasonKind) (name string) {
+// Name names the waits of a kind by the one with the most time; "" without any.
+func (w Waits) Name(kind chain.ReasonKind) (name string) {
 	sum, most := 0.0, 0.0
-	for _, known := range list {
-		if known.Kind != kind {
+	for i := range w {
+		if w[i].Kind != kind {
 			continue
 		}
-		sum += known.time
-		if known.time > most {
-			name, most = known.Name, known.time
+		sum += w[i].Time
+		if w[i].Time > most {
+			name, most = w[i].Name, w[i].Time
 		}
 	}
 	if name != "" && most < mostly*sum {

@@ -27,11 +27,11 @@ func TestNamesAreOfTheWindow(t *testing.T) {
 		"receiving from b":            {60 * s, 61 * s},
 		"receiving from b and others": {61 * s, 62 * s},
 	} {
-		if got := n.of(chain.ForNetwork, window[0], window[1], nil); got != want {
+		if got := n.waits(window[0], window[1], nil).Name(chain.ForNetwork); got != want {
 			t.Errorf("%v: got %q, want %q", window, got, want)
 		}
 	}
-	if got := (&names{}).of(chain.ForNetwork, 0, s, nil); got != "" {
+	if got := (&names{}).waits(0, s, nil).Name(chain.ForNetwork); got != "" {
 		t.Errorf("got %q where nothing was waited for, want nothing", got)
 	}
 }
@@ -45,7 +45,7 @@ func TestNamesAreBounded(t *testing.T) {
 	if len(n.recent) > maxRecent || len(n.all) > maxNames {
 		t.Errorf("got %d and %d names, want at most %d and %d", len(n.recent), len(n.all), maxRecent, maxNames)
 	}
-	if got := n.of(chain.ForNetwork, 0, time.Second, nil); got == "" {
+	if got := n.waits(0, time.Second, nil).Name(chain.ForNetwork); got == "" {
 		t.Error("got no name for a time that is not remembered, want one of the last minutes")
 	}
 }

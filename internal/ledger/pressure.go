@@ -65,23 +65,12 @@ func (e *Pressure) SetTargets(targets []Target) {
 	e.accounts = accounts
 }
 
-// Reason names what a target's leading thread waited for most, in calls of a kind, from one moment to another.
-func (e *Pressure) Reason(id string, kind chain.ReasonKind, from, to time.Duration) string {
+// Waits lists what a target's leading thread waited for, as other, from one moment to another.
+func (e *Pressure) Waits(id string, from, to time.Duration) Waits {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
 			s := a.evidence()
-			return s.names.of(kind, from, to, s.open(from, to))
-		}
-	}
-	return ""
-}
-
-// Waits lists what a target's leading thread waited for in calls of a kind, from one moment to another.
-func (e *Pressure) Waits(id string, kind chain.ReasonKind, from, to time.Duration) []Wait {
-	for _, a := range e.accounts {
-		if a.totals.ID == id {
-			s := a.evidence()
-			return s.names.waits(kind, from, to, s.open(from, to))
+			return s.names.waits(from, to, s.open(from, to))
 		}
 	}
 	return nil

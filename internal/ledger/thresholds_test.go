@@ -126,8 +126,8 @@ func TestThresholds(t *testing.T) {
 			return n.all[0].time < x
 		}},
 		"mostly": {0.8, func(share float64) bool {
-			list := []named{{Reason: chain.Reason{Name: "a"}, time: share}, {Reason: chain.Reason{Name: "b"}, time: 1 - share}}
-			return strings.Contains(largest(list, chain.ForGPU), "others")
+			list := Waits{{Reason: chain.Reason{Name: "a"}, Time: share}, {Reason: chain.Reason{Name: "b"}, Time: 1 - share}}
+			return strings.Contains(list.Name(chain.ForGPU), "others")
 		}},
 
 		"minSteps": {6.5, func(n float64) bool { return hasSteps(int(math.Round(n)), time.Second, 1<<10) }},

@@ -150,7 +150,7 @@ func TestWhoseWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Millisecond)
-		r, err := c.EndAt(id, m.Now(), false)
+		r, err := c.EndAt(id, m.Now(), window.Outcome{})
 		if err != nil {
 			t.Fatal(err)
 		}

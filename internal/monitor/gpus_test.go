@@ -145,7 +145,7 @@ func TestEndDoesNotWait(t *testing.T) {
 	}
 	time.Sleep(700 * time.Millisecond)
 	end := m.Now()
-	estimate, err := m.Windows.EndSoon(id, end, false)
+	estimate, err := m.Windows.EndSoon(id, end, window.Outcome{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,16 +83,23 @@ func New(c Config) (*Monitor, error) {
 		}, &m.problems)
 		disks = m.sources.Disks
 	}
+	slow := c.Slow
+	if c.Recorded { // a recording has its own limits
+		slow = config.Slow{}
+	}
+	m.judge = windows.NewSlowJudge(slow, disks, m.problems.Note)
 	var err error
 	m.readings, err = sampling.New(sampling.Config{
-		Interval: c.Interval, History: c.History, Boot: boot, Journal: c.Journal, Sources: m.sources,
+		Interval: c.Interval, History: c.History, Boot: boot, Journal: c.Journal, Judge: m.judge, Sources: m.sources,
 	}, &m.problems)
 	if err != nil {
+		m.judge.Close()
 		return nil, err
 	}
 	m.Probe = probe.New(c.Root, disks, c.Reader, func(err error) { m.problems.Note("windows", err) })
 	m.Jobs = follow.New(c.Root, m.sources, m.readings, &m.problems)
 	if err := m.Jobs.Match(c.Cgroups); err != nil {
+		m.judge.Close()
 		return nil, err
 	}
 	if c.Jobs && !c.Recorded {
@@ -102,17 +109,12 @@ func New(c Config) (*Monitor, error) {
 		m.names = newNames(c.Root, c.PodResources)
 		m.Jobs.Names(m.names.of)
 	}
-	slow := c.Slow
-	if c.Recorded { // a recording has its own limits
-		slow = config.Slow{}
-	}
-	m.judge = windows.NewSlowJudge(slow, m.readings.DiskKind, m.problems.Note)
 	if slow.HasBaseline() {
 		m.measured = m.Probe.NewMeasured(ceiling.PathNextTo(slow.Baseline), m.problems.Note, m.readings.SetMeasured)
 	}
 	owners := windows.Config{
 		Readings: m.readings, Jobs: m.Jobs, Probe: m.Probe, Judge: m.judge, Recorded: c.Recorded,
-		Alerts: &m.alerts, Reports: c.Reports,
+		Alerts: &m.alerts, Reports: c.Reports, Note: func(err error) { m.problems.Note("windows", err) },
 	}
 	m.Windows = windows.New(owners)
 	if c.Detect && !c.Recorded {
@@ -199,7 +201,7 @@ func (m *Monitor) End(c *windows.Client) {
 		m.looker.Close()
 	}
 	c.Close()
-	c.EndAll(m.Now())
+	c.EndAll(m.Now(), window.Outcome{Ended: "the end of the agent or Collector"})
 }
 
 // lookWait bounds the wait for a look that is going on: each of its questions has a limit, and there may be hundreds.
@@ -228,6 +230,7 @@ func (m *Monitor) Stop() {
 		m.done.Wait()
 		m.drives.wait()
 	}
+	m.Windows.Close()
 	m.Jobs.Close()
 	m.names.close()
 	m.Probe.Stop()
@@ -249,7 +252,7 @@ const cleanEvery = 10 * time.Second
 // tick follows a round of readings.
 func (m *Monitor) tick() {
 	m.readings.EndRound()
-	m.Windows.Resolve()
+	m.Windows.Resume()
 	now := m.readings.Present()
 	m.alerts.check(now, m)
 	if due := m.due.Load(); int64(now.Mono) >= due && m.due.CompareAndSwap(due, int64(now.Mono+cleanEvery)) {

@@ -52,7 +52,7 @@ func TestReplayOfConcurrentWindows(t *testing.T) {
 				case 0:
 					m.Windows.Drop(id)
 				case 1:
-					_, err = m.Windows.Cut(id, m.Now())
+					_, err = m.Windows.Cut(id, m.Now(), window.Outcome{Unfinished: true})
 				default:
 					_, err = m.Windows.End(id, m.Now())
 				}

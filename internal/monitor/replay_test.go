@@ -148,7 +148,7 @@ func TestRecord(t *testing.T) {
 	}
 	m.Tick()
 	m.Jobs.Unfollow("job")
-	if _, err := m.Windows.Cut(third, m.Now()); err != nil {
+	if _, err := m.Windows.Cut(third, m.Now(), window.Outcome{Unfinished: true}); err != nil {
 		t.Fatal(err)
 	}
 	m.Stop()

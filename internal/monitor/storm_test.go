@@ -216,10 +216,13 @@ func TestStormOnSeveralDisks(t *testing.T) {
 
 // Many open windows are not compared with each other. A window that ends is compared with a bounded number of them.
 func TestStormsAreBounded(t *testing.T) {
-	s := newStormy(t, "a")
-	var open []string
-	for range 3 * maxConcurrent {
-		open = append(open, s.begin("a", "sda"))
+	var jobs, open []string
+	for i := range 3 * maxConcurrent {
+		jobs = append(jobs, fmt.Sprint("job", i))
+	}
+	s := newStormy(t, jobs...)
+	for _, job := range jobs {
+		open = append(open, s.begin(job, "sda"))
 	}
 	s.pass(10)
 	for _, r := range s.Windows.Running() {
@@ -232,6 +235,41 @@ func TestStormsAreBounded(t *testing.T) {
 	}
 	if r := s.end(open[1]); r.Others != maxConcurrent+1 || len(r.Storms) != 1 {
 		t.Errorf("%d others, %v", r.Others, r.Storms)
+	}
+}
+
+// Windows of one program read from the same disk at the same time, and are no storm. The steps of an epoch know it.
+func TestNoStormOfOneProgram(t *testing.T) {
+	s := newStormy(t, "a")
+	begin := func(kind window.Kind) string {
+		w := window.Window{Kind: kind, Job: "a", Seen: window.Seen{Under: []string{"sda"}}}
+		id, err := s.Windows.Begin(w, s.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	epoch := begin(window.Epoch)
+	s.pass(1)
+	for range 2 {
+		steps := begin(window.Steps)
+		s.pass(10)
+		if r := s.Windows.Report(steps); r.Within != epoch {
+			t.Errorf("open steps: got them within %q, want within the epoch %q", r.Within, epoch)
+		}
+		if r := s.end(steps); r.Others != 0 || len(r.Storms) != 0 || r.Within != epoch {
+			t.Errorf("steps: got %d other windows, %v, within %q, want none, within the epoch %q", r.Others, r.Storms,
+				r.Within, epoch)
+		}
+	}
+	load := s.begin("a", "sda")
+	s.pass(1)
+	if r := s.end(epoch); r.Others != 0 || len(r.Storms) != 0 || r.Within != "" {
+		t.Errorf("the epoch: got %d other windows, %v, within %q, want none", r.Others, r.Storms, r.Within)
+	}
+	s.pass(10)
+	if r := s.end(load); r.Within != "" {
+		t.Errorf("a load that outlasts the epoch: got it within %q, want within nothing", r.Within)
 	}
 }
 

@@ -37,23 +37,23 @@ const (
 
 // Mark is an event between two readings.
 type Mark struct {
-	Op         Op                  `json:"op"`
-	Edge       uint64              `json:"edge,omitempty"`         // of Edge, Begin and End
-	At         *sample.Stamp       `json:"at,omitempty"`           // of Edge, Begin and End: the moment
-	ID         string              `json:"id,omitempty"`           // of a window, or of a job
-	Scope      string              `json:"scope,omitempty"`        // of Follow: the pressure scope of the job
-	OwnScope   bool                `json:"own_scope,omitempty"`    // of Follow: that scope contains this job and nothing else
-	Visible    *sample.VisibleGPUs `json:"visible_gpus,omitempty"` // of Follow
-	OnlyHeld   bool                `json:"only_held,omitempty"`    // of Follow: no ledger on other GPUs, once these are known
-	OwnTime    bool                `json:"own_time,omitempty"`     // of Follow: without such a GPU, its own time is divided
-	Name       *sample.JobName     `json:"name,omitempty"`         // of Follow: who the job is
-	Window     *Window             `json:"window,omitempty"`       // of Begin
-	Unfinished bool                `json:"unfinished,omitempty"`   // of End: the window did not end by itself
-	Readers    []window.Reader     `json:"readers,omitempty"`      // of End: the processes that read most
-	Cached     *uint64             `json:"cached,omitempty"`       // of End: bytes of the window's path in the page cache then
-	Limits     *window.Limits      `json:"limits,omitempty"`       // of End: of the window's length; absent for none
-	NoSchedule string              `json:"no_schedule,omitempty"`  // of End: as in window.Report, of any window
-	Ceilings   []sample.Ceiling    `json:"ceilings,omitempty"`     // of Tick: measured, in place of those before; absent if unchanged
+	Op             Op                  `json:"op"`
+	Edge           uint64              `json:"edge,omitempty"`         // of Edge, Begin and End
+	At             *sample.Stamp       `json:"at,omitempty"`           // of Edge, Begin and End: the moment
+	ID             string              `json:"id,omitempty"`           // of a window, or of a job
+	Scope          string              `json:"scope,omitempty"`        // of Follow: the pressure scope of the job
+	OwnScope       bool                `json:"own_scope,omitempty"`    // of Follow: that scope contains this job and nothing else
+	Visible        *sample.VisibleGPUs `json:"visible_gpus,omitempty"` // of Follow
+	OnlyHeld       bool                `json:"only_held,omitempty"`    // of Follow: no ledger on other GPUs, once these are known
+	OwnTime        bool                `json:"own_time,omitempty"`     // of Follow: without such a GPU, its own time is divided
+	Name           *sample.JobName     `json:"name,omitempty"`         // of Follow: who the job is
+	Window         *Window             `json:"window,omitempty"`       // of Begin
+	window.Outcome                     // of End
+	Readers        []window.Reader     `json:"readers,omitempty"`     // of End: the processes that read most
+	Cached         *uint64             `json:"cached,omitempty"`      // of End: bytes of the window's path in the page cache then
+	Limits         *window.Limits      `json:"limits,omitempty"`      // of End: of the window's length; absent for none
+	NoSchedule     string              `json:"no_schedule,omitempty"` // of End: as in window.Report, of any window
+	Ceilings       []sample.Ceiling    `json:"ceilings,omitempty"`    // of Tick: measured, in place of those before; absent if unchanged
 }
 
 // JobName returns who a followed job is; zero if unknown.

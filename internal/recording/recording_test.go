@@ -78,7 +78,7 @@ func TestMarks(t *testing.T) {
 	stamp := at(time.Minute)
 	began.Op, began.At = Begin, &stamp
 	written := []Entry{{Source: "a", Edge: 7, Sample: everything()}, {Mark: &began}, {Mark: &Mark{Op: Tick}},
-		{Mark: &Mark{Op: End, ID: "x", At: &stamp, Edge: 8, Unfinished: true,
+		{Mark: &Mark{Op: End, ID: "x", At: &stamp, Edge: 8, Outcome: window.Outcome{Unfinished: true},
 			Readers: []window.Reader{{PID: 7, Name: "cp", Group: "backup", Bytes: 9, Own: true}, {PID: 8, Bytes: 1}},
 			Limits:  &window.Limits{Set: 1, Factor: 1.5, Baseline: &window.Baseline{Median: 2, P95: 3, Count: 4}}}}}
 	var file bytes.Buffer

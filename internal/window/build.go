@@ -25,15 +25,10 @@ type Machine struct {
 	NoJobReads  bool // the job's I/O is not readable
 	ClientGone  bool // the window has no job, because its job was the client that announced it and has ended
 
-	// OtherName names what the job's leading thread waited for most in the last minutes, by GPU and number of the kind of
-	// reason, in the order of history.OtherGPU and the series after it; nil without evidence of the scheduler.
-	OtherName func(gpu string, kind int) string
+	// Waits lists what the job's leading thread waited for, by GPU of Ledgers; empty without evidence of its threads.
+	Waits map[string]ledger.Waits
 
-	// Waits lists what that thread waited for from the network, by GPU; nil without such evidence.
-	Waits func(gpu string) []Wait
-
-	// Steps returns the steps of the loop of that thread, by GPU; nil without such evidence, or of no epoch.
-	Steps func(gpu string) (ledger.Steps, bool)
+	Steps *ledger.Steps // of the loop of that thread, of an epoch; nil if they are not known
 
 	Peers []sample.Peer // of the job, as they were read last
 
@@ -49,10 +44,7 @@ type Machine struct {
 	Drives   []sample.Drive         // with their health, the worst first
 	Cores    int                    // logical CPUs; 0 if unknown
 	Readers  []Reader               // processes that read from storage in the window
-
-	// Others returns windows that may have read at the same time; nil without any. It is called only if the window read
-	// from a disk.
-	Others func() []Other
+	Started  []time.Duration        // when processes of the job were first seen, besides its first ones: the newest
 }
 
 // builder fills in a Report.
@@ -62,12 +54,23 @@ type builder struct {
 	machine *Machine
 }
 
-// Make reports on w, from w.Start to w.End. It only reads h: any number of reports may be made at once.
-func Make(h *history.History, w *Window, m Machine) *Report {
-	b := &builder{&Report{Window: *w, Scope: cmp.Or(m.Scope, Host), GPUIDs: w.GPUs}, h, &m}
+func newBuilder(h *history.History, w *Window, m *Machine) *builder {
+	b := &builder{&Report{Window: *w, Scope: cmp.Or(m.Scope, Host), GPUIDs: w.GPUs}, h, m}
 	if len(b.GPUIDs) == 0 {
 		b.GPUIDs = b.gpusInUse(slices.Concat(m.GPUs, m.Lost))
 	}
+	return b
+}
+
+// Ledgers lists the GPUs whose ledgers a report on w adds up; a single "" without a GPU. The first one has the job's
+// leading thread.
+func Ledgers(h *history.History, w *Window, m *Machine) []string {
+	return newBuilder(h, w, m).ledgers()
+}
+
+// Make reports on w, from w.Start to w.End. It only reads h: any number of reports may be made at once.
+func Make(h *history.History, w *Window, m Machine) *Report {
+	b := newBuilder(h, w, &m)
 	reset := b.disks()
 	b.own()
 	b.pressure()
@@ -76,9 +79,6 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	b.mounts()
 	b.ceilings()
 	b.From = b.readFrom()
-	if m.Others != nil && len(b.From) > 0 {
-		b.overlaps(m.Others())
-	}
 	for _, disk := range reset {
 		if b.worksWith(disk) {
 			b.lack(Missing{Reason: DiskReset, Device: disk})
@@ -93,8 +93,11 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	b.network()
 	b.judge()
 	b.uses()
-	b.steps()
+	if b.Kind == Epoch {
+		b.Steps = m.Steps
+	}
 	b.findings()
+	b.firstBatch()
 	b.failing(m.Drives)
 	b.stalls()
 	b.phases()
@@ -120,7 +123,7 @@ func (b *builder) over(w Window, start, end time.Duration) *Report {
 	w.Start = sample.Stamp{Mono: start, Wall: b.Wall(start)}
 	w.End = sample.Stamp{Mono: end, Wall: b.Wall(end)}
 	m := *b.machine
-	m.Others, m.Readers, m.Drives, m.Steps = nil, nil, nil, nil
+	m.Readers, m.Drives = nil, nil
 	return Make(b.history, &w, m)
 }
 
@@ -249,19 +252,5 @@ func (b *builder) cores() {
 		if own, known := b.between(history.JobCPUTime, b.machine.Target.Job); known && b.machine.Target.Job != "" {
 			b.CPUOthers = max(0, worked.Value-own.Value) / length
 		}
-	}
-}
-
-// steps finds the steps of an epoch. All of its GPUs have the same leading thread.
-func (b *builder) steps() {
-	if b.machine.Steps == nil || b.Kind != Epoch {
-		return
-	}
-	gpu := ""
-	if len(b.GPUIDs) > 0 {
-		gpu = b.GPUIDs[0]
-	}
-	if steps, known := b.machine.Steps(gpu); known {
-		b.Steps = &steps
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/ledger/chain"
 )
 
 // Evidence is what a ledger was made from.
@@ -84,9 +85,10 @@ func (b *builder) ledgers() []string {
 	return b.GPUIDs
 }
 
-// otherKinds are in the order of history.OtherGPU and the series after it.
-var otherKinds = [...]OtherKind{
-	OtherGPU, OtherNetwork, OtherPipe, OtherLock, OtherTimer, OtherChild, OtherSteal, OtherEvent,
+// otherKinds has the kind of each reason.
+var otherKinds = [chain.ReasonKinds]OtherKind{
+	chain.ForGPU: OtherGPU, chain.ForNetwork: OtherNetwork, chain.ForPipe: OtherPipe, chain.ForLock: OtherLock,
+	chain.ForTimer: OtherTimer, chain.ForChild: OtherChild, chain.ForSteal: OtherSteal, chain.ForEvent: OtherEvent,
 }
 
 // otherReasons names the largest parts of other.
@@ -99,9 +101,7 @@ func (b *builder) otherReasons() {
 		}
 		name := ""
 		for _, gpu := range b.ledgers() {
-			if b.machine.OtherName != nil {
-				name = cmp.Or(name, b.machine.OtherName(gpu, i))
-			}
+			name = cmp.Or(name, b.machine.Waits[gpu].Name(chain.ReasonKind(i)))
 		}
 		b.OtherReasons = append(b.OtherReasons, OtherReason{kind, cmp.Or(name, string(kind)), seconds(time)})
 	}

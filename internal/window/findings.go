@@ -7,7 +7,7 @@ import (
 )
 
 // Finding is a fact about a window's GPUs or disks besides the verdict, which it never changes. It is one of
-// IdleTensorCores, Throttling, Overheating, MemoryGrowth and FailingDisk.
+// IdleTensorCores, Throttling, Overheating, MemoryGrowth, FirstBatch and FailingDisk.
 type Finding interface {
 	Kind() FindingKind
 }
@@ -16,11 +16,12 @@ type Finding interface {
 type FindingKind string
 
 const (
-	TensorIdle  FindingKind = "tensor_idle"  // busy, but its tensor cores hardly were
-	Throttled   FindingKind = "throttled"    // clocks held down for a cause that costs speed
-	Heating     FindingKind = "heating"      // temperature and power rose together, and throughput did not
-	MemoryGrows FindingKind = "memory_grows" // from epoch to epoch
-	DiskFailing FindingKind = "disk_failing" // slow or waiting for storage, on a disk in bad health
+	TensorIdle     FindingKind = "tensor_idle"  // busy, but its tensor cores hardly were
+	Throttled      FindingKind = "throttled"    // clocks held down for a cause that costs speed
+	Heating        FindingKind = "heating"      // temperature and power rose together, and throughput did not
+	MemoryGrows    FindingKind = "memory_grows" // from epoch to epoch
+	FirstBatchLate FindingKind = "first_batch"  // an epoch's work began late
+	DiskFailing    FindingKind = "disk_failing" // slow or waiting for storage, on a disk in bad health
 )
 
 // FailingDisk is a disk of the window in bad health. Its sentences come from the drive's assessment.

@@ -7,16 +7,9 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger/chain"
 	"github.com/stallspan/stallspan/internal/sample"
 )
-
-// Wait is how long a job's leading thread waited for data of a peer.
-type Wait struct {
-	From  string  // "10.0.0.7:443"; "" for any other wait for the network
-	Name  string  // as OtherReason.Name
-	Time  float64 // only its share of all waits has a meaning
-	Times float64 // as Time: how many waits
-}
 
 // PeerUse is what the job exchanged with a peer over TCP in a window.
 type PeerUse struct {
@@ -51,7 +44,7 @@ func (b *builder) network() {
 			b.Peers = append(b.Peers, use)
 		}
 	}
-	if len(b.Peers) == 0 || !b.Evidence.Followed() || b.machine.Waits == nil {
+	if len(b.Peers) == 0 || !b.Evidence.Followed() {
 		b.Peers = mainPeers(b.Peers)
 		return
 	}
@@ -93,14 +86,16 @@ func (b *builder) peer(now *sample.Peer) PeerUse {
 
 // waits adds the waiting of one GPU's ledger to the peers, and returns all waiting for data of peers.
 func (b *builder) waits(gpu string) (received time.Duration) {
-	waits := b.machine.Waits(gpu)
 	all, of := 0.0, b.scheduledOf(history.OtherNetwork, gpu)
+	waits := b.machine.Waits[gpu]
 	for i := range waits {
-		all += waits[i].Time
+		if waits[i].Kind == chain.ForNetwork {
+			all += waits[i].Time
+		}
 	}
 	for i := range waits {
 		w := &waits[i]
-		if w.From == "" || all <= 0 {
+		if w.Kind != chain.ForNetwork || w.From == "" || all <= 0 {
 			continue
 		}
 		time := seconds(of * w.Time / all)

@@ -96,25 +96,38 @@ var FindingThresholds = struct {
 	// GrowthLast: and the last one by at least this share of the mean growth.
 	// Share of the mean; chosen; TestFindingsAreDocumented.
 	GrowthLast float64
+
+	// FirstBatch: first_batch if the work of an epoch began after this share of it,
+	// Share of time; chosen; TestFirstBatch.
+	FirstBatch float64
+	// FirstBatchTime: and after this time,
+	// s; chosen; TestFirstBatch.
+	FirstBatchTime time.Duration
+	// FirstBatchWork: and there was at most this share of the work of the rest before, for each second.
+	// Share of a rate; chosen; TestFirstBatch.
+	FirstBatchWork float64
 }{
-	MinDuration:   2 * time.Second,
-	TensorBusy:    0.8,
-	Tensor:        0.15,
-	DRAM:          0.5,
-	SM:            0.5,
-	Throttled:     0.05,
-	PowerCap:      0.2,
-	PowerClock:    0.9,
-	PowerBlind:    0.5,
-	HeatingTime:   time.Minute,
-	HeatingDegree: 5,
-	HeatingPower:  0.1,
-	HeatingWork:   0.02,
-	HeatingMargin: 10,
-	HeatingFrom:   80,
-	GrowthEpochs:  4,
-	Growth:        64 << 20,
-	GrowthLast:    0.5,
+	MinDuration:    2 * time.Second,
+	TensorBusy:     0.8,
+	Tensor:         0.15,
+	DRAM:           0.5,
+	SM:             0.5,
+	Throttled:      0.05,
+	PowerCap:       0.2,
+	PowerClock:     0.9,
+	PowerBlind:     0.5,
+	HeatingTime:    time.Minute,
+	HeatingDegree:  5,
+	HeatingPower:   0.1,
+	HeatingWork:    0.02,
+	HeatingMargin:  10,
+	HeatingFrom:    80,
+	GrowthEpochs:   4,
+	Growth:         64 << 20,
+	GrowthLast:     0.5,
+	FirstBatch:     0.2,
+	FirstBatchTime: time.Second,
+	FirstBatchWork: 0.25,
 }
 
 // Serving are the limits from which a peer serves data. docs/verdicts.md has the same numbers; a test compares.
@@ -205,6 +218,9 @@ const (
 	// FarCeiling is the part up to which the disk can do much more.
 	// Share of bytes/s; chosen; TestThresholds.
 	FarCeiling = 0.5
+	// startSlack: a process that was seen so long before an epoch began may have been started in it.
+	// s; readings are once a second without a window; TestFirstBatch.
+	startSlack = time.Second
 	// maxFailing is how many failing disks a report has. The worst are kept.
 	// Count; chosen; TestWorstDisksFailing.
 	maxFailing = 3

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/ledger/chain"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -190,9 +191,10 @@ func TestThresholds(t *testing.T) {
 				}
 				peers[0].Received, peers[1].Received, peers[1].Sent = 1<<30, 1<<20, 1<<20
 			}
-			m := &Machine{Target: ledger.Target{Job: "job"}, Peers: peers, Waits: func(string) []Wait {
-				return []Wait{{From: peers[0].Address, Time: x}, {From: peers[1].Address, Time: 1 - x}}
-			}}
+			m := &Machine{Target: ledger.Target{Job: "job"}, Peers: peers, Waits: map[string]ledger.Waits{"": {
+				{Reason: chain.Reason{Kind: chain.ForNetwork, From: peers[0].Address}, Time: x},
+				{Reason: chain.Reason{Kind: chain.ForNetwork, From: peers[1].Address}, Time: 1 - x},
+			}}}
 			b := &builder{&Report{Evidence: FromSchedule, Other: 10 * s, WhatIf: &WhatIf{}}, h, m}
 			b.End.Mono = 10 * s
 			b.network()

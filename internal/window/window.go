@@ -63,15 +63,17 @@ type Window struct {
 	Epoch  int    // as the program counts, if HasEpoch
 	Source Source
 
-	HasEpoch   bool
-	First      bool // the first epoch of its run and job that began here, or the first for an hour
-	Owned      bool // its owner runs in this program and will end it, however long it takes
-	Unfinished bool // ended by something other than its own end: the program's exit, or a limit
+	HasEpoch bool
+	First    bool // the first epoch of its run and job that began here, or the first for an hour
+	Owned    bool // its owner runs in this program and will end it, however long it takes
+
+	Outcome
 
 	// ApproximateBounds: the window began or ended with the program and not by a line of its own, so that it contains time
 	// of something else.
 	ApproximateBounds bool
 
+	Within     string   // id of the epoch of the same program that it is a part of; "" for none
 	Job        string   // the job that it accounts for; "" for the whole machine
 	PID        int      // the job's first process
 	Client     string   // the user or container that announced it; "" for this program itself
@@ -92,6 +94,13 @@ type Window struct {
 
 	// Next is a reading after End, for a window without edges that ended just now.
 	Next *history.Next
+}
+
+// Outcome is how a window ended. The zero value is by itself.
+type Outcome struct {
+	Unfinished bool   `json:"unfinished,omitempty"` // by something else: the program's exit, or a limit
+	Ended      string `json:"ended,omitempty"`      // by what, in words that follow "ended with"; "" if that is unknown
+	Failed     bool   `json:"failed,omitempty"`     // it went wrong, and was not stopped on purpose
 }
 
 // Phase is a part of a load that the evidence shows. Times are monotonic.

@@ -76,10 +76,10 @@ func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, tracepare
 }
 
 // End closes a window now, for the API: see api.Windows. It returns at once, as EndAt does.
-func (c *Client) End(id string, failed bool, attributes map[string]string) (*window.Report, error) {
+func (c *Client) End(id string, how window.Outcome, attributes map[string]string) (*window.Report, error) {
 	now := c.registry.config.Readings.Now()
 	c.registry.annotate(id, attributes)
-	return c.EndAt(id, now, failed)
+	return c.EndAt(id, now, how)
 }
 
 // Close refuses windows that begin through the API from now on. Windows that are open may end.
@@ -125,21 +125,20 @@ func (c *Client) BeginAt(w window.Window, at sampling.Moment, parent trace.SpanC
 	return o.ID, o.span, nil
 }
 
-// EndAt closes a window at a moment. The report is marked as unfinished if the window did not end by itself. It returns
-// at once, with an estimate if samples of a GPU are missing: see Registry.EndSoon.
-func (c *Client) EndAt(id string, at sampling.Moment, unfinished bool) (*window.Report, error) {
-	return c.registry.EndSoon(id, at, unfinished)
+// EndAt closes a window at a moment, with how it ended. It returns at once, with an estimate if samples of a GPU are
+// missing: see Registry.EndSoon.
+func (c *Client) EndAt(id string, at sampling.Moment, how window.Outcome) (*window.Report, error) {
+	return c.registry.EndSoon(id, at, how)
 }
 
-// EndAll closes the open windows of this client as unfinished. It returns when all its windows have their final
-// reports.
-func (c *Client) EndAll(at sampling.Moment) {
+// EndAll closes the open windows of this client as unfinished, with what ended them. It returns when all its windows
+// have their final reports.
+func (c *Client) EndAll(at sampling.Moment, by window.Outcome) {
+	by.Unfinished = true
 	for _, id := range c.registry.openOf(c) {
-		_, _ = c.registry.EndSoon(id, at, true) // ErrUnknown: it ended meanwhile
+		_, _ = c.registry.EndSoon(id, at, by) // ErrUnknown: it ended meanwhile
 	}
-	for _, e := range c.registry.endingOf(c) {
-		c.registry.await(e)
-	}
+	c.registry.awaitReports(true)
 }
 
 // Open returns the number of open windows of this client.

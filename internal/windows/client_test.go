@@ -77,11 +77,11 @@ func TestClientOfARun(t *testing.T) {
 		if err != nil || own.SpanContext().TraceID() != run.TraceID() {
 			t.Fatalf("got the span %v, %v, want one of the trace %v", own, err, run.TraceID())
 		}
-		r, err := c.EndAt(id, m.Now(), i == 2)
+		r, err := c.EndAt(id, m.Now(), window.Outcome{Unfinished: i == 2})
 		if err != nil || r.Job != "job" || r.Run != "train" || r.Unfinished != (i == 2) {
 			t.Fatalf("got %+v, %v, want a window of the job and the run, unfinished: %v", r, err, i == 2)
 		}
-		if _, err := c.EndAt(id, m.Now(), false); !errors.Is(err, windows.ErrUnknown) {
+		if _, err := c.EndAt(id, m.Now(), window.Outcome{}); !errors.Is(err, windows.ErrUnknown) {
 			t.Errorf("the second end: got %v, want %v", err, windows.ErrUnknown)
 		}
 	}
@@ -126,7 +126,7 @@ func TestAnnounced(t *testing.T) {
 	if err != nil || own[:36] != caller[:36] || own == caller {
 		t.Fatalf("got %s, %v, want a child of %s", own, err, caller)
 	}
-	if r, err := c.End(id, false, nil); err != nil || r.Source != window.Announced {
+	if r, err := c.End(id, window.Outcome{}, nil); err != nil || r.Source != window.Announced {
 		t.Errorf("got %+v, %v, want an announced window", r, err)
 	}
 	for range 10 {
@@ -138,7 +138,7 @@ func TestAnnounced(t *testing.T) {
 	if _, _, err := c.Begin(window.Window{Kind: window.ModelLoad}, trace.SpanContext{}); err == nil {
 		t.Error("a window began after Close, want an error")
 	}
-	c.EndAll(m.Now())
+	c.EndAll(m.Now(), window.Outcome{})
 	if len(all.ended) != 11 || c.Open() != 0 || m.Windows.Open() != 0 {
 		t.Errorf("got %d spans, %d open, want 11, 0", len(all.ended), c.Open())
 	}
@@ -160,7 +160,7 @@ func TestAttributesOfAnEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := c.End(id, false, map[string]string{"b": "2", "c": "2"}); err != nil || len(r.Attributes) != 3 {
+	if r, err := c.End(id, window.Outcome{}, map[string]string{"b": "2", "c": "2"}); err != nil || len(r.Attributes) != 3 {
 		t.Fatalf("got %+v, %v; want a report with three attributes", r, err)
 	}
 	got := map[string]string{}
@@ -170,7 +170,7 @@ func TestAttributesOfAnEnd(t *testing.T) {
 	if got["a"] != "1" || got["b"] != "2" || got["c"] != "2" {
 		t.Errorf("got the attributes %v on the span, want a=1, b=2 and c=2", got)
 	}
-	if _, err := c.End(id, false, map[string]string{"d": "3"}); !errors.Is(err, windows.ErrUnknown) {
+	if _, err := c.End(id, window.Outcome{}, map[string]string{"d": "3"}); !errors.Is(err, windows.ErrUnknown) {
 		t.Errorf("second end: got %v, want ErrUnknown", err)
 	}
 }

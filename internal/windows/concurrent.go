@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -13,14 +14,17 @@ const (
 	maxOpenConcurrent = 8  // open windows up to which each of them is compared with the others
 )
 
-// concurrent returns the windows that overlap with w and may have read from the same disks: a sampling.Concurrent.
-func (t *table) concurrent(w *window.Window) (ended []window.Other, open []*window.Window) {
-	for r := range t.endedSince(w.Start.Mono, w.End.Mono) {
-		if len(r.From) > 0 && w.Overlaps(&r.Window, r.End.Mono) {
-			ended = append(ended, window.Other{Window: &r.Window, Until: r.End.Mono, From: r.From})
+// concurrent returns the windows that overlap with w, up to a moment, and may have read from the same disks.
+func (t *table) concurrent(w *window.Window, until time.Duration) (c sampling.Concurrent) {
+	upTo := *w
+	upTo.End.Mono = until
+	for r := range t.endedSince(w.Start.Mono, until) {
+		if len(r.From) > 0 && upTo.Overlaps(&r.Window, r.End.Mono) {
+			c.Ended = append(c.Ended, window.Other{Window: &r.Window, Until: r.End.Mono, From: r.From})
 		}
 	}
-	return ended, t.openConcurrent(w)
+	c.Open = t.openConcurrent(&upTo)
+	return c
 }
 
 // openConcurrent returns the open windows that overlap with w, the newest first, and maxConcurrent at most.
@@ -43,6 +47,29 @@ func (t *table) openConcurrent(w *window.Window) []*window.Window {
 		add(&e.Window)
 	}
 	return open
+}
+
+// within returns the id of the epoch that a window is a part of; of several, of the one that began last.
+func (t *table) within(w *window.Window) string {
+	var epoch *window.Window
+	consider := func(o *window.Window, until time.Duration) {
+		if o.Holds(w, until) && (epoch == nil || newestFirst(o, epoch) < 0) {
+			epoch = o
+		}
+	}
+	for _, o := range t.open {
+		consider(&o.Window, w.End.Mono)
+	}
+	for _, e := range t.ending { // a recording has them among the open ones
+		consider(&e.Window, w.End.Mono)
+	}
+	for r := range t.endedSince(w.Start.Mono, w.End.Mono) {
+		consider(&r.Window, r.End.Mono)
+	}
+	if epoch == nil {
+		return ""
+	}
+	return epoch.ID
 }
 
 // newestFirst orders windows by their start. The order is total, so that a replay finds the same windows.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/source/modelfile"
 	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
@@ -170,8 +169,7 @@ func (g *Registry) detect(f *detect.Found) {
 		return
 	}
 	o := &openWindow{Window: g.describe(f, client, since), client: g.detected.client()}
-	at := func(mono time.Duration) sampling.Moment { return sampling.Moment{At: g.config.Readings.StampOf(mono)} }
-	start := at(o.Start.Mono)
+	start := g.config.Readings.Past(o.Start.Mono)
 	if value, known := g.config.Jobs.Environment(f.PID, "TRACEPARENT"); known {
 		o.link, _ = emit.ParseTraceparent(value)
 	}
@@ -189,7 +187,8 @@ func (g *Registry) detect(f *detect.Found) {
 	g.config.Readings.BeginWindow(&o.Window, start)
 	g.mu.Unlock()
 	g.detected.remember(f, client)
-	_, _ = g.EndSoon(o.ID, at(f.End), f.Unfinished) // ErrUnknown: it was ended meanwhile
+	how := window.Outcome{Unfinished: f.Unfinished}
+	_, _ = g.EndSoon(o.ID, g.config.Readings.Past(f.End), how) // ErrUnknown: it was ended meanwhile
 }
 
 // describe returns the window of a client that was found, with its start. Its job is followed since a moment.
@@ -251,7 +250,7 @@ func (g *Registry) announced(f *detect.Found, client string, processes []int) bo
 		}
 	}
 	for _, e := range g.all.ending {
-		if same(&e.Window, e.how.At.At.Mono) {
+		if same(&e.Window, e.facts.At.At.Mono) {
 			return true
 		}
 	}

@@ -1,7 +1,7 @@
 package windows
 
 import (
-	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -16,125 +16,157 @@ import (
 // driver returns late. After that, they are extrapolated.
 const endWait = 4500 * time.Millisecond
 
-// ending is a window that has ended, and whose report waits for samples of a GPU.
+// ending is a window that has ended, with the facts that were taken then. One goroutine makes the reports of all, in
+// the order of their ends.
 type ending struct {
 	*openWindow
-	how      sampling.Ending
-	judge    func(*window.Report) *window.Limits
-	estimate *window.Report // the GPU's last moments are extrapolated
+	facts    sampling.Ending
+	estimate *window.Report // the GPU's last moments are extrapolated; nil if the report need not wait for them
 	due      time.Duration  // when it waits no longer
 
-	done   chan struct{}  // closed when report is set
+	done   chan struct{}  // closed when report or err is set, and the report is passed on
 	report *window.Report // the final one
-	over   []alert.Event  // storms that ended before it
+	err    error          // a bug
 }
 
-// EndSoon closes a window at a moment, and returns at once. If a GPU's samples of its last moments are missing, the
-// result is an estimate: the final report follows as soon as they are there, and goes where reports go. The error is
-// ErrUnknown if the window is not open.
-func (g *Registry) EndSoon(id string, at sampling.Moment, unfinished bool) (*window.Report, error) {
-	e, err := g.begunToEnd(id, at, unfinished)
+// final waits for the final report.
+func (e *ending) final() (*window.Report, error) {
+	<-e.done
+	return e.report, e.err
+}
+
+// End closes a window that ended by itself at a moment, and returns its final report. It waits for the samples that a
+// GPU's driver returns late. The error is ErrUnknown if the window is not open.
+func (g *Registry) End(id string, at sampling.Moment) (*window.Report, error) {
+	return g.Cut(id, at, window.Outcome{})
+}
+
+// Cut closes a window as End does, with how it ended.
+func (g *Registry) Cut(id string, at sampling.Moment, how window.Outcome) (*window.Report, error) {
+	e, err := g.end(id, at, how)
 	if err != nil {
 		return nil, err
 	}
-	return cmp.Or(e.estimate, e.report), nil
+	return e.final()
 }
 
-// begunToEnd closes a window as EndSoon does.
-func (g *Registry) begunToEnd(id string, at sampling.Moment, unfinished bool) (*ending, error) {
-	how := sampling.Ending{At: at, Readers: g.config.Probe.Readers(id, at.At.Mono), Unfinished: unfinished}
+// EndSoon closes a window as Cut does, and does not wait for a GPU: if samples of its last moments are missing, the
+// result is an estimate. The final report follows, and goes where reports go.
+func (g *Registry) EndSoon(id string, at sampling.Moment, how window.Outcome) (*window.Report, error) {
+	e, err := g.end(id, at, how)
+	switch {
+	case err != nil:
+		return nil, err
+	case e.estimate != nil:
+		return e.estimate, nil
+	}
+	return e.final()
+}
+
+// end takes the facts of a window at its end.
+func (g *Registry) end(id string, at sampling.Moment, how window.Outcome) (*ending, error) {
+	facts := sampling.Ending{At: at, Outcome: how, Readers: g.config.Probe.Readers(id, at.At.Mono)}
 	g.config.Readings.CatchUp(at)
-	var retried window.Seen
-	how.Cached = g.cachedNow(id)
-	if !unfinished {
-		retried = g.retryPath(id)
+	facts.Cached = g.cachedNow(id)
+	if !how.Unfinished {
+		facts.Retried = g.retryPath(id)
 	}
-	g.Resolve() // what ended before is reported before
-	e := &ending{how: how, done: make(chan struct{}), due: sample.Now().Mono + endWait,
-		judge: func(r *window.Report) *window.Limits { return g.config.Judge.final(r, retried) }}
-	finished, err := g.take(id, e)
-	if err != nil {
-		return nil, err
+	return g.queue(id, facts)
+}
+
+// queue hands a window over to the goroutine that makes reports.
+func (g *Registry) queue(id string, facts sampling.Ending) (*ending, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o := g.all.remove(id)
+	if o == nil {
+		return nil, ErrUnknown
 	}
-	if finished {
-		g.publish(e)
+	e := &ending{openWindow: o, facts: facts, due: sample.Now().Mono + endWait, done: make(chan struct{})}
+	if n := len(g.all.ending); g.config.Readings.LacksGPU(facts.At) ||
+		n > 0 && g.all.ending[n-1].estimate != nil {
+		e.estimate = g.config.Readings.EstimateEnd(e.Window, facts, g.all.concurrent(&e.Window, facts.At.At.Mono))
+		e.estimate.Within = g.all.within(&e.estimate.Window)
+	}
+	g.all.ending = append(g.all.ending, e)
+	if !g.all.reporting {
+		g.all.reporting = true
+		g.reporter.Go(func() { sample.Restart(context.Background(), g.config.Note, g.reportAll) })
 	}
 	return e, nil
 }
 
-// take moves a window from the open ones to the ended ones, or to those that wait for a GPU.
-func (g *Registry) take(id string, e *ending) (finished bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if e.openWindow = g.all.remove(id); e.openWindow == nil {
-		return false, ErrUnknown
-	}
-	e.how.Concurrent = g.all.concurrent
-	if !g.config.Readings.LacksGPU(e.how.At) || len(g.all.ending) >= MaxOpen {
-		g.close(e)
-		return true, nil
-	}
-	g.config.Readings.MarkOwn(&e.Window, &e.how) // its processes may be gone later
-	g.all.ending = append(g.all.ending, e)
-	e.estimate = g.config.Readings.EstimateEnd(e.Window, e.how)
-	g.config.Judge.running(e.estimate)
-	return false, nil
-}
-
-// await returns the final report of a window that has ended.
-func (g *Registry) await(e *ending) *window.Report {
-	for {
-		select {
-		case <-e.done:
-			return e.report
-		case <-time.After(max(0, e.due-sample.Now().Mono)): // no sample came since
-			g.Resolve()
-		}
-	}
-}
-
-// Resolve makes the reports that need not wait any longer. It is called after each round of readings.
-func (g *Registry) Resolve() {
-	for e := g.nextResolved(); e != nil; e = g.nextResolved() {
-		g.publish(e)
-	}
-}
-
-// nextResolved closes the first window that need not wait any longer. It requests samples if others do.
-func (g *Registry) nextResolved() *ending {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := sample.Now().Mono
-	i := slices.IndexFunc(g.all.ending, func(e *ending) bool {
-		return now >= e.due || !g.config.Readings.LacksGPU(e.how.At)
-	})
-	if i < 0 {
-		if len(g.all.ending) > 0 {
+// reportAll makes the reports of windows that have ended, until none is left.
+func (g *Registry) reportAll() {
+	for e, ready := g.next(); e != nil; e, ready = g.next() {
+		if !ready {
 			g.config.Readings.RequestGPUs()
+			select {
+			case <-g.read:
+			case <-time.After(max(0, e.due-sample.Now().Mono)):
+			}
+			continue
 		}
-		return nil
+		if e.err = sample.Protect(func() { g.finish(e) }); e.err != nil {
+			g.config.Note(e.err)
+		}
+		close(e.done)
 	}
-	e := g.all.ending[i]
-	g.all.ending = slices.Delete(g.all.ending, i, i+1)
-	g.close(e)
-	return e
 }
 
-// close makes the final report of a window that is no longer among the open ones. It is called with the lock held.
-func (g *Registry) close(e *ending) {
-	judge := e.judge
-	e.how.Judge = func(r *window.Report) *window.Limits {
-		g.all.learn(r)
-		return judge(r)
+// next returns the window that ended first, and whether its report need not wait any longer; nil without any.
+func (g *Registry) next() (e *ending, ready bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all.reporting = len(g.all.ending) > 0; !g.all.reporting {
+		return nil, false
 	}
-	r := g.config.Readings.EndWindow(&e.Window, e.how)
-	if g.config.Alerts.Active() { // the end of a storm is reported before the start of the next
-		e.over = g.all.storms.Ended(r.End)
+	e = g.all.ending[0]
+	return e, e.estimate == nil || g.all.closed || len(g.all.ending) > MaxOpen || sample.Now().Mono >= e.due ||
+		!g.config.Readings.LacksGPU(e.facts.At)
+}
+
+// Resume is called after each round of readings: a report may have waited for it.
+func (g *Registry) Resume() {
+	select {
+	case g.read <- struct{}{}:
+	default:
 	}
-	g.all.findStorm(r)
-	r.StartEdge, r.EndEdge = nil, nil // not needed any more: the report stays for an hour
-	g.all.retain(r, g.config.Readings.Present().Mono)
-	e.report = r
+}
+
+// Close makes the reports of windows that have ended, without the samples that are missing.
+func (g *Registry) Close() {
+	g.mu.Lock()
+	g.all.closed = true
+	g.mu.Unlock()
+	g.Resume()
+	g.reporter.Wait()
+}
+
+// awaitReports waits for the reports that need no samples, so that a list has each window that has ended. With late it
+// waits for all of them.
+func (g *Registry) awaitReports(late bool) {
+	g.mu.Lock()
+	var last *ending
+	for _, e := range g.all.ending {
+		if late || e.estimate == nil {
+			last = e
+		}
+	}
+	g.mu.Unlock()
+	if last != nil {
+		<-last.done
+	}
+}
+
+// finish makes the final report of the window that ended first, and passes it on.
+func (g *Registry) finish(e *ending) {
+	over := g.report(e)
+	g.config.Alerts.Emit(over) // the end of a storm is reported before the start of the next
+	e.end(e.report)
+	if g.config.Reports != nil {
+		g.config.Reports(e.report)
+	}
 }
 
 // learn uses a window for the findings of later ones. Where too many detected windows are false, they would be counted
@@ -145,24 +177,20 @@ func (t *table) learn(r *window.Report) {
 	}
 }
 
-// publish passes the report of a window on. It is called once, without the lock.
-func (g *Registry) publish(e *ending) {
-	g.config.Alerts.Emit(e.over)
-	e.end(e.report)
-	if g.config.Reports != nil {
-		g.config.Reports(e.report)
-	}
-	close(e.done)
-}
-
-// endingOf returns the windows of a client that have ended and have no final report yet.
-func (g *Registry) endingOf(c *Client) (waiting []*ending) {
+// report makes the report, and returns the storms that ended before it.
+func (g *Registry) report(e *ending) (over []alert.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, e := range g.all.ending {
-		if e.client == c {
-			waiting = append(waiting, e)
-		}
+	g.all.ending = slices.Delete(g.all.ending, 0, 1)
+	r := g.config.Readings.EndWindow(&e.Window, e.facts, g.all.concurrent(&e.Window, e.facts.At.At.Mono))
+	r.Within = g.all.within(&r.Window)
+	g.all.learn(r)
+	if g.config.Alerts.Active() {
+		over = g.all.storms.Ended(r.End)
 	}
-	return waiting
+	g.all.findStorm(r)
+	r.StartEdge, r.EndEdge = nil, nil // not needed any more: the report stays for an hour
+	g.all.retain(r, g.config.Readings.Present().Mono)
+	e.report = r
+	return over
 }

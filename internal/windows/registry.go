@@ -53,8 +53,10 @@ type Config struct {
 	Judge    *SlowJudge
 	Recorded bool // windows are replayed from a recording
 	Alerts   Alerts
+	Note     func(error) // receives bugs
 
-	// Reports receives the report of each window that ends, on the goroutine that ends it; nil for none.
+	// Reports receives the report of each window that ends, one after the other; nil for none. It must not wait for
+	// another report.
 	Reports func(*window.Report)
 }
 
@@ -71,6 +73,9 @@ type Registry struct {
 	config   Config
 	detected *detected
 
+	reporter sync.WaitGroup // of reportAll
+	read     chan struct{}  // see Resume
+
 	mu  sync.Mutex // taken after the lock of the alerts, and before those of Readings, Probe and the baselines
 	all table
 }
@@ -83,6 +88,9 @@ type table struct {
 	ending []*ending     // in the order of their calls
 	storms alert.Storms
 	growth window.Growth
+
+	reporting bool // reportAll runs
+	closed    bool
 }
 
 // openWindow is an open window with what ends with it.
@@ -97,7 +105,7 @@ type openWindow struct {
 // New returns a Registry without any window.
 func New(c Config) *Registry {
 	all := table{open: map[string]*openWindow{}, places: trust.NewPlaces(MaxOpen)}
-	return &Registry{config: c, detected: newDetected(), all: all}
+	return &Registry{config: c, detected: newDetected(), read: make(chan struct{}, 1), all: all}
 }
 
 // Begin opens a window without a span at a moment and returns its id: w.ID, or a new one if that is "".
@@ -172,25 +180,6 @@ func (t *table) remove(id string) *openWindow {
 		t.places.Release(o.Client)
 	}
 	return o
-}
-
-// End closes a window at a moment and returns its report. It waits for the samples that a GPU's driver returns late.
-// The error is ErrUnknown if the window is not open.
-func (g *Registry) End(id string, at sampling.Moment) (*window.Report, error) {
-	return g.end(id, at, false)
-}
-
-// Cut closes a window that did not end by itself, as End does. Its report is marked as unfinished.
-func (g *Registry) Cut(id string, at sampling.Moment) (*window.Report, error) {
-	return g.end(id, at, true)
-}
-
-func (g *Registry) end(id string, at sampling.Moment, unfinished bool) (*window.Report, error) {
-	e, err := g.begunToEnd(id, at, unfinished)
-	if err != nil {
-		return nil, err
-	}
-	return g.await(e), nil
 }
 
 // retryPath probes the path of a load that ends, if the probe at its start took too long. What the page cache held at
@@ -270,19 +259,37 @@ func (g *Registry) Drop(id string) {
 	}
 }
 
-// EndOverdue closes the windows that have been open for longer than MaxLength.
+// leftFor is how long a window stays open whose process has ended: another one, such as a shell, may end it.
+const leftFor = 10 * time.Second
+
+// EndOverdue closes the windows that have been open for longer than MaxLength, and those whose process has ended: these
+// end when it did.
 func (g *Registry) EndOverdue() {
 	now := g.config.Readings.Present().Mono
-	var overdue []string
+	left, overdue := map[string]time.Duration{}, map[string]string{} // when their processes ended; their jobs
 	g.mu.Lock()
 	for id, o := range g.all.open {
-		if !o.Owned && now-o.Start.Mono > MaxLength {
-			overdue = append(overdue, id)
+		if o.Owned {
+			continue
+		}
+		if since, gone := g.config.Readings.Left(&o.Window); gone && now-since >= leftFor {
+			left[id], overdue[id] = since, o.Job
+		} else if now-o.Start.Mono > MaxLength {
+			overdue[id] = o.Job
 		}
 	}
 	g.mu.Unlock()
-	for _, id := range overdue {
-		_, _ = g.EndSoon(id, g.config.Readings.Now(), true) // ErrUnknown: its owner ended it meanwhile
+	for id, job := range overdue {
+		var at sampling.Moment
+		how := window.Outcome{Unfinished: true}
+		if since, gone := left[id]; gone {
+			at = g.config.Readings.Past(since)
+			how.Ended, how.Failed = g.config.Jobs.HowEnded(job)
+		} else {
+			at = g.config.Readings.Now()
+			how.Ended = fmt.Sprintf("nothing ended it for %.0f hours", MaxLength.Hours())
+		}
+		_, _ = g.EndSoon(id, at, how) // ErrUnknown: its owner ended it meanwhile
 	}
 }
 
@@ -309,17 +316,15 @@ func (g *Registry) Replay(mark *recording.Mark) error {
 		}
 		g.config.Readings.BeginWindow(&o.Window, at)
 	case recording.End:
-		limits := cmp.Or(mark.Limits, &window.Limits{}) // absent from older recordings, and where none were set
-		how := sampling.Ending{At: at, Unfinished: mark.Unfinished, NoSchedule: mark.NoSchedule, Cached: mark.Cached}
-		how.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), 2*probe.MaxReaders)])
-		e := &ending{how: how, done: make(chan struct{}), judge: func(r *window.Report) *window.Limits {
-			r.ApplyLimits(*limits)
-			return limits
-		}}
-		if _, err := g.take(mark.ID, e); err != nil {
+		facts := sampling.Ending{At: at, Outcome: mark.Outcome, NoSchedule: mark.NoSchedule, Cached: mark.Cached,
+			Limits: cmp.Or(mark.Limits, &window.Limits{})} // absent from older recordings, and where none were set
+		facts.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), 2*probe.MaxReaders)])
+		e, err := g.queue(mark.ID, facts)
+		if err != nil {
 			return err
 		}
-		g.publish(e)
+		_, err = e.final()
+		return err
 	case recording.Drop:
 		g.Drop(mark.ID) // unknown if it began before the recording
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -69,6 +70,7 @@ func (t *table) endedSince(since, now time.Duration) iter.Seq[*window.Report] {
 // Ended returns the reports of the last hour in the order in which the windows ended, and then the estimates for those
 // that have no final report yet.
 func (g *Registry) Ended() []*window.Report {
+	g.awaitReports(false)
 	now := g.config.Readings.Present().Mono
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,7 +80,9 @@ func (g *Registry) Ended() []*window.Report {
 		reports = append(reports, r.Report)
 	}
 	for _, e := range g.all.ending {
-		reports = append(reports, e.estimate)
+		if e.estimate != nil { // else it has ended just now
+			reports = append(reports, e.estimate)
+		}
 	}
 	return reports
 }
@@ -93,17 +97,23 @@ func (g *Registry) Running() []*window.Report {
 		open = append(open, o)
 	}
 	slices.SortFunc(open, func(a, b *openWindow) int { return cmp.Compare(a.Start.Mono, b.Start.Mono) })
-	// The windows at work at the same time cost too much to find for each of many.
-	concurrent := g.all.concurrent
-	if len(open) > maxOpenConcurrent {
-		concurrent = nil
-	}
 	reports := make([]*window.Report, len(open))
 	for i, o := range open {
-		reports[i] = g.config.Readings.Report(o.Window, now, concurrent)
-		g.config.Judge.running(reports[i])
+		reports[i] = g.soFar(o, now)
 	}
 	return reports
+}
+
+// soFar reports on an open window up to now. The windows at work at the same time cost too much to find for each of
+// many.
+func (g *Registry) soFar(o *openWindow, now sampling.Moment) *window.Report {
+	var concurrent sampling.Concurrent
+	if len(g.all.open) <= maxOpenConcurrent {
+		concurrent = g.all.concurrent(&o.Window, now.At.Mono)
+	}
+	r := g.config.Readings.Report(o.Window, now, concurrent)
+	r.Within = g.all.within(&r.Window)
+	return r
 }
 
 // Report returns the report of one window: up to now while it is open, and for an hour after it was made. It returns
@@ -112,17 +122,12 @@ func (g *Registry) Report(id string) *window.Report {
 	if _, known := g.ClientOf(id); !known {
 		return nil // a reading takes longer
 	}
+	g.awaitReports(false)
 	now := g.config.Readings.Glimpse()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if o := g.all.open[id]; o != nil {
-		concurrent := g.all.concurrent
-		if len(g.all.open) > maxOpenConcurrent {
-			concurrent = nil
-		}
-		r := g.config.Readings.Report(o.Window, now, concurrent)
-		g.config.Judge.running(r)
-		return r
+		return g.soFar(o, now)
 	}
 	if i := slices.IndexFunc(g.all.ending, func(e *ending) bool { return e.ID == id }); i >= 0 {
 		return g.all.ending[i].estimate
@@ -148,9 +153,4 @@ func (g *Registry) ClientOf(id string) (client string, known bool) {
 		return g.all.ended[i].Client, true
 	}
 	return "", false
-}
-
-// ByStart compares the starts of two windows; of two that began at the same time, the longer one comes first.
-func ByStart(a, b *window.Report) int {
-	return cmp.Or(cmp.Compare(a.Start.Mono, b.Start.Mono), cmp.Compare(b.End.Mono, a.End.Mono))
 }

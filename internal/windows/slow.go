@@ -6,6 +6,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/detect"
+	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/state/baseline"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -23,14 +24,14 @@ func limitOf(s config.Slow, k window.Kind) time.Duration {
 
 // SlowJudge compares the length of windows with limits and with earlier windows. It is safe for concurrent use.
 type SlowJudge struct {
-	slow     config.Slow
-	store    *baseline.Store          // nil without baselines
-	diskKind func(name string) string // kind of a disk
+	slow  config.Slow
+	store *baseline.Store // nil without baselines
+	disks *disk.Source    // nil for a recording
 }
 
 // NewSlowJudge opens the file of baselines. note receives its errors.
-func NewSlowJudge(s config.Slow, diskKind func(string) string, note func(source string, err error)) *SlowJudge {
-	j := &SlowJudge{slow: s, diskKind: diskKind}
+func NewSlowJudge(s config.Slow, disks *disk.Source, note func(source string, err error)) *SlowJudge {
+	j := &SlowJudge{slow: s, disks: disks}
 	if s.HasBaseline() {
 		j.store = baseline.Open(s.Baseline, func(err error) { note("baselines", err) })
 	}
@@ -45,15 +46,15 @@ func (j *SlowJudge) Close() { j.store.Close() }
 
 func (j *SlowJudge) enabled() bool { return j.store != nil }
 
-// running judges a window that is open.
-func (j *SlowJudge) running(r *window.Report) {
+// Running judges a window that is open.
+func (j *SlowJudge) Running(r *window.Report) {
 	r.ApplyLimits(j.limits(r, j.key(r, window.Seen{}, false)))
 }
 
-// final judges a window that has ended, learns its length, and returns the limits for a recording; nil for none. The
+// Final judges a window that has ended, learns its length, and returns the limits for a recording; nil for none. The
 // baseline is shared by programs with different factors, so what it learns depends on the default factor alone. retried
 // is what a second probe of the window's path found.
-func (j *SlowJudge) final(r *window.Report, retried window.Seen) *window.Limits {
+func (j *SlowJudge) Final(r *window.Report, retried window.Seen) *window.Limits {
 	key := j.key(r, retried, true)
 	limits := j.limits(r, key)
 	r.ApplyLimits(limits)
@@ -91,8 +92,8 @@ func (j *SlowJudge) key(r *window.Report, retried window.Seen, ended bool) basel
 	if judged.Seen.Device == "" && retried.Device != "" {
 		judged.Seen = retried
 	}
-	if r.Kind == window.ModelLoad && len(r.Disks) > 0 {
-		kind = j.diskKind(busiestDisk(r))
+	if r.Kind == window.ModelLoad && len(r.Disks) > 0 && j.disks != nil {
+		kind = j.disks.KindOf(busiestDisk(r))
 	}
 	return baseline.KeyOf(&judged, kind)
 }

@@ -31,7 +31,7 @@ func TestLearnedByTheUsualFactor(t *testing.T) {
 		w.Start = sample.Stamp{Mono: time.Hour, Wall: start}
 		w.End = sample.Stamp{Mono: time.Hour + took, Wall: start.Add(took)}
 		r := &window.Report{Window: w}
-		j.final(r, window.Seen{})
+		j.Final(r, window.Seen{})
 		if r.Slow {
 			t.Errorf("%v: got slow (%s), want not slow", took, explain.Finding(r))
 		}
@@ -45,7 +45,7 @@ func TestLearnedByTheUsualFactor(t *testing.T) {
 // Of detected windows, only those of a kind that is found precisely have a baseline.
 func TestBaselinesOfDetectedWindows(t *testing.T) {
 	j := NewSlowJudge(config.Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db")},
-		func(string) string { return "" },
+		nil,
 		func(source string, err error) { t.Errorf("got the error %s: %v, want none", source, err) })
 	defer j.Close()
 	start := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -60,7 +60,7 @@ func TestBaselinesOfDetectedWindows(t *testing.T) {
 			w.Start = sample.Stamp{Mono: time.Hour, Wall: start}
 			w.End = sample.Stamp{Mono: time.Hour + took, Wall: start.Add(took)}
 			r := &window.Report{Window: w}
-			j.final(r, window.Seen{})
+			j.Final(r, window.Seen{})
 			slow = r.Slow
 		}
 		if want := detect.Precise(kind); slow != want {

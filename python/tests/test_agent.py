@@ -42,6 +42,20 @@ class Agent(Case):
         for n in range(20):
             retry(lambda: self.check_window(n))
 
+    def test_a_report_says_how_a_window_ended(self) -> None:
+        for error, failed, ended in ((OSError, True, "it raised OSError"),
+                                     (KeyboardInterrupt, False, "KeyboardInterrupt (^C)")):
+            w = stallspan.load("llama-3")
+            try:
+                with w:
+                    raise error
+            except error:
+                pass
+            report = w.report(PATIENCE)
+            got = report["unfinished"], report.get("failed", False), report["ended"]
+            self.assertEqual(got, (True, failed, ended))
+            self.assertIn(ended, report["finding"])
+
     def check_window(self, n: int) -> None:
         """Compare the ends of a window with this program's clock."""
         before = time.time()

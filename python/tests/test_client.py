@@ -95,7 +95,7 @@ class Requests(Case):
         with self.assertRaises(KeyboardInterrupt):
             with stallspan.checkpoint("last"):
                 raise KeyboardInterrupt
-        self.assertEqual(body_of(server.take(2)[1]), {"failed": True})
+        self.assertEqual(body_of(server.take(2)[1]), {"ended": "KeyboardInterrupt (^C)"})
 
     def test_epochs(self) -> None:
         server = self.serve(good)
@@ -104,7 +104,8 @@ class Requests(Case):
                 break
         bodies = [body_of(r) for r in server.take(4)]
         self.assertEqual(bodies, [{"kind": "epoch", "epoch": 0, "run": "r"}, {},
-                                  {"kind": "epoch", "epoch": 1, "run": "r"}, {"failed": True}])
+                                  {"kind": "epoch", "epoch": 1, "run": "r"},
+                                  {"failed": True, "ended": "the loop was left before its end"}])
 
     def test_end_twice_and_before_begin(self) -> None:
         server = self.serve(good)
@@ -240,7 +241,7 @@ class BadServers(Case):
         server = self.serve(good)
         w = stallspan.epoch(1).begin()
         self.client.close()
-        self.assertEqual(body_of(server.take(2)[1]), {"failed": True})
+        self.assertEqual(body_of(server.take(2)[1]), {"ended": "the program ended"})
         self.assertEqual(w.verdict, "gpu_bound")
 
 

@@ -57,6 +57,8 @@ type Pair struct {
 	Finding     string     `json:"finding"`                // one sentence
 	Why         string     `json:"why,omitempty"`          // the reason in it
 	Notes       []string   `json:"notes,omitempty"`        // sentences
+
+	within string // id of A's epoch that has A's window; "" for none
 }
 
 // Side is one report's window of a pair.
@@ -98,7 +100,7 @@ func (c *Comparison) SlowerBy(share float64) (slower []*Pair) {
 func (c *Comparison) Judged() bool { return c.Whole != nil }
 
 func pair(a, b *explain.Report) *Pair {
-	p := &Pair{Kind: a.Kind, Label: a.Label(), A: side(a), B: side(b)}
+	p := &Pair{Kind: a.Kind, Label: a.Label(), A: side(a), B: side(b), within: a.Within}
 	if label := b.Label(); label != p.Label {
 		p.LabelB = label
 	}

@@ -66,7 +66,7 @@ func names(windows []*explain.Report) (list []Name) {
 func (c *Comparison) whole(a, b *explain.Report) *Pair {
 	judged := 0
 	for _, p := range c.Windows {
-		if p.Change != Unknown {
+		if p.Change != Unknown && p.within == "" {
 			judged++
 		}
 	}
@@ -88,7 +88,7 @@ func sum(pairs []*Pair, judged int) *Pair {
 	var a, b *ledger
 	alike := true
 	for _, p := range pairs {
-		if p.Change == Unknown {
+		if p.Change == Unknown || p.within != "" { // its epoch has that time, too
 			continue
 		}
 		total.A.Duration += p.A.Duration

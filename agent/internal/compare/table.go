@@ -152,7 +152,7 @@ func (t comparisonTable) comparison(c *comparison) {
 }
 
 func (t comparisonTable) comparedWindow(w *windowRow) {
-	t.compared(w.Label, w.a, w.b, w.change, w.verdict)
+	t.compared(explain.Indented(w.Label, w.within), w.a, w.b, w.change, w.verdict)
 	if !w.explained {
 		return
 	}

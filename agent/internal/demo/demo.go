@@ -204,7 +204,7 @@ func (d *demo) window(w window.Window, work func() error) (*window.Report, error
 		return nil, err
 	}
 	failed := work()
-	r, err := d.client.EndAt(id, d.monitor.Now(), failed != nil)
+	r, err := d.client.EndAt(id, d.monitor.Now(), window.Outcome{Unfinished: failed != nil, Failed: failed != nil})
 	return r, errors.Join(failed, err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -110,6 +111,11 @@ func writeWindow(out io.Writer, all api.Listing, id string, asJSON bool) error {
 	return err
 }
 
+func place(r *explain.Report) explain.Place {
+	return explain.Place{ID: r.ID, Within: r.Within, Start: time.Duration(r.Start.UnixNano()),
+		Length: time.Duration(r.Duration * float64(time.Second))}
+}
+
 func printWindows(t *output.Table, all api.Listing, last int) {
 	if len(all.Running)+len(all.Ended) == 0 {
 		t.Text("", "No windows are open, and none has ended in the last hour, or since the agent or Collector began. "+
@@ -117,6 +123,7 @@ func printWindows(t *output.Table, all api.Listing, last int) {
 		return
 	}
 	reports.ListHead(t)
+	explain.InOrder(all.Running, place)
 	for _, r := range all.Running {
 		reports.ListRow(t, r, "open, ")
 	}
@@ -124,7 +131,7 @@ func printWindows(t *output.Table, all api.Listing, last int) {
 	if left > 0 {
 		t.Line(fmt.Sprintf("... %d earlier, see --last ...", left))
 	}
-	slices.SortStableFunc(all.Ended, func(a, b *explain.Report) int { return a.Start.Compare(b.Start) })
+	explain.InOrder(all.Ended, place)
 	for _, r := range all.Ended[left:] {
 		reports.ListRow(t, r, "")
 	}

@@ -129,7 +129,7 @@ func endCommand() *cobra.Command {
 			if err != nil {
 				return cli.Usage(err)
 			}
-			text, err := endWindow(cmd.Context(), client, args[0], failed)
+			text, err := endWindow(cmd.Context(), client, args[0], window.Outcome{Unfinished: failed, Failed: failed})
 			if err != nil {
 				return cli.Unanswered(client, err)
 			}
@@ -152,9 +152,9 @@ func endCommand() *cobra.Command {
 	return cmd
 }
 
-func endWindow(ctx context.Context, client *api.Client, id string, failed bool) (text []byte, err error) {
-	if failed {
-		return client.Fail(ctx, id)
+func endWindow(ctx context.Context, client *api.Client, id string, how window.Outcome) (text []byte, err error) {
+	if how.Unfinished {
+		return client.Cut(ctx, id, how)
 	}
 	return client.End(ctx, id)
 }

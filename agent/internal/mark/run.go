@@ -12,6 +12,8 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/wrap"
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // Timeout bounds for how long an agent that hangs delays the program, at its start and at its end.
@@ -69,14 +71,16 @@ func runInWindow(ctx context.Context, client *api.Client, a api.Announcement, ar
 		}
 	}
 	if err != nil {
-		stop(ctx, client, begun, true, func(string, ...any) {}) // the line to read is why the program did not start
+		how := window.Outcome{Unfinished: true, Ended: "the program could not be started", Failed: true}
+		stop(ctx, client, begun, how, func(string, ...any) {}) // the line to read is why the program did not start
 		return err
 	}
+	memory := cgroup.NewView("").WatchOOM(cmd.Process.Pid)
 	signals.Start(func(s os.Signal) { wrap.PassSignal(cmd.Process, s) })
 	_ = cmd.Wait() // its error only repeats the state
-	code := wrap.ShellCode(cmd.ProcessState)
-	stop(ctx, client, begun, code != 0, cli.Say)
-	if code != 0 {
+	signals.Stop()
+	stop(ctx, client, begun, wrap.OutcomeOf(cmd.ProcessState, signals.Asked().Signal, memory), cli.Say)
+	if code := wrap.ShellCode(cmd.ProcessState); code != 0 {
 		return cli.ExitError{Code: code}
 	}
 	return nil
@@ -96,13 +100,13 @@ func start(ctx context.Context, client *api.Client, a api.Announcement) (begun a
 	return begun
 }
 
-func stop(ctx context.Context, client *api.Client, begun api.Begun, failed bool, printf func(string, ...any)) {
+func stop(ctx context.Context, client *api.Client, begun api.Begun, how window.Outcome, printf func(string, ...any)) {
 	if begun.ID == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	report, err := endWindow(ctx, client, begun.ID, failed)
+	report, err := endWindow(ctx, client, begun.ID, how)
 	if err != nil {
 		printf("the window could not be ended: %v", cli.Unanswered(client, err))
 		return

@@ -138,7 +138,7 @@ func (r *record) begin(ctx context.Context) (err error) {
 func (r *record) finish(ctx context.Context, failed error) error {
 	r.Client.Close()
 	end := r.Monitor.Now()
-	r.Client.EndAll(end)
+	r.Client.EndAll(end, window.Outcome{Ended: "the end of the recording"})
 	whole, err := r.Monitor.Windows.End(r.id, end)
 	if err != nil {
 		return err // not possible: only finish ends it

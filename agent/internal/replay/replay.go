@@ -177,7 +177,8 @@ func (p *replay) ended(r *window.Report) {
 func (p *replay) endAll() {
 	last := p.monitor.Now()
 	for _, r := range p.monitor.Windows.Running() {
-		_, _ = p.monitor.Windows.Cut(r.ID, last) // ErrUnknown is not possible: only endAll ends it
+		how := window.Outcome{Unfinished: true, Ended: "the end of the recording"}
+		_, _ = p.monitor.Windows.Cut(r.ID, last, how) // ErrUnknown is not possible: only endAll ends it
 	}
 	if p.whole == nil && p.began != nil {
 		id, _ := p.monitor.Windows.Begin(record.WholeWindow(), *p.began) // not refused: all others have ended

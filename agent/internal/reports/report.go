@@ -33,7 +33,7 @@ type Document struct {
 type ProgramDocument struct {
 	Command []string          `json:"command"`
 	Code    int               `json:"exit_code"`
-	Ended   string            `json:"ended,omitempty"` // by a signal
+	Ended   string            `json:"ended,omitempty"` // how, if it failed or was ended
 	Host    string            `json:"host,omitempty"`
 	Version string            `json:"stallspan_version"`
 	Schema  string            `json:"schema_url"`

@@ -2,14 +2,9 @@ package reports
 
 import (
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/progress"
@@ -104,33 +99,4 @@ func noEpochs(h *progress.Hint) string {
 	}
 	quoted := "'" + strings.ReplaceAll(h.Pattern, "'", `'\''`) + "'" // as a shell reads it
 	return text + fmt.Sprintf("%q looks like a counter: try --epoch-pattern %s", h.Example, quoted)
-}
-
-// HowEnded names the signal that ended a program, if one did. killed is how many processes the kernel killed for
-// lack of memory meanwhile.
-func HowEnded(status *os.ProcessState, killed uint64) string {
-	wait, ok := status.Sys().(syscall.WaitStatus)
-	switch {
-	case ok && wait.Signaled() && wait.Signal() == unix.SIGKILL && killed > 0:
-		return "the program was killed by SIGKILL: the kernel's OOM killer ended processes at that time"
-	case ok && wait.Signaled():
-		return fmt.Sprintf("the program was killed by %s", unix.SignalName(wait.Signal()))
-	}
-	return ""
-}
-
-// OOMKills is how many processes the kernel has killed for lack of memory since its start: oom_kill of /proc/vmstat. It
-// is 0 where that is not known.
-func OOMKills() uint64 {
-	text, err := os.ReadFile("/proc/vmstat")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "oom_kill "); ok {
-			n, _ := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
-			return n
-		}
-	}
-	return 0
 }

@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -47,8 +48,8 @@ func (t *windowTable) labelFor(reports []*window.Report) int {
 	return min(longest, max(output.LabelWidth, output.LabelWidth+t.Screen.Width()-output.TableWidth))
 }
 
-// PrintTable writes one row for each window, and below it the finding and the remedy. Among windows in a row with the
-// same verdict only the first is explained. The reason for a slow one is added where the verdict does not give it.
+// PrintTable writes one row for each window, and below it the finding and the remedy. What is within an epoch follows
+// it. Among windows in a row with the same verdict, or in an epoch with it, only the first is explained. The reason for a slow one is added where the verdict does not give it.
 func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 	w := &windowTable{Table: output.NewTable(out)}
 	w.label = w.labelFor(reports)
@@ -60,7 +61,7 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 	case len(reports) > 0:
 		w.row("window", "duration", "on CPU", "storage", "", "other", "disk", "verdict")
 	}
-	var previous *window.Report
+	var outer, part *window.Report // of the rows before: the last one, and the last one within it
 	advised := advisedFor(reports)
 	slow, hidden := 0, 0
 	for i, r := range reports {
@@ -76,7 +77,13 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 			slow++
 		}
 		w.report(r)
-		alike := previous != nil && previous.Kind == r.Kind && previous.Verdict == r.Verdict &&
+		previous := outer
+		if outer != nil && r.Within == outer.ID && r.Within != "" {
+			previous, part = cmp.Or(part, outer), r
+		} else {
+			outer, part = r, nil
+		}
+		alike := previous != nil && (previous.Kind == r.Kind || previous == outer) && previous.Verdict == r.Verdict &&
 			(r.Verdict != window.Unknown || explain.Advice(previous) == explain.Advice(r)) // there are several reasons
 		if !alike {
 			w.Text("  ", explain.Finding(r))
@@ -88,7 +95,6 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 		if !alike || !sameSteps(r, previous) {
 			w.Text("  ", explain.Steps(r))
 		}
-		previous = r
 	}
 	if len(reports) == 0 {
 		w.Line("No windows.")
@@ -107,11 +113,17 @@ func sameSteps(a, b *window.Report) bool {
 	return (a.Steps.Period - b.Steps.Period).Abs() <= b.Steps.Period/10
 }
 
-// advisedFor lists the labels of windows by their advice.
+// advisedFor lists the labels of windows by their advice. What is within an epoch with the same one has no label.
 func advisedFor(reports []*window.Report) map[string][]string {
-	advised := map[string][]string{}
+	advised, epochs := map[string][]string{}, map[string]string{}
 	for _, r := range reports {
 		advice := explain.Advice(r)
+		if of, known := epochs[r.Within]; known && r.Within != "" && of == advice {
+			continue
+		}
+		if r.Kind == window.Epoch {
+			epochs[r.ID] = advice
+		}
 		advised[advice] = append(advised[advice], explain.Label(r.Label(), r.Unfinished))
 	}
 	return advised
@@ -141,8 +153,13 @@ func (t *windowTable) remedy(r *window.Report, advised map[string][]string) {
 
 // further writes the findings beyond the verdict that the previous window did not have.
 func (t *windowTable) further(r, previous *window.Report) {
+	var before []explain.FurtherFinding
+	if previous != nil {
+		before = explain.FurtherFindings(previous)
+	}
 	for _, f := range explain.FurtherFindings(r) {
-		if previous == nil || previous.Finding(f.Kind) == nil {
+		same := func(old explain.FurtherFinding) bool { return old.Kind == f.Kind && old.Remedy == f.Remedy }
+		if !slices.ContainsFunc(before, same) {
 			t.Text("  Also: ", f.Text)
 			t.Text("  Try: ", f.Remedy)
 		}

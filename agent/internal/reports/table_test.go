@@ -3,6 +3,7 @@ package reports
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -80,6 +81,20 @@ func tables() map[string]struct {
 		stepped = append(stepped, r)
 	}
 	stepped[2].Steps.Count = 0
+
+	var nested []*window.Report // an epoch and its steps need one sentence, if it is the same one
+	for n := range 2 {
+		of := row(epoch(n), 10*time.Second, nil, 0, 60, 30, window.StorageBound)
+		of.ID = fmt.Sprint("epoch", n)
+		nested = append(nested, of)
+		for i := range 3 {
+			part := row(window.Window{Kind: window.Steps, Within: of.ID}, 3*time.Second, nil, 0, 60, 30, window.StorageBound)
+			if n == 1 && i > 0 {
+				part = row(window.Window{Kind: window.Steps, Within: of.ID}, 3*time.Second, nil, 0, 2, 90, window.CPUBound)
+			}
+			nested = append(nested, part)
+		}
+	}
 
 	path := row(load("/models/meta-llama/Llama-3-8B-Instruct-q8_0.gguf"), 604_800*time.Second, nil, 0, 99, 0,
 		window.StorageBound)
@@ -159,6 +174,7 @@ func tables() map[string]struct {
 		"estimated": {reports: []*window.Report{measured, estimated}},
 		"trained":   {reports: trained},
 		"steps":     {reports: stepped},
+		"nested":    {reports: nested},
 		"names":     {reports: []*window.Report{path, wide, hostile, many}},
 		"nothing":   {},
 		"instant":   {reports: []*window.Report{row(epoch(1), 0, nil, 0, 0, 0, window.Unknown)}},

@@ -5,6 +5,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -16,10 +17,15 @@ type announcedWindows struct {
 	*windows.Client
 
 	epochs, loads atomic.Bool
+	newest        atomic.Int64 // monotonic time in nanoseconds at which the newest window began
 }
+
+// began notes that a window begins now.
+func (a *announcedWindows) began() { a.newest.Store(int64(sample.Now().Mono)) }
 
 // Begin opens a window: see api.Windows.
 func (a *announcedWindows) Begin(w window.Window, parent trace.SpanContext) (id, traceparent string, err error) {
+	a.began()
 	id, traceparent, err = a.Client.Begin(w, parent)
 	switch {
 	case err != nil:

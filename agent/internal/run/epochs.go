@@ -23,7 +23,7 @@ type follower struct {
 	ended  bool              // began is the end of another epoch, not the program's start
 	loads  map[string]string // ids of the open loads, by model
 	last   bool              // all lines have been read: open windows end with the program
-	cut    bool              // the program has failed: open windows end unfinished
+	how    window.Outcome    // of the program: open windows end as it does
 	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
 }
 
@@ -43,11 +43,11 @@ func (f *follower) exited() monitor.Moment {
 	return now
 }
 
-// close ends the open windows when all output has been read. failed is set if the program did not succeed.
-func (f *follower) close(failed bool) {
+// close ends the open windows when all output has been read, as the program ended.
+func (f *follower) close(how window.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last, f.cut = true, failed
+	f.last, f.how = true, how
 	f.act(f.reader.Close())
 }
 
@@ -111,6 +111,7 @@ func epochWindow(e *progress.Event) window.Window {
 }
 
 func (f *follower) begin(w window.Window, at monitor.Moment) string {
+	f.client.began()
 	w.Source, w.Owned = window.Announced, true
 	id, _, _ := f.client.BeginAt(w, at, trace.SpanContext{}) // fails only if thousands are open
 	return id
@@ -132,9 +133,9 @@ func (f *follower) endEpoch(e *progress.Event, at monitor.Moment) {
 func (f *follower) end(id string, e *progress.Event, at monitor.Moment) {
 	switch {
 	case id == "":
-	case e.Void:
-		f.monitor.Windows.Drop(id)
+	case e.Void && (!f.how.Unfinished || e.Kind == progress.EpochEnd):
+		f.monitor.Windows.Drop(id) // what ends with a program that ended by itself was none
 	default:
-		_, _ = f.client.EndAt(id, at, f.cut) // ErrUnknown: it exceeded the maximum length of a window, and was closed
+		_, _ = f.client.EndAt(id, at, f.how) // ErrUnknown: it exceeded the maximum length of a window, and was closed
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/identity"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 	"github.com/stallspan/stallspan/semconv"
@@ -149,8 +150,8 @@ type run struct {
 	id        string // of the window that is the whole run
 	whole     *window.Report
 	code      int
-	ended     string // by a signal
-	exited    bool   // by itself, not by a signal
+	ended     window.Outcome // of the program
+	exited    bool           // by itself, not by a signal
 	pid       int
 
 	noBaselines error // why windows are not compared with earlier ones
@@ -202,12 +203,14 @@ func (r *run) do(ctx context.Context) error {
 	return r.finish(ctx)
 }
 
+// wentOn is how long after ^C a window begins in a program that goes on. One that ends may print a line before it does.
+const wentOn = time.Second
+
 // watch runs the program, from its start to the last byte of its output.
 func (r *run) watch(socket string) error {
 	group := runs.NewCgroup()
 	defer runs.RemoveCgroup(group)
 	followed := group != nil && r.monitor.Jobs.Follow(runJob, 0, group.Path, true) == nil
-	killed := reports.OOMKills()
 	r.began = r.monitor.Now()
 	r.follower = &follower{monitor: r.monitor, client: r.announced, reader: r.reader, began: r.began,
 		loads: map[string]string{}}
@@ -224,6 +227,7 @@ func (r *run) watch(socket string) error {
 		return err
 	}
 	r.pid = c.Cmd.Process.Pid
+	memory := cgroup.NewView("").WatchOOM(r.pid)
 	if !followed || !c.OwnCgroup {
 		r.monitor.Jobs.Unfollow(runJob)
 		r.unfollowed = r.monitor.Jobs.Follow(runJob, r.pid, "", false)
@@ -238,10 +242,21 @@ func (r *run) watch(socket string) error {
 		r.client.Close() // before the reading: no window may begin after it
 		exit = r.follower.exited()
 	})
-	r.code, r.exited, r.ended = code, status.Exited(), reports.HowEnded(status, reports.OOMKills()-killed)
-	r.follower.close(code != 0)
-	r.client.EndAll(exit)
-	r.whole, _ = r.monitor.Windows.End(r.id, exit) // ErrUnknown: it did not begin, as thousands were open
+	asked := r.signals.Asked()
+	if int64(asked.At+wentOn) < r.announced.newest.Load() {
+		asked.Signal = 0
+	}
+	r.code, r.exited, r.ended = code, status.Exited(), wrap.OutcomeOf(status, asked.Signal, memory)
+	r.follower.close(r.ended)
+	open := r.ended
+	if !open.Unfinished {
+		open.Ended = "the program ended"
+	}
+	r.client.EndAll(exit, open)
+	if code == 0 {
+		r.ended = window.Outcome{}
+	}
+	r.whole, _ = r.monitor.Windows.Cut(r.id, exit, r.ended) // ErrUnknown: it did not begin, as thousands were open
 	if r.whole != nil {
 		r.telemetry.Handover.Ended(r.whole)
 	}
@@ -267,8 +282,10 @@ func (r *run) print() error {
 		reports.PrintWhatIf(os.Stderr, r.timeline())
 	}
 	err := output.WriteTable(os.Stderr, r.summary().Write)
-	if r.ended != "" {
-		cli.Say("%s", r.ended)
+	if r.ended.Failed {
+		cli.Say("the program failed: %s", r.ended.Ended)
+	} else if r.ended.Unfinished {
+		cli.Say("the program was ended: %s", r.ended.Ended)
 	}
 	return err
 }
@@ -277,7 +294,7 @@ func (r *run) print() error {
 func (r *run) document() reports.Document {
 	d := reports.NewDocument(r.whole, r.timeline(), r.problems())
 	host, _ := os.Hostname()
-	d.Program = &reports.ProgramDocument{Command: r.argv, Code: r.code, Ended: r.ended, Host: host,
+	d.Program = &reports.ProgramDocument{Command: r.argv, Code: r.code, Ended: r.ended.Ended, Host: host,
 		Version: version.Number(),
 		Schema:  semconv.SchemaURL, GPUs: map[string]string{}}
 	now := r.monitor.Collect()
@@ -290,7 +307,7 @@ func (r *run) document() reports.Document {
 func (r *run) summary() *reports.Summary {
 	windows, _ := r.windows.Sorted()
 	s := reports.NewSummary(r.whole, windows)
-	if hint := r.reader.Hint(); len(windows) == 0 && hint.Lines > 0 {
+	if hint := r.reader.Hint(); len(windows) == 0 && hint.Lines > 0 && !r.ended.Failed {
 		s.NoEpochs = &hint
 	}
 	return s

@@ -1,11 +1,11 @@
 package telemetry
 
 import (
-	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -42,7 +42,9 @@ func (t *Timeline) Sorted() (reports []*window.Report, dropped int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	reports = append([]*window.Report{}, t.reports...) // not nil: an empty list in JSON
-	slices.SortStableFunc(reports, windows.ByStart)
+	explain.InOrder(reports, func(r *window.Report) explain.Place {
+		return explain.Place{ID: r.ID, Within: r.Within, Start: r.Start.Mono, Length: r.Duration()}
+	})
 	return reports, t.dropped
 }
 

@@ -7,11 +7,14 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // ending are the signals with which users and supervisors end programs.
@@ -22,7 +25,22 @@ type Relay struct {
 	signals chan os.Signal
 	done    chan struct{} // closed after the last signal is passed on; nil before start
 	stopped bool
+	asked   atomic.Pointer[Asked]
 	before  context.Context // of the command: Main caught signals with it before there was a relay
+}
+
+// Asked is the newest signal by which a program was told to end.
+type Asked struct {
+	Signal unix.Signal
+	At     time.Duration // monotonic
+}
+
+// Asked returns that signal; the zero value without one.
+func (r *Relay) Asked() Asked {
+	if a := r.asked.Load(); a != nil {
+		return *a
+	}
+	return Asked{}
 }
 
 // NewRelay begins to collect the signals that every program gets, and more. Call it before the program starts: a
@@ -65,6 +83,9 @@ func (r *Relay) Start(pass func(os.Signal)) {
 	go func() {
 		defer close(r.done)
 		for s := range r.signals {
+			if number, ok := s.(unix.Signal); ok && slices.Contains(ending, s) {
+				r.asked.Store(&Asked{number, sample.Now().Mono})
+			}
 			pass(s)
 		}
 	}()

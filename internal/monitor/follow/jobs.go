@@ -45,6 +45,8 @@ type job struct {
 	users  int    // calls of Follow without Unfollow
 	held   bool   // one of these is that it holds memory of a GPU or uses CUDA: it may be read rarely if that is all
 
+	memory *cgroup.OOM // of its process, since it is followed; nil without one
+
 	watched bool // it is read at every interval for now
 	kept    bool // it stays without users until Release
 }
@@ -163,13 +165,29 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 		return err
 	}
 	wanted.Visible = sample.VisibleFrom(j.environment(pid))
-	j.jobs[wanted.ID] = &job{scope: wanted.Pressure, client: client, users: 1}
+	known := &job{scope: wanted.Pressure, client: client, users: 1}
+	if pid > 0 {
+		known.memory = j.groups.WatchOOM(pid)
+	}
+	j.jobs[wanted.ID] = known
 	j.readings.Follow(wanted)
 	select {
 	case j.added <- struct{}{}:
 	default: // it is known that there are new ones
 	}
 	return nil
+}
+
+// HowEnded says how a job without a process ended. Only its parent knows the exit code.
+func (j *Jobs) HowEnded(id string) (ended string, failed bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.jobs[id]; known != nil && known.memory != nil {
+		if why := known.memory.Why(); why != "" {
+			return "its process was killed, " + why, true
+		}
+	}
+	return "its process ended", false
 }
 
 // Added receives after a job has been added. It is for one receiver.

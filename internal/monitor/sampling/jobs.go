@@ -39,9 +39,13 @@ type Job struct {
 // job is a Job with what was learned of it.
 type job struct {
 	Job
-	since  time.Duration  // its first reading
-	mounts []sample.Mount // on no disk of this machine, with their newest use
-	gpus   []string       // on which one of its processes has held memory
+	since time.Duration // its first reading
+	over  time.Duration // its first reading without a process; 0 while it has one
+
+	newest  time.Duration   // as sample.Process.Started: of the process that started last
+	started []time.Duration // when processes were first seen that started later than the first ones; the newest
+	mounts  []sample.Mount  // on no disk of this machine, with their newest use
+	gpus    []string        // on which one of its processes has held memory
 
 	leaders []int          // processes whose first threads lead, as in sample.Job
 	drivers map[string]int // the process that holds memory of a GPU, by GPU
@@ -193,6 +197,45 @@ func (s *state) unfollow(id string) {
 	s.schedule.unfollow(id)
 	s.jobs.changed = true
 	s.journal.mark(recording.Mark{Op: recording.Leave, ID: id})
+}
+
+// maxStarted bounds job.started: the workers of several epochs.
+const maxStarted = 256
+
+// learnStarts notes which processes of jobs are new.
+func (all *jobs) learnStarts(readings []sample.Process, at time.Duration) {
+	newest := map[*job]time.Duration{}
+	for i := range readings {
+		p := &readings[i]
+		j := all.byID[p.Job]
+		if j == nil || p.Feeder || p.Started <= j.newest {
+			continue
+		}
+		newest[j] = max(newest[j], p.Started)
+		if j.newest == 0 {
+			continue
+		}
+		if len(j.started) == maxStarted {
+			j.started = slices.Delete(j.started, 0, 1)
+		}
+		j.started = append(j.started, at)
+	}
+	for j, started := range newest {
+		j.newest = started
+	}
+}
+
+// learnEnds notes which jobs have no process.
+func (all *jobs) learnEnds(readings []sample.Job, at time.Duration) {
+	for i := range readings {
+		switch j := all.byID[readings[i].ID]; {
+		case j == nil:
+		case readings[i].Processes > 0:
+			j.over = 0
+		case j.over == 0:
+			j.over = at
+		}
+	}
 }
 
 // newestOf returns the newest reading of a job, or nil.

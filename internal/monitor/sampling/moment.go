@@ -2,6 +2,7 @@ package sampling
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger"
@@ -26,6 +27,9 @@ func (at Moment) Next() *history.Next {
 	}
 	return &history.Next{At: at.At.Mono, Edge: at.edge}
 }
+
+// Past returns a moment that is over, without a reading of its own: the readings around it bracket it.
+func (r *Readings) Past(mono time.Duration) Moment { return Moment{At: r.StampOf(mono)} }
 
 // Now takes a reading for the windows that begin or end with it. The history does not keep it. Now never reads a GPU's
 // driver: those values arrive later, and are added then.

@@ -20,6 +20,7 @@ type Config struct {
 	History  history.Config
 	Boot     time.Time // start of the machine; zero if unknown
 	Journal  Journal   // nil for none
+	Judge    Judge
 
 	// Sources are nil for a recording: its readings arrive through Apply.
 	Sources *Sources
@@ -166,15 +167,6 @@ func (r *Readings) JobTimes() ([]sample.GPUTime, []sample.JobName) {
 	return r.now.times.snapshot()
 }
 
-// DiskKind returns the kind of a disk, as source/disk does. It does not take the lock of Readings, so it may be called
-// while a window ends. It reads two small files of /sys at most.
-func (r *Readings) DiskKind(name string) string {
-	if r.recorded() || r.config.Sources.Disks == nil {
-		return ""
-	}
-	return r.config.Sources.Disks.KindOf(name)
-}
-
 // hasNewHolder reports whether a list of the driver has a process that the newest one before has not.
 func (s *state) hasNewHolder(list []sample.GPUProcess) bool {
 	return slices.ContainsFunc(list, func(p sample.GPUProcess) bool {
@@ -211,6 +203,8 @@ func (s *state) learn(reading *sample.Sample) {
 	s.latest.Learn(reading)
 	s.jobs.learnMounts(reading.Jobs)
 	s.jobs.learnLeaders(reading.Jobs)
+	s.jobs.learnEnds(reading.Jobs, reading.At.Mono)
+	s.jobs.learnStarts(reading.Processes, reading.At.Mono)
 	if reading.Schedule != nil {
 		s.accounts.ledger.Learn(reading.Schedule)
 	}

@@ -8,15 +8,23 @@ import (
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger"
-	"github.com/stallspan/stallspan/internal/ledger/chain"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Concurrent returns the windows that overlap with w: those that ended, with the disks that they read from, and those
-// that are open. It is called with the lock of Readings held.
-type Concurrent func(w *window.Window) (ended []window.Other, open []*window.Window)
+// Concurrent are the windows that overlap with one: those that ended, with the disks that they read from, and those
+// that are open.
+type Concurrent struct {
+	Ended []window.Other
+	Open  []*window.Window
+}
+
+// Judge compares the length of windows with limits. It is called with the lock of Readings held.
+type Judge interface {
+	Running(r *window.Report)                                   // of an open window
+	Final(r *window.Report, retried window.Seen) *window.Limits // returns the limits for a recording; nil for none
+}
 
 // BeginWindow sets the start of a window to a moment, and writes it to the journal.
 func (r *Readings) BeginWindow(w *window.Window, at Moment) {
@@ -43,76 +51,77 @@ func (r *Readings) DropWindow(id string) {
 	r.now.journal.mark(recording.Mark{Op: recording.Drop, ID: id})
 }
 
-// Ending is how a window ends.
+// Ending is what is known of a window's end, as it was taken then.
 type Ending struct {
-	At         Moment
-	Unfinished bool
-	Readers    []window.Reader // the processes that fetched most
-	Cached     *uint64         // bytes of the window's path in the page cache, of a load from a mount without a disk
-	NoSchedule string          // of a recording: why the scheduler was not followed
-	Concurrent Concurrent      // nil skips the other windows
+	At Moment
+	window.Outcome
+	Readers []window.Reader // the processes that fetched most
+	Cached  *uint64         // bytes of the window's path in the page cache, of a load from a mount without a disk
+	Retried window.Seen     // at the window's path, if the first look at it took too long
 
-	// Judge completes the report, and returns the limits of its length for the journal. It is called with the lock of
-	// Readings held, so it may call DiskKind, which does not take that lock, but no other method.
-	Judge func(*window.Report) *window.Limits
+	NoSchedule string         // of a recording: why the scheduler was not followed
+	Limits     *window.Limits // of a recording: of the window's length; nil for those of the Judge
 }
 
-// see adds to a window what was at its path when it ended.
-func (e *Ending) see(w *window.Window) {
+// apply sets how a window ended, and what was at its path then.
+func (e *Ending) apply(w *window.Window) {
+	if !w.Unfinished {
+		w.Outcome = e.Outcome
+	}
 	if e.Cached != nil {
 		w.Seen.After, w.Seen.HasAfter = *e.Cached, true
 	}
 }
 
 // EndWindow returns the final report of a window, and writes its end to the journal.
-func (r *Readings) EndWindow(w *window.Window, e Ending) *window.Report {
+func (r *Readings) EndWindow(w *window.Window, e Ending, others Concurrent) *window.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := &r.now
 	s.markOwn(e.Readers, w.Job)
 	s.schedule.recorded = cmp.Or(s.schedule.recorded, e.NoSchedule)
-	w.Unfinished = w.Unfinished || e.Unfinished
-	e.see(w)
+	e.apply(w)
 	if len(s.accounts.waiting) > 0 {
 		s.advance()
 		w.StartEdge = s.accounts.extrapolated(w.StartEdge)
 		e.At.edge = s.accounts.extrapolated(e.At.edge)
 	}
-	report := s.report(w, e.At, e.Readers, e.Concurrent)
-	limits := e.Judge(report)
+	report := s.report(w, e.At, e.Readers, others)
+	if e.Limits != nil {
+		report.ApplyLimits(*e.Limits)
+	} else {
+		e.Limits = r.config.Judge.Final(report, e.Retried)
+	}
 	s.journal.mark(recording.Mark{
-		Op: recording.End, Edge: e.At.number, At: &e.At.At, ID: w.ID, Unfinished: e.Unfinished,
-		Readers: e.Readers, Cached: e.Cached, Limits: limits, NoSchedule: s.schedule.missing(),
+		Op: recording.End, Edge: e.At.number, At: &e.At.At, ID: w.ID, Outcome: e.Outcome,
+		Readers: e.Readers, Cached: e.Cached, Limits: e.Limits, NoSchedule: s.schedule.missing(),
 	})
 	return report
 }
 
-// MarkOwn marks the processes among e.Readers that belong to the window's job.
-func (r *Readings) MarkOwn(w *window.Window, e *Ending) {
+// EstimateEnd returns what EndWindow would: what a GPU's driver has not yet returned is extrapolated. It marks the
+// readers that belong to the window's job, because its processes may be gone later, and changes nothing else.
+func (r *Readings) EstimateEnd(w window.Window, e Ending, others Concurrent) *window.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now.markOwn(e.Readers, w.Job)
-}
-
-// EstimateEnd returns what EndWindow would, and changes nothing: what a GPU's driver has not yet returned is
-// extrapolated.
-func (r *Readings) EstimateEnd(w window.Window, e Ending) *window.Report {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w.Unfinished = w.Unfinished || e.Unfinished
-	e.see(&w)
-	w.StartEdge, e.At.edge = r.now.accounts.extrapolated(w.StartEdge), r.now.accounts.extrapolated(e.At.edge)
-	return r.now.report(&w, e.At, e.Readers, e.Concurrent)
+	s := &r.now
+	s.markOwn(e.Readers, w.Job)
+	e.apply(&w)
+	w.StartEdge, e.At.edge = s.accounts.extrapolated(w.StartEdge), s.accounts.extrapolated(e.At.edge)
+	report := s.report(&w, e.At, e.Readers, others)
+	r.config.Judge.Running(report)
+	return report
 }
 
 // Report returns the report of a window up to a moment.
-func (r *Readings) Report(w window.Window, at Moment, concurrent Concurrent) *window.Report {
+func (r *Readings) Report(w window.Window, at Moment, others Concurrent) *window.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	report := r.now.report(&w, at, nil, concurrent)
+	report := r.now.report(&w, at, nil, others)
 	if tail, long := w.Tail(); long {
-		report.Recent = window.Make(r.history, &tail, r.now.machine(&tail, concurrent))
+		report.Recent = window.Make(r.history, &tail, r.now.machine(&tail))
 	}
+	r.config.Judge.Running(report)
 	return report
 }
 
@@ -123,48 +132,24 @@ func (r *Readings) Measure(w *window.Window) *window.Report {
 	if j := r.now.jobs.byID[w.Job]; j == nil || w.Start.Mono < j.since {
 		w.Job = ""
 	}
-	machine := r.now.machine(w, nil)
+	machine := r.now.machine(w)
 	r.mu.Unlock()
-	return window.Make(r.history, w, r.shared(machine))
+	return window.Make(r.history, w, machine)
 }
 
-// shared makes usable without the lock of Readings what a report needs: its functions read the ledgers, which each
-// reading changes, and take the lock.
-func (r *Readings) shared(m window.Machine) window.Machine {
-	if name := m.OtherName; name != nil {
-		m.OtherName = func(gpu string, kind int) string {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return name(gpu, kind)
-		}
-	}
-	if waits := m.Waits; waits != nil {
-		m.Waits = func(gpu string) []window.Wait {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return waits(gpu)
-		}
-	}
-	if steps := m.Steps; steps != nil {
-		m.Steps = func(gpu string) (ledger.Steps, bool) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return steps(gpu)
-		}
-	}
-	return m
-}
-
-func (s *state) report(w *window.Window, at Moment, readers []window.Reader, concurrent Concurrent) *window.Report {
+func (s *state) report(w *window.Window, at Moment, readers []window.Reader, others Concurrent) *window.Report {
 	w.End, w.EndEdge = at.At, at.edge
 	gone := s.clientGone(w)
 	if gone {
 		w.Job = ""
 	}
-	machine := s.machine(w, concurrent)
+	machine := s.machine(w)
 	machine.Readers, machine.ClientGone = readers, gone
 	report := window.Make(s.history, w, machine)
 	report.Who = s.who(w)
+	if len(report.From) > 0 {
+		report.CountOthers(s.others(w, others))
+	}
 	return report
 }
 
@@ -189,18 +174,54 @@ func (s *state) who(w *window.Window) sample.JobName {
 	return sample.JobName{}
 }
 
+// lived is how long a process lives in a window that it does the work of. A client such as curl, or
+// "$(stallspan mark begin | tee log)", ends at once.
+const lived = time.Second
+
 // clientGone reports whether a window's job is a client that announced it, named no process and has ended. Such a
-// client, like curl, did none of the window's work.
+// client did none of the window's work.
 func (s *state) clientGone(w *window.Window) bool {
 	if !w.ByClient || w.Job == "" {
 		return false
 	}
-	j := s.newestOf(w.Job)
-	return j == nil || j.Processes == 0
+	j := s.jobs.byID[w.Job]
+	return j == nil || j.over > 0 && j.over-w.Start.Mono < lived
 }
 
-// machine returns what a report needs besides the history. Its functions need the lock of Readings.
-func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine {
+// Left returns since when the process is gone that did the work of an open window; false while it runs, or if it is
+// not known.
+func (r *Readings) Left(w *window.Window) (since time.Duration, left bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := r.now.jobs.byID[w.Job]
+	if j == nil || j.over == 0 || j.over-w.Start.Mono < lived {
+		return 0, false
+	}
+	return j.over, true
+}
+
+// machine returns what a report needs besides the history.
+func (s *state) machine(w *window.Window) window.Machine {
+	machine := s.devices(w)
+	if w.Job == "" || s.jobs.byID[w.Job] == nil {
+		return machine
+	}
+	machine.Started = slices.Clone(s.jobs.byID[w.Job].started)
+	machine.Waits = map[string]ledger.Waits{}
+	for i, gpu := range window.Ledgers(s.history, w, &machine) {
+		id := ledger.ID(w.Job, gpu)
+		machine.Waits[gpu] = s.accounts.ledger.Waits(id, w.Start.Mono, w.End.Mono)
+		if w.Kind == window.Epoch && i == 0 { // all GPUs have the same leading thread
+			if steps, known := s.accounts.ledger.Steps(id, w.Start.Mono, w.End.Mono); known {
+				machine.Steps = &steps
+			}
+		}
+	}
+	return machine
+}
+
+// devices returns what a report needs besides the history and what the job's threads did.
+func (s *state) devices(w *window.Window) window.Machine {
 	machine := window.Machine{GPUs: s.gpuIDs()}
 	machine.NoSchedule = s.schedule.missing()
 	_, machine.Pressure = s.history.Last(history.IOSome)
@@ -216,15 +237,6 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 		if j.OwnTime && len(j.gpus) == 0 {
 			machine.GPUs, machine.Lost = nil, nil
 		}
-		machine.OtherName = func(gpu string, kind int) string {
-			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind), w.Start.Mono, w.End.Mono)
-		}
-		machine.Waits = func(gpu string) []window.Wait { return s.waits(w, gpu) }
-		if w.Kind == window.Epoch {
-			machine.Steps = func(gpu string) (ledger.Steps, bool) {
-				return s.accounts.ledger.Steps(ledger.ID(j.ID, gpu), w.Start.Mono, w.End.Mono)
-			}
-		}
 		machine.Peers = s.peersOf(j.ID)
 		machine.Mounts = slices.Clone(j.mounts)
 		if len(j.mounts) > 0 {
@@ -239,19 +251,7 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 		machine.NoJobReads = reading != nil && !reading.HasIO
 		machine.HiddenReads = !j.Own && machine.NoJobReads
 	}
-	if concurrent != nil {
-		machine.Others = func() []window.Other { return s.others(w, concurrent) }
-	}
 	return machine
-}
-
-// waits lists what the leading thread of a window's job waited for from the network.
-func (s *state) waits(w *window.Window, gpu string) (waits []window.Wait) {
-	id := ledger.ID(w.Job, gpu)
-	for _, one := range s.accounts.ledger.Waits(id, chain.ForNetwork, w.Start.Mono, w.End.Mono) {
-		waits = append(waits, window.Wait{From: one.From, Name: one.Name, Time: one.Time, Times: one.Times})
-	}
-	return waits
 }
 
 // peersOf returns the newest reading of a job's peers.
@@ -305,16 +305,15 @@ func devicesOf(j *sample.Job, since time.Duration) (devices [][]string) {
 }
 
 // others lists the windows that overlap with w, with the disks that each reads from.
-func (s *state) others(w *window.Window, concurrent Concurrent) []window.Other {
-	others, open := concurrent(w)
-	running := make([]*window.Window, len(open))
-	for i, o := range open {
+func (s *state) others(w *window.Window, all Concurrent) []window.Other {
+	running := make([]*window.Window, len(all.Open))
+	for i, o := range all.Open {
 		other := *o
 		other.End, other.EndEdge = w.End, w.EndEdge
 		running[i] = &other
 	}
-	machine := func(o *window.Window) window.Machine { return s.machine(o, nil) }
-	for i, from := range window.ReadFrom(s.history, running, machine) {
+	others := slices.Clone(all.Ended)
+	for i, from := range window.ReadFrom(s.history, running, s.devices) {
 		others = append(others, window.Other{Window: running[i], Until: w.End.Mono, From: from})
 	}
 	return others

@@ -50,7 +50,7 @@ def epochs(numbers: Iterable[N], *, run: Optional[str] = None) -> Iterator[N]:
             try:
                 yield number
             except GeneratorExit:
-                current.end(failed=True)
+                current.end(failed=True, ended="the loop was left before its end")
                 raise
 
 

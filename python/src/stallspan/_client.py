@@ -13,11 +13,12 @@ import os
 import socket
 import stat
 import struct
+import sys
 import tempfile
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Protocol, Set, Tuple
+from typing import Any, Deque, Dict, List, Optional, Protocol, Set, Tuple, Type
 
 SOCKET_VARIABLE = "STALLSPAN_SOCKET"
 SYSTEM_SOCKET = "/run/stallspan/stallspan.sock"
@@ -148,10 +149,19 @@ def _closed(folder: str, owners: Tuple[int, ...], sticky: bool = False) -> bool:
     return info.st_uid in owners and not writable
 
 
+def how_ended(kind: Optional[Type[BaseException]]) -> Tuple[bool, str]:
+    """Return whether an exception is a failure, and words for it."""
+    if kind is None or issubclass(kind, GeneratorExit):
+        return False, ""
+    if issubclass(kind, KeyboardInterrupt):
+        return False, "KeyboardInterrupt (^C)"
+    return True, "it raised " + kind.__name__[:100]
+
+
 class Open(Protocol):
     """A window, as the client sees it."""
 
-    def end(self, failed: bool = False) -> None:
+    def end(self, failed: bool = False, *, ended: str = "") -> None:
         """End it."""
 
     def collect(self, seconds: float) -> None:
@@ -315,7 +325,8 @@ class Client:
         with self._lock:
             running = list(self._open)
         for window in running:
-            window.end(failed=True)
+            failed, how = how_ended(getattr(sys, "last_type", None))  # of an exception that ends the program
+            window.end(failed, ended=how or "the program ended")
         self._end_late(max(end - time.monotonic(), 0))
         with self._lock:
             ended = list(self._ended)

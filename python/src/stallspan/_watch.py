@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from time import perf_counter
 from typing import Any, Generic, Iterable, Iterator, Optional, TypeVar
 
-from ._client import client
+from ._client import client, how_ended
 from ._window import NOTHING, Window
 
 T = TypeVar("T")
@@ -73,7 +74,8 @@ class Watch(Generic[T]):
     def _end(self, window: Window, first: int, fetched: float, failed: bool) -> None:
         if window is NOTHING:
             return
-        window.end(failed, {
+        ended = how_ended(sys.exc_info()[0])[1] if failed else ""
+        window.end(failed, ended=ended, attributes={
             "training.step.first": first,
             "training.step.count": self.steps - first,
             "training.fetch.seconds": "%.6f" % (self.fetch_seconds - fetched),

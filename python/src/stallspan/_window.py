@@ -9,7 +9,7 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Type, Union
 
-from ._client import Call, Refused, client
+from ._client import Call, Refused, client, how_ended
 
 if TYPE_CHECKING:
     PathLike = Union[str, os.PathLike[str]]
@@ -108,14 +108,16 @@ class Window:
             body["traceparent"] = parent
         return body
 
-    def end(self, failed: bool = False, attributes: Optional[Mapping[str, object]] = None) -> None:
-        """End the window now. A failed one counts as unfinished. attributes are added to its span."""
+    def end(
+        self, failed: bool = False, attributes: Optional[Mapping[str, object]] = None, *, ended: str = ""
+    ) -> None:
+        """End the window now. A failed one counts as unfinished; ended says how. attributes are added to its span."""
         try:
-            self._finish(failed, attributes)
+            self._finish(failed, attributes, ended)
         except Exception as err:
             client.warn("a window is lost", err)
 
-    def _finish(self, failed: bool, attributes: Optional[Mapping[str, object]]) -> None:
+    def _finish(self, failed: bool, attributes: Optional[Mapping[str, object]], ended: str) -> None:
         if self._pid != os.getpid():
             return
         with self._lock:
@@ -128,6 +130,8 @@ class Window:
                 self._begun = None
                 return
             body: Dict[str, Any] = {"failed": True} if failed else {}
+            if ended:
+                body["ended"] = ended
             if attributes:
                 body["attributes"] = _texts(attributes)
             self._end = client.end(self, name, body)
@@ -214,7 +218,8 @@ class Window:
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        self.end(failed=kind is not None and not issubclass(kind, GeneratorExit))
+        failed, ended = how_ended(kind)
+        self.end(failed, ended=ended)
 
 
 def _texts(attributes: Mapping[str, object]) -> Dict[str, str]:
@@ -229,7 +234,9 @@ class Nothing(Window):
     def begin(self) -> Window:
         return self
 
-    def end(self, failed: bool = False, attributes: Optional[Mapping[str, object]] = None) -> None:
+    def end(
+        self, failed: bool = False, attributes: Optional[Mapping[str, object]] = None, *, ended: str = ""
+    ) -> None:
         pass
 
     def collect(self, seconds: float) -> None:

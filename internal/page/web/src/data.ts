@@ -28,6 +28,7 @@ export interface Report {
   id?: string;
   kind: string;
   scope?: string;
+  within?: string;
   unfinished?: boolean;
   start: string;
   duration_s: number;

@@ -57,7 +57,8 @@ export function windowTable(data: Data, view: View): HTMLElement {
   const count = el("span", { class: "muted", role: "status" });
   const body = el("tbody");
   const more = el("button", { type: "button", hidden: "" }, "Show more");
-  let sort = { column: 1, down: false };
+  const began = 1; // the column
+  let sort = { column: began, down: false };
   let shown = page;
 
   const heads = [...cols.map((c) => c.name), "Verdict"].map((name, i) => {
@@ -80,13 +81,17 @@ export function windowTable(data: Data, view: View): HTMLElement {
       return fits ? [i] : [];
     });
     const key = cols[sort.column]?.key ?? ((w: Window) => w.report.verdict);
-    const values = new Map(keep.map((i) => [i, key(data.windows[i] as Window)]));
+    const starts = new Map(data.windows.map((w) => [w.report.id, w.start_s]));
+    const place = (w: Window): number | string =>
+      sort.column === began && w.report.within ? (starts.get(w.report.within) ?? w.start_s) : key(w);
+    const values = new Map(keep.map((i) => [i, place(data.windows[i] as Window)]));
+    const inner = (i: number): number => (data.windows[i]?.report.within ? 1 : 0); // stands below its epoch
     const collator = new Intl.Collator(undefined, { numeric: true });
     keep.sort((a, b) => {
       const x = values.get(a) ?? 0;
       const y = values.get(b) ?? 0;
       const order = typeof x === "number" && typeof y === "number" ? x - y : collator.compare(String(x), String(y));
-      return (sort.down ? -order : order) || a - b;
+      return (sort.down ? -order : order) || inner(a) - inner(b) || a - b;
     });
     return keep;
   };
@@ -101,7 +106,7 @@ export function windowTable(data: Data, view: View): HTMLElement {
     return el(
       "tr",
       { "data-index": String(i), ...(view.selected === i ? { "aria-selected": "true" } : {}) },
-      el("th", { scope: "row" }, button),
+      el("th", { scope: "row", ...(w.report.within ? { class: "within" } : {}) }, button),
       ...cols.slice(1).map((c) => el("td", {}, c.text(w))),
       el("td", {}, verdictBadge(w.report), w.report.slow ? el("span", { class: "badge slow" }, "▲ SLOW") : null),
     );

@@ -1,0 +1,140 @@
+package cgroup
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+)
+
+// OOM is what the kernel has counted about memory that ran out: in the cgroups of a process, and on the machine.
+type OOM struct {
+	groups  []memoryGroup // that of the process first, then those above it
+	vmstat  string        // file
+	machine uint64        // processes that were killed at the start
+}
+
+// memoryGroup is a cgroup whose memory is counted. The counts of cgroup v2 include those of the cgroups below it.
+type memoryGroup struct {
+	path   string // as in /proc/PID/cgroup
+	folder string
+	start  memoryCounts
+}
+
+type memoryCounts struct {
+	killed  uint64 // processes, for whatever lack of memory
+	reached uint64 // how often the limit of the cgroup left no memory
+}
+
+// WatchOOM notes what has been counted so far for a process. It never fails: what cannot be read is not known.
+func (v *View) WatchOOM(pid int) *OOM {
+	o := &OOM{vmstat: filepath.Join(v.root, "proc/vmstat")}
+	o.machine = valueOf(o.vmstat, "oom_kill")
+	text, err := os.ReadFile(filepath.Join(v.root, "proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return o
+	}
+	for line := range strings.Lines(string(text)) {
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		controllers, group, _ := strings.Cut(rest, ":")
+		switch {
+		case controllers == "":
+			group = Join(v.Own(), group)
+		case !slices.Contains(strings.Split(controllers, ","), "memory"):
+			continue
+		}
+		if folder := v.folder(controllers, group); folder != "" {
+			o.add(folder, group)
+		}
+	}
+	return o
+}
+
+// add adds a cgroup and those above it.
+func (o *OOM) add(folder, group string) {
+	for range maxLevels {
+		g := memoryGroup{path: group, folder: folder}
+		if g.counts(&g.start) {
+			o.groups = append(o.groups, g)
+		}
+		if group == "/" {
+			break
+		}
+		folder, group = filepath.Dir(folder), path.Dir(group)
+	}
+}
+
+// counts reads the present counts; false if the cgroup has none.
+func (g *memoryGroup) counts(to *memoryCounts) bool {
+	if file := filepath.Join(g.folder, "memory.events"); exists(file) {
+		*to = memoryCounts{valueOf(file, "oom_kill"), valueOf(file, "oom")}
+		return true
+	}
+	file := filepath.Join(g.folder, "memory.oom_control")
+	if !exists(file) {
+		return false
+	}
+	text, _ := os.ReadFile(filepath.Join(g.folder, "memory.failcnt")) // counted with each attempt above the limit
+	reached, _ := kernfile.ParseUint([]byte(strings.TrimSpace(string(text))))
+	*to = memoryCounts{valueOf(file, "oom_kill"), reached}
+	return true
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// valueOf returns the number of a line such as "oom_kill 1"; 0 without such a line.
+func valueOf(file, key string) uint64 {
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); name == key {
+			n, _ := kernfile.ParseUint([]byte(value))
+			return n
+		}
+	}
+	return 0
+}
+
+// Why says in words that the kernel has killed a process for lack of memory since the start; "" if it has not.
+func (o *OOM) Why() string {
+	switch killed, limit := o.Killed(); {
+	case !killed:
+		return ""
+	case limit != "":
+		return "out of memory, by the limit of the cgroup " + limit
+	}
+	return "out of memory, as the machine had none left"
+}
+
+// Killed reports whether the kernel has killed a process for lack of memory since the start: one of the cgroup of the
+// process, or where cgroups do not count that, any. limit is the cgroup whose limit was the reason; "" if the machine
+// had no memory left, or if that is not known.
+func (o *OOM) Killed() (killed bool, limit string) {
+	if len(o.groups) == 0 {
+		return valueOf(o.vmstat, "oom_kill") > o.machine, ""
+	}
+	for i := range o.groups {
+		g := &o.groups[i]
+		var now memoryCounts
+		if !g.counts(&now) {
+			continue // it was removed
+		}
+		if i == 0 && now.killed <= g.start.killed {
+			return false, ""
+		}
+		killed = killed || now.killed > g.start.killed
+		if killed && now.reached > g.start.reached {
+			return true, g.path
+		}
+	}
+	return killed, ""
+}
