@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -40,6 +41,9 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+// slowest bounds what a busy machine may take.
+const slowest = time.Minute
 
 // otherUser is a user without rights; victimUser is another one.
 const (
@@ -138,7 +142,10 @@ func actAsAgent() error {
 	if err := Separate(trust.None); err != nil {
 		return err
 	}
-	_, keeperID, _ := strings.Cut(os.Getenv(variable), ":")
+	left, err := left()
+	if err != nil {
+		return err
+	}
 	helpers, err := Inherit()
 	client := helpers.Reader
 	if err != nil || client == nil || helpers.Tracer != nil {
@@ -152,9 +159,9 @@ func actAsAgent() error {
 		s.Threads[filepath.Base(task)], failed = rightsOf(task)
 		err = errors.Join(err, failed)
 	}
-	keeper := "/proc/" + keeperID
-	children, failed := os.ReadFile(keeper + "/task/" + keeperID + "/children")
-	helper := "/proc/" + strings.TrimSpace(string(children))
+	keeper := fmt.Sprint("/proc/", left.Keeper)
+	pid, failed := childOf(left.Keeper, "read")
+	helper := fmt.Sprint("/proc/", pid)
 	var failed1, failed2 error
 	s.Keeper, failed1 = rightsOf(keeper)
 	s.Helper, failed2 = rightsOf(helper)
@@ -162,7 +169,7 @@ func actAsAgent() error {
 		return err
 	}
 
-	pid, err := strconv.Atoi(os.Args[1])
+	pid, err = strconv.Atoi(os.Args[1])
 	if err != nil {
 		return err
 	}
@@ -185,11 +192,9 @@ func actAsAgent() error {
 	if err != nil {
 		return err
 	}
-	if err := client.Close(); err != nil {
-		return err
-	}
+	helpers.Close()
 	s.Left = true
-	for end := time.Now().Add(startWait); s.Left && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(slowest); s.Left && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		_, err1 := os.Stat(keeper)
 		_, err2 := os.Stat(helper)
 		s.Left = err1 == nil || err2 == nil
@@ -197,10 +202,34 @@ func actAsAgent() error {
 	return json.NewEncoder(os.Stdout).Encode(s)
 }
 
+// left is what Separate has left.
+func left() (s started, err error) {
+	err = json.Unmarshal([]byte(os.Getenv(Variable)), &s)
+	return s, err
+}
+
+// childOf waits for the child of a keeper that has a role, or is the spare.
+func childOf(keeper int, role string) (pid int, err error) {
+	for end := time.Now().Add(slowest); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", keeper))
+		for _, list := range lists {
+			text, _ := os.ReadFile(list)
+			for id := range strings.FieldsSeq(string(text)) {
+				line, _ := os.ReadFile("/proc/" + id + "/cmdline")
+				args := strings.Split(string(line), "\x00")
+				if len(args) > 2 && args[0] == name && (args[1] == role || args[1] != keeps && args[2] == role) {
+					return strconv.Atoi(id)
+				}
+			}
+		}
+	}
+	return 0, fmt.Errorf("keeper %d has no %s", keeper, role)
+}
+
 // patiently calls ask again while a busy machine makes the helper late.
 func patiently(ask func() error) (err error) {
-	for end := time.Now().Add(startWait); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if err = ask(); !errors.Is(err, errLate) {
+	for end := time.Now().Add(slowest); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = ask(); !errors.As(err, new(bpf.Away)) {
 			break
 		}
 	}
@@ -246,24 +275,39 @@ func TestHelperEndsWithAgent(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for capabilities of a service")
 	}
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	s := started{Root: "/", Sockets: map[string]int{}}
+	if err := s.start([]string{"read"}, trust.Processes); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.inherit(roles[0], s.Sockets["read"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := os.NewFile(uintptr(ends[1]), "socket")
-	keeper, err := start(theirs, roles[0].needs, keepPrefix+roles[0].name)
-	_ = theirs.Close()
+	<-c.greeted
+	spare, err := childOf(s.Keeper, keeps)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := awaitHello(ends[0]); err != nil {
 		t.Error(err)
 	}
-	_ = unix.Close(ends[0]) // the end of the agent closes it
+	c.close() // as the end of the agent does
+	keeper, err := os.FindProcess(s.Keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
 	state, err := keeper.Wait()
 	if err != nil || state.ExitCode() != exitDone {
 		t.Errorf("got %v, %v; want exit status %d", state, err, exitDone)
 	}
+	for end := time.Now().Add(slowest); runs(spare); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the spare keeper outlives the agent")
+		}
+	}
+}
+
+// runs reports whether a process has not ended.
+func runs(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(text), ") Z ")
 }
 
 // A role that does not exist does nothing.

@@ -151,13 +151,13 @@ func (d *Daemon) run(ctx context.Context) (err error) {
 	return err
 }
 
-// watch starts the monitor. The helper that reads, reads the machine's own /proc and no other one.
+// watch starts the monitor. The helper that reads, reads one /proc and no other one.
 func (d *Daemon) watch() (err error) {
 	config := d.config.Monitor()
 	if d.helpers, err = helper.Inherit(); err != nil {
 		return err
 	}
-	if d.helpers.Reader != nil && filepath.Join("/", config.Root) == "/" {
+	if d.helpers.Reader != nil && filepath.Join("/", config.Root) == d.helpers.Root {
 		config.Reader = d.helpers.Reader
 	}
 	if d.helpers.Tracer != nil {
