@@ -51,7 +51,9 @@ func connect(conn io.ReadWriteCloser, role string) *connection {
 
 // refused is a connection to a helper without a keeper.
 func refused(role, why string) *connection {
-	return &connection{role: role, failing: gone("the helper " + role + " cannot be started: " + why)}
+	c := &connection{role: role, greeted: make(chan struct{})}
+	c.fail(gone("the helper " + role + " cannot be started: " + why))
+	return c
 }
 
 // away is an error of a helper. It is the same each time, since every new text becomes a problem of its own.

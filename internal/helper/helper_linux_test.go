@@ -31,7 +31,7 @@ const actAs = "STALLSPAN_HELPER_TEST"
 
 func TestMain(m *testing.M) {
 	roles := map[string]func() error{"agent": actAsAgent, "attacker": actAsAttacker, "confined": actConfined,
-		"tracing agent": actAsTracingAgent, "confined tracer": actConfinedTracer}
+		"tracing agent": actAsTracingAgent, "refused agent": actRefused, "confined tracer": actConfinedTracer}
 	if act := roles[os.Getenv(actAs)]; act != nil {
 		if err := act(); err != nil {
 			fmt.Println(err)

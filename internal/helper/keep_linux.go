@@ -98,10 +98,14 @@ func startKeeper(args []string, stdin *os.File, sockets []*os.File) (*os.Process
 
 // cannotStart says why a process does not start, and what to do.
 func cannotStart(err error) string {
-	if errors.Is(err, unix.EAGAIN) {
-		return fmt.Sprintf("%v: allow more tasks, such as by TasksMax= of its unit", err)
+	var number syscall.Errno
+	switch {
+	case !errors.As(err, &number):
+		return err.Error()
+	case number == unix.EAGAIN:
+		return fmt.Sprintf("%v: allow more tasks, as by TasksMax= of its unit", number)
 	}
-	return fmt.Sprintf("%v: look for a denial with journalctl -k", err)
+	return fmt.Sprintf("%v: look for a denial with journalctl -k", number)
 }
 
 // await waits for a process that was started, and returns why it has not; "" if it has, or has given a reason itself.

@@ -50,7 +50,7 @@ func Separate(keep trust.Set) error {
 		s.Root = filepath.Clean(os.Getenv(Variable))
 	}
 	if err := s.start(names, needs); err != nil {
-		s.Failed = cannotStart(err)
+		s.Failed = cannotStart(err) + ", then start this program again"
 		for _, n := range names {
 			s.Sockets[n] = -1
 		}
@@ -162,7 +162,7 @@ func (h Helpers) await(limit time.Duration) {
 	}
 	for _, c := range all {
 		select {
-		case <-c.greeted: // never for one without a keeper
+		case <-c.greeted:
 		case <-late:
 			return
 		}

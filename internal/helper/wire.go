@@ -74,7 +74,9 @@ func hello(helper, keeper int) []byte {
 }
 
 // ended is the frame that reports the end of a helper.
-func ended(why string) []byte { return append(header(nil, opEnded, 0), why[:min(len(why), maxReason)]...) }
+func ended(why string) []byte {
+	return append(header(nil, opEnded, 0), why[:min(len(why), maxReason)]...)
+}
 
 // split returns the parts of a frame.
 func split(frame []byte) (o op, number uint32, body []byte, err error) {
