@@ -11,7 +11,7 @@ import (
 type Client struct{ *connection }
 
 // reads is what the helper does.
-const reads = "that reads them"
+const reads = "that reads other users' processes"
 
 // NewClient returns a Client that asks over a connection that keeps the limits of packets.
 func NewClient(conn io.ReadWriteCloser) *Client { return &Client{connect(conn, reads)} }

@@ -16,7 +16,7 @@ import (
 // connection asks one helper after the other over the same socket, each question by its number. It is safe for
 // concurrent use, and waits for an answer without a lock.
 type connection struct {
-	role string             // what its helper does, for errors: "that reads them"
+	role string             // what its helper does, for errors
 	conn io.ReadWriteCloser // one Read or Write is one packet
 	done chan struct{}      // closed when no more frames are read
 
@@ -29,7 +29,8 @@ type connection struct {
 	watchdog       *time.Timer            // runs while no answer comes
 	helper, keeper *os.Process            // nil if unknown
 	killed         bool                   // the helper was, since its hello
-	greeted        chan struct{}          // closed at the first hello, or reason why there is none
+	greeted        chan struct{}          // closed at the first hello, or reason why none comes
+	note           func(error)            // called when no helper answers any more; nil for none
 }
 
 // answer is the content of an answer, or an error.
@@ -80,10 +81,32 @@ func (c *connection) errGone() error {
 // errAnswer is for an answer without a meaning.
 func (c *connection) errAnswer() error { return c.away("sends damaged frames") }
 
+// OnFailure has note called each time that no helper answers any more, at once if none does.
+func (c *connection) OnFailure(note func(error)) {
+	c.mu.Lock()
+	c.note = note
+	failing := c.failing
+	c.mu.Unlock()
+	if failing != nil {
+		note(failing)
+	}
+}
+
+// noted reports a failure, without the lock.
+func (c *connection) noted(why error) {
+	c.mu.Lock()
+	note := c.note
+	c.mu.Unlock()
+	if note != nil && why != nil {
+		note(why)
+	}
+}
+
 // close ends the helper.
 func (c *connection) close() {
+	c.OnFailure(func(error) {}) // it is no failure
 	if c.conn == nil {
-		return
+		return // it has had no keeper
 	}
 	_ = c.conn.Close() // it has nothing to lose
 	<-c.done
@@ -192,6 +215,7 @@ func (c *connection) know(helper, keeper int) {
 
 // fail sets why it is of no use to ask from now on; nil if it is.
 func (c *connection) fail(why error) {
+	defer c.noted(why)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rest()
@@ -269,6 +293,7 @@ func (c *connection) ask(o op, frame func(number uint32) []byte, wait time.Durat
 		closeAll((<-to).descriptors) // it came at this moment
 	}
 	c.late(wait)
+	c.noted(c.errLate())
 	return answer{}, c.errLate()
 }
 

@@ -194,7 +194,8 @@ func TestLoadsDoNotWait(t *testing.T) {
 	load := make(chan struct{})
 	closed := 0
 	open := fakes(&closed)
-	s := &tracings{held: map[uint32]ebpf.Tracing{}, send: func(frame []byte, _ []int) error { return send(ends[1], frame, nil) },
+	s := &tracings{held: map[uint32]ebpf.Tracing{},
+		send: func(frame []byte, _ []int) error { return send(ends[1], frame, nil) },
 		open: func(want ebpf.Wanted) (ebpf.Tracing, error) { <-load; return open(want) }}
 	served := make(chan error, 1)
 	go func() { served <- serve(ends[1], s.answer) }()

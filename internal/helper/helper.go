@@ -1,7 +1,7 @@
-// Package helper separates the privileges of the agent, and of a Collector that is asked to. A program with capabilities
-// starts helpers before it reads anything of users, and gives the capabilities up. Each helper is this program, too, and
-// answers a few fixed questions over a socketpair. It has a seccomp filter, and knows no config, library, file name or
-// network.
+// Package helper separates the privileges of the agent, and of a Collector that is asked to. A program with
+// capabilities starts helpers before it reads anything of users, and gives the capabilities up. Each helper is this
+// program, too, and answers a few fixed questions over a socketpair. It has a seccomp filter, and knows no config,
+// library, file name or network.
 //
 //	agent, without capabilities
 //	  keeper: starts each helper again when it ends; reads nothing

@@ -10,7 +10,7 @@ const (
 	healthy = 10 * time.Minute
 )
 
-// said is for a helper that has told the agent itself why it ends.
+// said is for a helper that has sent the agent the reason itself.
 const said = "said"
 
 // keep runs helpers, one after the other, until the process ends. run starts one, and returns why that failed, or when

@@ -23,7 +23,7 @@ const Variable = "STALLSPAN_HELPER"
 // started is what Separate leaves to Inherit.
 type started struct {
 	Root    string         `json:"root"`
-	Keeper  int            `json:"keeper"`  // its process ID; 0 if there is none
+	Keeper  int            `json:"keeper"`  // its process ID; 0 if it could not start
 	Sockets map[string]int `json:"sockets"` // our end of each role's; -1 without a keeper
 	Failed  string         `json:"failed"`  // why there is no keeper
 }
@@ -32,8 +32,8 @@ type started struct {
 func Wanted() bool { return strings.HasPrefix(os.Getenv(Variable), "/") && !trust.Elevated() }
 
 // Separate starts a helper for each role that this process has the capabilities for, and gives up all capabilities but
-// those to keep: it starts this program again, and does not return. It returns nil without an effect for no role. If the
-// helpers cannot be started, the capabilities are given up all the same, and Inherit says why.
+// those to keep: it starts this program again, and does not return. It returns nil without an effect for no role. If
+// the helpers cannot be started, the capabilities are given up all the same, and questions say why.
 func Separate(keep trust.Set) error {
 	var names []string
 	var needs trust.Set

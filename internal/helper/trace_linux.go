@@ -155,7 +155,7 @@ func serveTracing(fd int, root string) error {
 	return serve(fd, s.answer)
 }
 
-// answer sends the answer to a question. It does not wait while programs are loaded: other questions are asked meanwhile.
+// answer sends the answer to a question. It does not wait while programs are loaded: other questions come meanwhile.
 func (s *tracings) answer(frame []byte) error {
 	var q traceQuestion
 	if err := q.parse(frame); err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // Needs starts this program again if it has rights that it must not or need not have: those that its file gave it, and
-// capabilities of a user other than root that are not in the set. It returns nil without an effect if there is nothing to
-// give up; it does not return if it has given up something.
+// capabilities of a user other than root that are not in the set. It returns nil without an effect if there is nothing
+// to give up; it does not return if it has given up something.
 func Needs(set Set) error {
 	switch r := current(); {
 	case r.elevated():

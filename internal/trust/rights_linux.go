@@ -53,8 +53,8 @@ var current = sync.OnceValue(func() rights {
 // rights that its user lacks. The user then chooses what it does with them: arguments, environment, files.
 func Elevated() bool { return current().elevated() }
 
-// Granted returns the capabilities that a service manager or a container's runtime gave this program to choose from. Root
-// has none if it has others than a Machine needs: what it kept would be worth as much as what it gave up.
+// Granted returns the capabilities that a service manager or a container's runtime gave this program to choose from.
+// Root has none if it has others than Machine: what it kept would be worth as much as what it gave up.
 func Granted() Set {
 	switch r := current(); {
 	case r.elevated(), r.euid == 0 && Set(r.permitted)&^Machine != 0:

@@ -22,8 +22,8 @@ func StartWith(set Set, start func() error) error {
 	return <-done
 }
 
-// LimitThread takes all capabilities but those of the set from this thread, which must stay with its goroutine, and from
-// processes that it starts, also those of root.
+// LimitThread takes all capabilities but those of the set from this thread, which must stay with its goroutine, and
+// from processes that it starts, also those of root.
 func LimitThread(set Set) error {
 	// Otherwise a program that root starts has all that the bounding set allows, and a file may give others.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

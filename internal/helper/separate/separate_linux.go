@@ -1,8 +1,8 @@
 //go:build amd64 || arm64
 
 // Package separate has a Collector separate its privileges, where its environment asks for that (helper.Variable): to
-// start a program again is not for a library to decide. The agent does so itself, without being asked. Components import
-// it for its effect.
+// start a program again is not for a library to decide. The agent does so itself, without being asked. Components
+// import it for its effect.
 package separate
 
 import (
