@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -184,7 +185,7 @@ func (c *connection) over(life uint64) error {
 	switch {
 	case life != c.lives:
 		return c.errEnded("")
-	case c.failing == c.errLate():
+	case errors.Is(c.failing, c.errLate()):
 		return nil // it is to be killed if that lasts
 	}
 	return c.failing
@@ -246,7 +247,7 @@ func (c *connection) distrust() {
 func (c *connection) deliver(number uint32, a answer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failing == c.errLate() {
+	if errors.Is(c.failing, c.errLate()) {
 		c.failing = nil
 	} else {
 		c.lates = 0

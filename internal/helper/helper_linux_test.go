@@ -54,6 +54,12 @@ const (
 // separated runs a role as the other user with the capabilities of a service, and decodes what it prints.
 func separated(t *testing.T, role string, args []string, into any, more ...uintptr) {
 	t.Helper()
+	separatedAs(t, otherUser, role, args, into, more...)
+}
+
+// separatedAs is separated for a user. Root gets two capabilities, as in a container.
+func separatedAs(t *testing.T, uid uint32, role string, args []string, into any, more ...uintptr) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for a second user")
 	}
@@ -71,13 +77,20 @@ func separated(t *testing.T, role string, args []string, into any, more ...uintp
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Env = append(os.Environ(), actAs+"="+role, "GORACE=atexit_sleep_ms=0", "GOCOVERDIR="+folder)
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser},
-		AmbientCaps: append(more, unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, unix.CAP_SYS_RAWIO)}
-	var errors bytes.Buffer
-	cmd.Stderr = &errors
-	out, err := cmd.Output()
-	if err != nil || json.Unmarshal(out, into) != nil {
-		t.Fatalf("the %s: got %v, %s%s", role, err, out, &errors)
+	var out, errors bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errors
+	if uid == 0 {
+		err = trust.StartWith(trust.Processes, cmd.Start)
+	} else {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid},
+			AmbientCaps: append(more, unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, unix.CAP_SYS_RAWIO)}
+		err = cmd.Start()
+	}
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil || json.Unmarshal(out.Bytes(), into) != nil {
+		t.Fatalf("the %s: got %v, %s%s", role, err, &out, &errors)
 	}
 }
 
@@ -134,7 +147,8 @@ type seen struct {
 	Bytes          process.Bytes
 	Mounts, Files  int
 	Same           bool
-	Left           bool // a helper or keeper after Close
+	Left           bool   // a helper or keeper after Close
+	Wrote          string // the error of writing root's file through a process of the host
 }
 
 // actAsAgent separates its privileges, and reads a victim.
@@ -175,6 +189,13 @@ func actAsAgent() error {
 	}
 	of, _ := process.StatOf("/", pid)
 	key := process.Key{PID: pid, Start: of.Start}
+	if len(os.Args) > 2 {
+		file, err := os.OpenFile(os.Args[2], os.O_WRONLY, 0)
+		if err == nil {
+			err = file.Close()
+		}
+		s.Wrote = fmt.Sprint(err)
+	}
 	if _, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid)); err != nil {
 		s.Own = err.Error()
 	}
@@ -241,6 +262,34 @@ func TestSeparate(t *testing.T) {
 	pid := victim(t, "sleep", "600")
 	var got seen
 	separated(t, "agent", []string{strconv.Itoa(pid)}, &got)
+	checkSeparated(t, &got)
+}
+
+// So has an agent of root that has no more capabilities than its helpers need, as in a container. With CAP_SYS_PTRACE, it
+// could write the host's files through the folders of other processes of root.
+func TestSeparateInAContainer(t *testing.T) {
+	pid := victim(t, "sleep", "600")
+	secret := filepath.Join(t.TempDir(), "of-root")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	through := fmt.Sprintf("/proc/%d/root%s", os.Getpid(), secret)
+	var got seen
+	separatedAs(t, 0, "agent", []string{strconv.Itoa(pid), through}, &got)
+	checkSeparated(t, &got)
+	if !strings.Contains(got.Wrote, fs.ErrPermission.Error()) {
+		t.Errorf("writing a file through a process of root: got %q, want no permission", got.Wrote)
+	}
+	var whole bytes.Buffer // the attack works with the capabilities
+	attack := exec.CommandContext(t.Context(), "sh", "-c", `echo changed >"$1"`, "sh", through)
+	attack.Stderr = &whole
+	if err := errors.Join(trust.StartWith(trust.Processes, attack.Start), attack.Wait()); err != nil {
+		t.Errorf("with the capabilities: got %v, %s; want a written file", err, &whole)
+	}
+}
+
+func checkSeparated(t *testing.T, got *seen) {
+	t.Helper()
 	if len(got.Threads) < 2 {
 		t.Errorf("got %d threads of the agent, want several", len(got.Threads))
 	}

@@ -23,9 +23,11 @@ const program = "/proc/self/exe"
 // agent. args are its own, for the spare. A keeper that is a spare first waits for the end of its standard input: the
 // keeper before holds the other end.
 func keepAll(args []string) int {
-	_, _ = io.Copy(io.Discard, os.Stdin)
 	root, names := args[1], args[2:]
 	_ = unix.CloseRange(uint(socketFD+len(names)), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // those of the agent, too
+	// No process of its user may trace it.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	_, _ = io.Copy(io.Discard, os.Stdin)
 	sockets := make([]*os.File, len(names))
 	ends := make([]unix.PollFd, len(names))
 	for i := range names {
@@ -40,10 +42,9 @@ func keepAll(args []string) int {
 			report(socketFD+i, "")
 		}
 	}
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // no process of its user may trace it
 	// Helpers end with the thread that starts them: it is theirs alone, and lives as long as this process.
-	for i, name := range names {
-		go keepHelper(sockets[i], root, name)
+	for i, of := range names {
+		go keepHelper(sockets[i], root, of)
 	}
 	go keepSpare(args, sockets)
 	for {
@@ -54,9 +55,9 @@ func keepAll(args []string) int {
 }
 
 // keepHelper starts the helpers of a role, one after the other.
-func keepHelper(socket *os.File, root, name string) {
+func keepHelper(socket *os.File, root, of string) {
 	runtime.LockOSThread()
-	r, found := roleOf(name)
+	r, found := roleOf(of)
 	err := trust.LimitThread(r.needs)
 	if !found {
 		err = errFrame
@@ -65,7 +66,8 @@ func keepHelper(socket *os.File, root, name string) {
 		if err != nil {
 			return err.Error()
 		}
-		return await(os.StartProcess(program, []string{os.Args[0], root, name}, &os.ProcAttr{
+		args := []string{name, root, r.name}
+		return await(os.StartProcess(program, args, &os.ProcAttr{ //nolint:gosec // the program is this one
 			Dir: "/", Env: []string{}, Files: []*os.File{nil, nil, os.Stderr, socket},
 			Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		}))
@@ -91,7 +93,8 @@ func keepSpare(args []string, sockets []*os.File) {
 
 // startKeeper starts a keeper.
 func startKeeper(args []string, stdin *os.File, sockets []*os.File) (*os.Process, error) {
-	return os.StartProcess(program, append([]string{name}, args...), &os.ProcAttr{
+	args = append([]string{name}, args...)
+	return os.StartProcess(program, args, &os.ProcAttr{ //nolint:gosec // the program is this one
 		Dir: "/", Env: []string{}, Files: append([]*os.File{stdin, nil, os.Stderr}, sockets...),
 	})
 }

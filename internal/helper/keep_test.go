@@ -18,7 +18,9 @@ func TestKeepBacksOff(t *testing.T) {
 		want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60, 1, 2}
 		var delays []time.Duration
 		var reported []string
+		done := make(chan struct{})
 		go func() {
+			defer close(done)
 			var ended time.Time
 			n := 0
 			keep(func() string {
@@ -34,7 +36,7 @@ func TestKeepBacksOff(t *testing.T) {
 				return whys[n-1]
 			}, func(why string) { reported = append(reported, why) })
 		}()
-		time.Sleep(time.Hour)
+		<-done
 		if !slices.Equal(delays, want) {
 			t.Errorf("got delays of %v s, want %v", delays, want)
 		}
