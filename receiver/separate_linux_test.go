@@ -24,10 +24,10 @@ func TestCollectorSeparatesPrivileges(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for capabilities of a service")
 	}
-	for _, asked := range []bool{false, true} {
+	for _, wanted := range []bool{false, true} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCollectorSeparatesPrivileges$")
 		cmd.Env = append(os.Environ(), act+"=1")
-		if asked {
+		if wanted {
 			cmd.Env = append(cmd.Env, helper.Variable+"=/")
 		}
 		var out strings.Builder
@@ -38,9 +38,9 @@ func TestCollectorSeparatesPrivileges(t *testing.T) {
 		if err := cmd.Wait(); err != nil {
 			t.Fatalf("got %v, %s", err, &out)
 		}
-		if kept := strings.Contains(out.String(), "CapPrm:\t0000000000080004"); kept == asked ||
-			strings.Contains(out.String(), `"read"`) != asked {
-			t.Errorf("asked: %v: got %s, want its capabilities in a helper only then", asked, &out)
+		if kept := strings.Contains(out.String(), "CapPrm:\t0000000000080004"); kept == wanted ||
+			strings.Contains(out.String(), `"read"`) != wanted {
+			t.Errorf("with the variable %v: got %s, want its capabilities in a helper only then", wanted, &out)
 		}
 	}
 }

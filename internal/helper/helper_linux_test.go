@@ -265,8 +265,8 @@ func TestSeparate(t *testing.T) {
 	checkSeparated(t, &got)
 }
 
-// So has an agent of root that has no more capabilities than its helpers need, as in a container. With CAP_SYS_PTRACE, it
-// could write the host's files through the folders of other processes of root.
+// So has an agent of root that has no more capabilities than its helpers need, as in a container. With CAP_SYS_PTRACE,
+// it could write the host's files through the folders of other processes of root.
 func TestSeparateInAContainer(t *testing.T) {
 	pid := victim(t, "sleep", "600")
 	secret := filepath.Join(t.TempDir(), "of-root")
