@@ -110,11 +110,11 @@ func TestAgentSeparatesPrivileges(t *testing.T) {
 			stop(t, v)
 			continue
 		}
-		keeper := childOf(t, v.Process.Pid)
-		helper := awaitChild(t, keeper)
+		keeper := childOf(t, v.Process.Pid, "keep")
+		helper := childOf(t, keeper, "read")
 		reported := false
 		for range 4 { // the next helper may run before a busy machine asks
-			if err := syscall.Kill(awaitChild(t, keeper), syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(childOf(t, keeper, "read"), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			problems, _ = problemsAfter(t, socket, victim)
@@ -125,7 +125,7 @@ func TestAgentSeparatesPrivileges(t *testing.T) {
 		if !reported {
 			t.Errorf("after the end of the helper: got %s, want that reported", problems)
 		}
-		next := awaitChild(t, keeper)
+		next := childOf(t, keeper, "read")
 		if next == helper {
 			t.Errorf("got helper %d again, want another one", next)
 		}
@@ -177,29 +177,23 @@ func TestAgentFollowsTheSchedulerThroughAHelper(t *testing.T) {
 	t.Errorf("got the evidence %q, want schedule; problems: %q", evidence, status.Problems)
 }
 
-// awaitChild waits for a child that has not ended.
-func awaitChild(t *testing.T, pid int) int {
+// childOf waits for the child of a process that is a helper with a role, or a keeper for "keep".
+func childOf(t *testing.T, pid int, role string) int {
 	t.Helper()
 	for end := time.Now().Add(slowest / 2); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		child := childOf(t, pid)
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
-		if child > 0 && len(text) > 0 && !strings.Contains(string(text), ") Z ") {
-			return child
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+		for _, list := range lists {
+			text, _ := os.ReadFile(list)
+			for child := range strings.FieldsSeq(string(text)) {
+				line, _ := os.ReadFile("/proc/" + child + "/cmdline")
+				args := strings.Split(string(line), "\x00")
+				if len(args) > 2 && args[0] == "stallspan-helper" && (args[1] == role || args[1] != "keep" && args[2] == role) {
+					id, _ := strconv.Atoi(child)
+					return id
+				}
+			}
 		}
 	}
-	t.Fatalf("process %d has no child", pid)
-	return 0
-}
-
-// childOf is the only child of a process, or 0.
-func childOf(t *testing.T, pid int) int {
-	t.Helper()
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		text, _ := os.ReadFile(list)
-		if child, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
-			return child
-		}
-	}
+	t.Fatalf("process %d has no child that is %s", pid, role)
 	return 0
 }

@@ -19,6 +19,14 @@ import (
 var unprotected = [][3]string{
 	{"internal/api", "http.Serve(g", "package net/http, which calls what is protected"},
 	{"internal/api", "s.open.Wait()", "it only waits"},
+	{"internal/helper", "r.run()", "of a helper: its end is reported, and another one starts"},
+	{"internal/helper", "s.trace(", "of a helper"},
+	{"internal/helper", "keepHelper(", "of a keeper, which has a spare"},
+	{"internal/helper", "keepSpare(", "of a keeper"},
+	{"internal/helper", "c.receive()", "it protects itself"},
+	{"internal/helper", "c.watch()", "it kills a process, and starts a timer"},
+	{"internal/helper", "p.Wait()", "it only waits"},
+	{"internal/helper", "p.Kill()", "a single call"},
 	{"internal/monitor", "m.sources.Run(", "the sampler protects each source and each tick"},
 	{"internal/monitor/probe", "b.tasks.Wait()", "it only waits"},
 	{"internal/emit/queue", "cancel", "a single call"},
@@ -28,6 +36,7 @@ var unprotected = [][3]string{
 	{"internal/source/gpu", "w.active.run()", "it recovers from each job"},
 	{"internal/state/baseline", "s.run(loaded)", "it protects itself"},
 	{"internal/trust", "c.Start()", "it only starts a program"},
+	{"internal/trust", "LimitThread(", "it only starts a program"},
 	{"receiver", "r.spans.close(ctx)", "it waits for a queue"},
 	{"receiver", "r.records.close(ctx)", "it waits for a queue"},
 }

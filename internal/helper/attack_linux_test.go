@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -29,17 +27,20 @@ func actAsAttacker() error {
 	if err := Separate(trust.None); err != nil {
 		return err
 	}
-	text, _, _ := strings.Cut(strings.TrimPrefix(os.Getenv(variable), "read="), ":")
-	fd, err := strconv.Atoi(text)
+	s, err := left()
 	if err != nil {
 		return err
 	}
+	fd := s.Sockets["read"]
 	limit := unix.NsecToTimeval(int64(startWait))
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		return err
 	}
 	var got frames
 	buf := make([]byte, 1<<16)
+	if n, _, err := unix.Recvfrom(fd, buf, 0); err != nil || n == 0 || buf[1] != byte(opHello) {
+		return fmt.Errorf("got %x, %w; want a hello", buf[:max(n, 0)], err)
+	}
 	for _, arg := range os.Args[1:] {
 		var frame []byte
 		if _, err := fmt.Sscanf(arg, "%x", &frame); err != nil {
@@ -83,8 +84,8 @@ func TestDamagedFrames(t *testing.T) {
 		}
 		switch want[i] {
 		case opEnded:
-			if !bytes.Equal(frame, ended(exitFrame)) {
-				t.Errorf("frame %d: got %x, want %x", i, frame, ended(exitFrame))
+			if !bytes.Equal(frame, ended("")) {
+				t.Errorf("frame %d: got %x, want %x", i, frame, ended(""))
 			}
 		case opBytes:
 			var list [1]process.Bytes
@@ -122,8 +123,8 @@ func TestAnswersAreNumbers(t *testing.T) {
 	of, _ := process.StatOf("/", pid)
 	key := process.Key{PID: pid, Start: of.Start}
 	d := process.NewDirect("/proc")
-	defer d.Close()
-	s := server{reader: d}
+	s := serverOf(d)
+	defer s.bytes.close()
 	for _, q := range []question{
 		{op: opBytes, keys: []process.Key{key, {PID: pid}, {PID: 1}}},
 		{op: opFiles, keys: []process.Key{key}, limit: maxOpenFiles},
@@ -131,7 +132,7 @@ func TestAnswersAreNumbers(t *testing.T) {
 		{op: opModels, keys: []process.Key{key}, models: process.FilesWanted{Maps: true, Sockets: true}},
 		{op: opDevice, keys: []process.Key{key}, device: null},
 	} {
-		frame, _, err := s.answer(q.append(nil))
+		frame, err := s.answer(q.append(nil))
 		if err != nil {
 			t.Fatalf("%d: got %v", q.op, err)
 		}
@@ -163,7 +164,7 @@ func TestAnswersAreNumbers(t *testing.T) {
 		}
 	}
 	other := process.Key{PID: pid, Start: of.Start + 1}
-	frame, _, err := s.answer((&question{op: opBytes, keys: []process.Key{other}}).append(nil))
+	frame, err := s.answer((&question{op: opBytes, keys: []process.Key{other}}).append(nil))
 	var list [1]process.Bytes
 	if err != nil || parseBytes(frame[headerBytes:], list[:]) != nil || list[0].Err != syscall.ESRCH {
 		t.Errorf("another process with the PID: got %+v, %v; want %v", list, err, syscall.ESRCH)
@@ -176,10 +177,10 @@ func FuzzServe(f *testing.F) {
 		f.Add(questions[i].append(nil))
 	}
 	d := process.NewDirect("/proc")
-	f.Cleanup(d.Close)
-	s := server{reader: d}
+	s := serverOf(d)
+	f.Cleanup(s.bytes.close) // and with it the Direct
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		answer, _, err := s.answer(frame)
+		answer, err := s.answer(frame)
 		if err != nil {
 			return
 		}

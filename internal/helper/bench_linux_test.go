@@ -5,7 +5,6 @@ package helper
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // BenchmarkTick reads 300 processes of another user, by this process as root and by a helper. All is a reading of all
@@ -34,8 +34,8 @@ func BenchmarkTick(b *testing.B) {
 				helper := 0
 				if asks {
 					var client *Client
-					client, helper = started(b)
-					defer func() { _ = client.Close() }()
+					client, helper = startReader(b)
+					defer client.close()
 					source.WithReader(client)
 				}
 				if err := source.Add("crowd", pid, process.Options{}); err != nil {
@@ -89,29 +89,23 @@ func crowd(b *testing.B, count int) (pid int) {
 	}
 }
 
-// started starts a helper with the rights of this process.
-func started(b *testing.B) (c *Client, pid int) {
+// startReader starts a helper that reads.
+func startReader(b *testing.B) (c *Client, pid int) {
 	b.Helper()
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	s := started{Root: "/", Sockets: map[string]int{}}
+	if err := s.start([]string{"read"}, trust.Processes); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(reap(s.Keeper))
+	con, err := s.inherit(roles[0], s.Sockets["read"])
 	if err != nil {
 		b.Fatal(err)
 	}
-	theirs, ours := os.NewFile(uintptr(ends[1]), "socket"), os.NewFile(uintptr(ends[0]), "socket")
-	defer func() { _ = theirs.Close(); _ = ours.Close() }()
-	p, err := start(theirs, roles[0].needs, roles[0].name)
-	if err != nil {
+	<-con.greeted
+	if pid, err = childOf(s.Keeper, "read"); err != nil {
 		b.Fatal(err)
 	}
-	if err := awaitHello(ends[0]); err != nil {
-		b.Fatal(err)
-	}
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		b.Fatal(err)
-	}
-	c = NewClient(conn)
-	c.reap = func() { _, _ = p.Wait() }
-	return c, p.Pid
+	return &Client{con}, pid
 }
 
 // cpuTime is what all threads of a process have run, in nanoseconds; 0 for process 0.

@@ -19,7 +19,7 @@ func pair(t *testing.T) (*Client, net.Conn) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	c := NewClient(ours)
-	t.Cleanup(func() { _ = theirs.Close(); _ = c.Close() })
+	t.Cleanup(func() { _ = theirs.Close(); c.close() })
 	return c, theirs
 }
 
@@ -33,9 +33,15 @@ func (counting) Bytes(of []process.Key, into []process.Bytes) error {
 	return nil
 }
 
+// serverOf returns one that reads by a Reader that never hangs.
+func serverOf(reader process.Reader) *server {
+	return newServer(func() process.Reader { return reader }, func(process.Key) int { return 0 })
+}
+
 // respond answers n questions, and drops as many before.
 func respond(conn net.Conn, reader process.Reader, drop, n int) error {
-	s := server{reader: reader}
+	s := serverOf(reader)
+	defer s.bytes.close()
 	buf := make([]byte, maxQuestion+1)
 	for i := range drop + n {
 		size, err := conn.Read(buf)
@@ -45,7 +51,7 @@ func respond(conn net.Conn, reader process.Reader, drop, n int) error {
 		if i < drop {
 			continue
 		}
-		frame, _, err := s.answer(buf[:size])
+		frame, err := s.answer(buf[:size])
 		if err != nil {
 			return err
 		}
@@ -87,17 +93,17 @@ func TestClientOutlivesAHelper(t *testing.T) {
 		began := time.Now()
 		go func() {
 			_, _ = conn.Read(make([]byte, maxQuestion)) // the helper ends with a question
-			_, _ = conn.Write(ended(exitFrame))
+			_, _ = conn.Write(ended(""))
 		}()
 		for range 2 {
-			if _, err := ask(c, 1); !errors.Is(err, errEnded) {
-				t.Errorf("got %v, want %v", err, errEnded)
+			if _, err := ask(c, 1); !errors.Is(err, c.errEnded("")) {
+				t.Errorf("got %v, want %v", err, c.errEnded(""))
 			}
 		}
 		if time.Since(began) != 0 {
 			t.Errorf("it fails after %v, want at once", time.Since(began))
 		}
-		if _, err := conn.Write(hello()); err != nil {
+		if _, err := conn.Write(hello(maxPID, maxPID-1)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -107,10 +113,10 @@ func TestClientOutlivesAHelper(t *testing.T) {
 		}
 		_ = conn.Close()
 		synctest.Wait()
-		if _, err := ask(c, 1); !errors.Is(err, errClosed) {
-			t.Errorf("got %v, want %v", err, errClosed)
+		if _, err := ask(c, 1); !errors.Is(err, c.errGone()) {
+			t.Errorf("got %v, want %v", err, c.errGone())
 		}
-		_ = c.Close()
+		c.close()
 	})
 }
 
@@ -123,15 +129,16 @@ func TestClientWaitsOnce(t *testing.T) {
 		go func() { n, _ := conn.Read(first); read <- n }()
 		began := time.Now()
 		for range 3 {
-			if _, err := ask(c, 1); !errors.Is(err, errLate) {
-				t.Errorf("got %v, want %v", err, errLate)
+			if _, err := ask(c, 1); !errors.Is(err, c.errLate()) {
+				t.Errorf("got %v, want %v", err, c.errLate())
 			}
 		}
 		if got := time.Since(began); got != answerWait {
 			t.Errorf("it waits for %v, want %v", got, answerWait)
 		}
-		s := server{reader: counting{}}
-		frame, _, err := s.answer(first[:<-read])
+		s := serverOf(counting{})
+		defer s.bytes.close()
+		frame, err := s.answer(first[:<-read])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +151,7 @@ func TestClientWaitsOnce(t *testing.T) {
 			t.Errorf("after the late answer: got %v", err)
 		}
 		_ = conn.Close()
-		_ = c.Close()
+		c.close()
 	})
 }
 
@@ -162,11 +169,11 @@ func TestClientRefusesWrongAnswers(t *testing.T) {
 			_, _ = conn.Write(answer)
 			_, _ = io.Copy(io.Discard, conn)
 		}()
-		if _, err := ask(c, 1); !errors.Is(err, errAnswer) {
-			t.Errorf("%s: got %v, want %v", name, err, errAnswer)
+		if _, err := ask(c, 1); !errors.Is(err, c.errAnswer()) {
+			t.Errorf("%s: got %v, want %v", name, err, c.errAnswer())
 		}
 		_ = conn.Close()
-		_ = c.Close()
+		c.close()
 	}
 }
 
@@ -184,5 +191,5 @@ func TestPanicOfTheClient(t *testing.T) {
 	if _, err := ask(c, 1); err == nil || !strings.Contains(err.Error(), "for the test") {
 		t.Errorf("got %v, want the panic", err)
 	}
-	_ = c.Close()
+	c.close()
 }

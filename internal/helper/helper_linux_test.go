@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -30,7 +31,7 @@ const actAs = "STALLSPAN_HELPER_TEST"
 
 func TestMain(m *testing.M) {
 	roles := map[string]func() error{"agent": actAsAgent, "attacker": actAsAttacker, "confined": actConfined,
-		"tracing agent": actAsTracingAgent, "confined tracer": actConfinedTracer}
+		"tracing agent": actAsTracingAgent, "refused agent": actRefused, "confined tracer": actConfinedTracer}
 	if act := roles[os.Getenv(actAs)]; act != nil {
 		if err := act(); err != nil {
 			fmt.Println(err)
@@ -41,6 +42,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// slowest bounds what a busy machine may take.
+const slowest = time.Minute
+
 // otherUser is a user without rights; victimUser is another one.
 const (
 	otherUser  = 65534
@@ -49,6 +53,12 @@ const (
 
 // separated runs a role as the other user with the capabilities of a service, and decodes what it prints.
 func separated(t *testing.T, role string, args []string, into any, more ...uintptr) {
+	t.Helper()
+	separatedAs(t, otherUser, role, args, into, more...)
+}
+
+// separatedAs is separated for a user. Root gets two capabilities, as in a container.
+func separatedAs(t *testing.T, uid uint32, role string, args []string, into any, more ...uintptr) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for a second user")
@@ -67,13 +77,20 @@ func separated(t *testing.T, role string, args []string, into any, more ...uintp
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Env = append(os.Environ(), actAs+"="+role, "GORACE=atexit_sleep_ms=0", "GOCOVERDIR="+folder)
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser},
-		AmbientCaps: append(more, unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, unix.CAP_SYS_RAWIO)}
-	var errors bytes.Buffer
-	cmd.Stderr = &errors
-	out, err := cmd.Output()
-	if err != nil || json.Unmarshal(out, into) != nil {
-		t.Fatalf("the %s: got %v, %s%s", role, err, out, &errors)
+	var out, errors bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errors
+	if uid == 0 {
+		err = trust.StartWith(trust.Processes, cmd.Start)
+	} else {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid},
+			AmbientCaps: append(more, unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, unix.CAP_SYS_RAWIO)}
+		err = cmd.Start()
+	}
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil || json.Unmarshal(out.Bytes(), into) != nil {
+		t.Fatalf("the %s: got %v, %s%s", role, err, &out, &errors)
 	}
 }
 
@@ -130,7 +147,8 @@ type seen struct {
 	Bytes          process.Bytes
 	Mounts, Files  int
 	Same           bool
-	Left           bool // a helper or keeper after Close
+	Left           bool   // a helper or keeper after Close
+	Wrote          string // the error of writing root's file through a process of the host
 }
 
 // actAsAgent separates its privileges, and reads a victim.
@@ -138,7 +156,10 @@ func actAsAgent() error {
 	if err := Separate(trust.None); err != nil {
 		return err
 	}
-	_, keeperID, _ := strings.Cut(os.Getenv(variable), ":")
+	left, err := left()
+	if err != nil {
+		return err
+	}
 	helpers, err := Inherit()
 	client := helpers.Reader
 	if err != nil || client == nil || helpers.Tracer != nil {
@@ -152,9 +173,9 @@ func actAsAgent() error {
 		s.Threads[filepath.Base(task)], failed = rightsOf(task)
 		err = errors.Join(err, failed)
 	}
-	keeper := "/proc/" + keeperID
-	children, failed := os.ReadFile(keeper + "/task/" + keeperID + "/children")
-	helper := "/proc/" + strings.TrimSpace(string(children))
+	keeper := fmt.Sprint("/proc/", left.Keeper)
+	pid, failed := childOf(left.Keeper, "read")
+	helper := fmt.Sprint("/proc/", pid)
 	var failed1, failed2 error
 	s.Keeper, failed1 = rightsOf(keeper)
 	s.Helper, failed2 = rightsOf(helper)
@@ -162,12 +183,19 @@ func actAsAgent() error {
 		return err
 	}
 
-	pid, err := strconv.Atoi(os.Args[1])
+	pid, err = strconv.Atoi(os.Args[1])
 	if err != nil {
 		return err
 	}
 	of, _ := process.StatOf("/", pid)
 	key := process.Key{PID: pid, Start: of.Start}
+	if len(os.Args) > 2 {
+		file, err := os.OpenFile(os.Args[2], os.O_WRONLY, 0)
+		if err == nil {
+			err = file.Close()
+		}
+		s.Wrote = fmt.Sprint(err)
+	}
 	if _, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid)); err != nil {
 		s.Own = err.Error()
 	}
@@ -185,11 +213,9 @@ func actAsAgent() error {
 	if err != nil {
 		return err
 	}
-	if err := client.Close(); err != nil {
-		return err
-	}
+	helpers.Close()
 	s.Left = true
-	for end := time.Now().Add(startWait); s.Left && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(slowest); s.Left && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		_, err1 := os.Stat(keeper)
 		_, err2 := os.Stat(helper)
 		s.Left = err1 == nil || err2 == nil
@@ -197,10 +223,34 @@ func actAsAgent() error {
 	return json.NewEncoder(os.Stdout).Encode(s)
 }
 
+// left is what Separate has left.
+func left() (s started, err error) {
+	err = json.Unmarshal([]byte(os.Getenv(Variable)), &s)
+	return s, err
+}
+
+// childOf waits for the child of a keeper that has a role, or is the spare.
+func childOf(keeper int, role string) (pid int, err error) {
+	for end := time.Now().Add(slowest); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", keeper))
+		for _, list := range lists {
+			text, _ := os.ReadFile(list)
+			for id := range strings.FieldsSeq(string(text)) {
+				line, _ := os.ReadFile("/proc/" + id + "/cmdline")
+				args := strings.Split(string(line), "\x00")
+				if len(args) > 2 && args[0] == name && (args[1] == role || args[1] != keeps && args[2] == role) {
+					return strconv.Atoi(id)
+				}
+			}
+		}
+	}
+	return 0, fmt.Errorf("keeper %d has no %s", keeper, role)
+}
+
 // patiently calls ask again while a busy machine makes the helper late.
 func patiently(ask func() error) (err error) {
-	for end := time.Now().Add(startWait); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if err = ask(); !errors.Is(err, errLate) {
+	for end := time.Now().Add(slowest); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = ask(); !errors.As(err, new(bpf.Away)) {
 			break
 		}
 	}
@@ -212,6 +262,34 @@ func TestSeparate(t *testing.T) {
 	pid := victim(t, "sleep", "600")
 	var got seen
 	separated(t, "agent", []string{strconv.Itoa(pid)}, &got)
+	checkSeparated(t, &got)
+}
+
+// So has an agent of root that has no more capabilities than its helpers need, as in a container. With CAP_SYS_PTRACE,
+// it could write the host's files through the folders of other processes of root.
+func TestSeparateInAContainer(t *testing.T) {
+	pid := victim(t, "sleep", "600")
+	secret := filepath.Join(t.TempDir(), "of-root")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	through := fmt.Sprintf("/proc/%d/root%s", os.Getpid(), secret)
+	var got seen
+	separatedAs(t, 0, "agent", []string{strconv.Itoa(pid), through}, &got)
+	checkSeparated(t, &got)
+	if !strings.Contains(got.Wrote, fs.ErrPermission.Error()) {
+		t.Errorf("writing a file through a process of root: got %q, want no permission", got.Wrote)
+	}
+	var whole bytes.Buffer // the attack works with the capabilities
+	attack := exec.CommandContext(t.Context(), "sh", "-c", `echo changed >"$1"`, "sh", through)
+	attack.Stderr = &whole
+	if err := errors.Join(trust.StartWith(trust.Processes, attack.Start), attack.Wait()); err != nil {
+		t.Errorf("with the capabilities: got %v, %s; want a written file", err, &whole)
+	}
+}
+
+func checkSeparated(t *testing.T, got *seen) {
+	t.Helper()
 	if len(got.Threads) < 2 {
 		t.Errorf("got %d threads of the agent, want several", len(got.Threads))
 	}
@@ -246,24 +324,39 @@ func TestHelperEndsWithAgent(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for capabilities of a service")
 	}
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	s := started{Root: "/", Sockets: map[string]int{}}
+	if err := s.start([]string{"read"}, trust.Processes); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.inherit(roles[0], s.Sockets["read"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := os.NewFile(uintptr(ends[1]), "socket")
-	keeper, err := start(theirs, roles[0].needs, keepPrefix+roles[0].name)
-	_ = theirs.Close()
+	<-c.greeted
+	spare, err := childOf(s.Keeper, keeps)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := awaitHello(ends[0]); err != nil {
 		t.Error(err)
 	}
-	_ = unix.Close(ends[0]) // the end of the agent closes it
+	c.close() // as the end of the agent does
+	keeper, err := os.FindProcess(s.Keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
 	state, err := keeper.Wait()
 	if err != nil || state.ExitCode() != exitDone {
 		t.Errorf("got %v, %v; want exit status %d", state, err, exitDone)
 	}
+	for end := time.Now().Add(slowest); runs(spare); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the spare keeper outlives the agent")
+		}
+	}
+}
+
+// runs reports whether a process has not ended.
+func runs(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(text), ") Z ")
 }
 
 // A role that does not exist does nothing.

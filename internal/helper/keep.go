@@ -10,21 +10,17 @@ const (
 	healthy = 10 * time.Minute
 )
 
-// keep runs helpers, one after the other, until one has found the agent gone. run starts one, and returns its exit
-// status when it has ended. report informs the agent.
-func keep(run func() (status int, err error), report func(status int) error) error {
+// said is for a helper that has sent the agent the reason itself.
+const said = "said"
+
+// keep runs helpers, one after the other, until the process ends. run starts one, and returns why that failed, or when
+// it has ended. report informs the agent.
+func keep(run func() (why string), report func(why string)) {
 	delay := firstDelay
 	for {
 		began := time.Now()
-		status, err := run()
-		if err != nil {
-			return err
-		}
-		if status == exitDone {
-			return nil
-		}
-		if err := report(status); err != nil {
-			return err
+		if why := run(); why != said {
+			report(why)
 		}
 		if time.Since(began) >= healthy {
 			delay = firstDelay

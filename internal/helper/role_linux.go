@@ -3,7 +3,9 @@
 package helper
 
 import (
+	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -14,32 +16,46 @@ import (
 
 // role is what a helper is for.
 type role struct {
-	name  string    // the argument of the helper; that of its keeper begins with keepPrefix
+	name  string    // the argument of the helper
+	does  string    // for errors of the agent
 	needs trust.Set // its capabilities; it starts without any other
 	more  []rule    // system calls besides those of rules
-	serve func(fd int) error
+	serve func(fd int, root string) error
 }
 
-const keepPrefix = "keep-"
+// keeps is the argument of a keeper.
+const keeps = "keep"
 
 var roles = []role{
-	{name: "read", needs: trust.Processes, serve: func(fd int) error {
-		return serve(fd, &server{reader: process.NewDirect("/proc")})
-	}},
-	{name: "trace", needs: trust.Schedule, more: tracing, serve: serveTracing},
+	{name: "read", does: reads, needs: trust.Processes, serve: serveReads},
+	{name: "trace", does: "that holds the BPF programs", needs: trust.Schedule, more: tracing, serve: serveTracing},
 }
 
-// roleOf finds a role by the argument of a helper, or of its keeper.
-func roleOf(argument string) (r role, keeper, found bool) {
-	for _, r := range roles {
-		switch argument {
-		case r.name:
-			return r, false, true
-		case keepPrefix + r.name:
-			return r, true, true
-		}
+// roleOf finds a role by its name.
+func roleOf(name string) (r role, found bool) {
+	i := slices.IndexFunc(roles, func(r role) bool { return r.name == name })
+	if i < 0 {
+		return role{}, false
 	}
-	return role{}, false, false
+	return roles[i], true
+}
+
+func serveReads(fd int, root string) error {
+	proc := filepath.Join(root, "proc")
+	s := newServer(func() process.Reader { return process.NewDirect(proc) }, func(of process.Key) int {
+		var st unix.Stat_t
+		if unix.Fstatat(unix.AT_FDCWD, filepath.Join(proc, strconv.Itoa(of.PID)), &st, 0) != nil {
+			return -1
+		}
+		return int(st.Uid)
+	})
+	return serve(fd, func(question []byte) error {
+		frame, err := s.answer(question)
+		if err != nil {
+			return err
+		}
+		return send(fd, frame, nil)
+	})
 }
 
 // Commands of bpf(2) in linux/bpf.h: those that load and attach programs, and change elements of maps.

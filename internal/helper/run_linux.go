@@ -31,18 +31,20 @@ func init() {
 	}
 }
 
-// run is the keeper, or the helper. It returns the exit status.
+// run is the keeper, or the helper. It returns the exit status. Arguments are the host's root and the role, or for a
+// keeper all roles of its sockets, after keeps.
 func run(args []string) int {
 	// Both end with the agent, and not before it: it takes its last reading after a signal to all of its processes.
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 	runtime.GOMAXPROCS(1)
 	debug.SetMemoryLimit(memoryLimit)
+	if len(args) > 2 && args[0] == keeps {
+		return keepAll(args)
+	}
 	err := errors.New("it is for the agent only")
-	if len(args) == 1 {
-		if r, keeper, found := roleOf(args[0]); found && keeper {
-			err = keepHelper(socketFD, r)
-		} else if found {
-			err = serveAgent(socketFD, r)
+	if len(args) == 2 {
+		if r, found := roleOf(args[1]); found {
+			err = serveAgent(socketFD, args[0], r)
 		}
 	}
 	switch {
@@ -51,22 +53,23 @@ func run(args []string) int {
 	case errors.Is(err, errFrame):
 		return exitFrame
 	}
-	fmt.Fprintf(os.Stderr, "stallspan: helper: %v\n", err)
+	_ = unix.Sendto(socketFD, ended(err.Error()), unix.MSG_NOSIGNAL, nil) // fails if the agent is gone
 	return exitFailed
 }
 
 // serveAgent answers questions until the agent is gone, or sends a damaged frame.
-func serveAgent(fd int, r role) error {
-	if extra := trust.Granted() &^ r.needs; extra != 0 {
+func serveAgent(fd int, root string, r role) error {
+	if extra := trust.Permitted() &^ r.needs; extra != 0 {
 		return fmt.Errorf("it has more capabilities than it needs: %#x", uint64(extra))
 	}
+	keeper := os.Getppid() // the filter refuses that, too
 	if err := confine(r.more); err != nil {
 		return err
 	}
-	if err := unix.Sendto(fd, hello(), unix.MSG_NOSIGNAL, nil); err != nil {
+	if err := unix.Sendto(fd, hello(os.Getpid(), keeper), unix.MSG_NOSIGNAL, nil); err != nil {
 		return fmt.Errorf("greet the agent: %w", err)
 	}
-	return r.serve(fd)
+	return r.serve(fd, root)
 }
 
 // confine gives up what the helper does not need. It cannot be undone.
@@ -87,14 +90,9 @@ func confine(more []rule) error {
 	return install(program)
 }
 
-// answerer answers questions.
-type answerer interface {
-	// answer returns a frame, and descriptors that go with it. After an error the helper must end.
-	answer(question []byte) (frame []byte, descriptors []int, err error)
-}
-
-// serve answers questions. A packet without content is like the end of the connection.
-func serve(fd int, s answerer) error {
+// serve has questions answered. A packet without content is like the end of the connection. After an error the helper
+// must end, unless the agent is gone.
+func serve(fd int, answer func(question []byte) error) error {
 	buf := make([]byte, maxQuestion+1)
 	for {
 		n, _, err := unix.Recvfrom(fd, buf, 0)
@@ -106,14 +104,10 @@ func serve(fd int, s answerer) error {
 		case err != nil:
 			return fmt.Errorf("receive a question: %w", err)
 		}
-		answer, descriptors, err := s.answer(buf[:n])
-		if err != nil {
-			return err
-		}
-		if err := send(fd, answer, descriptors); errors.Is(err, unix.EPIPE) {
+		if err := answer(buf[:n]); errors.Is(err, unix.EPIPE) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("send an answer: %w", err)
+			return fmt.Errorf("answer: %w", err)
 		}
 	}
 }

@@ -10,24 +10,28 @@ import (
 // server answers questions.
 type server struct {
 	reader   process.Reader
+	bytes    *byteReads
 	question question
-	bytes    [maxKeys]process.Bytes
+	answers  [maxKeys]process.Bytes
 	frame    []byte
 }
 
-// answer returns the frame that answers one. It is valid until the next call. It never has descriptors.
-func (s *server) answer(frame []byte) ([]byte, []int, error) {
+// newServer returns one that reads by what open returns, each time another Reader. owner returns a process's user.
+func newServer(open func() process.Reader, owner func(process.Key) int) *server {
+	return &server{reader: open(), bytes: newByteReads(open, owner)}
+}
+
+// answer returns the frame that answers one. It is valid until the next call.
+func (s *server) answer(frame []byte) ([]byte, error) {
 	q := &s.question
 	if err := q.parse(frame); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	b := header(s.frame[:0], q.op, q.number)
 	switch q.op {
 	case opBytes:
-		list := s.bytes[:len(q.keys)]
-		if err := s.reader.Bytes(q.keys, list); err != nil {
-			return nil, nil, err
-		}
+		list := s.answers[:len(q.keys)]
+		s.bytes.read(q.keys, list)
 		b = appendBytes(b, list)
 	case opFiles:
 		list, files, err := s.reader.Files(q.keys[0], q.from, q.limit)
@@ -43,7 +47,7 @@ func (s *server) answer(frame []byte) ([]byte, []int, error) {
 		b = appendDevice(b, open, files, number(err))
 	}
 	s.frame = b
-	return b, nil, nil
+	return b, nil
 }
 
 // number returns the number of an error, 0 for none.

@@ -3,12 +3,11 @@
 package helper
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
-	"runtime"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,138 +16,170 @@ import (
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
-// variable holds, for each role, the descriptor of the socket and the process ID of the keeper, from Separate to
-// Inherit: "read=3:41 trace=4:42".
-const variable = "STALLSPAN_HELPER"
+// Variable is set to where the host's files are for the helpers, such as / or /hostfs. With it, a Collector starts
+// helpers, too. From Separate to Inherit it holds what was started, as JSON.
+const Variable = "STALLSPAN_HELPER"
+
+// started is what Separate leaves to Inherit.
+type started struct {
+	Root    string         `json:"root"`
+	Keeper  int            `json:"keeper"`  // its process ID; 0 if it could not start
+	Sockets map[string]int `json:"sockets"` // our end of each role's; -1 without a keeper
+	Failed  string         `json:"failed"`  // why there is no keeper
+}
+
+// Wanted reports whether the environment asks for helpers.
+func Wanted() bool { return strings.HasPrefix(os.Getenv(Variable), "/") && !trust.Elevated() }
 
 // Separate starts a helper for each role that this process has the capabilities for, and gives up all capabilities but
-// those to keep: it starts this program again, and does not return. It returns nil without an effect for no role.
+// those to keep: it starts this program again, and does not return. It returns nil without an effect for no role. If
+// the helpers cannot be started, the capabilities are given up all the same, and questions say why.
 func Separate(keep trust.Set) error {
-	runtime.LockOSThread() // the keepers end with this thread, which execve(2) keeps
-	defer runtime.UnlockOSThread()
-	var started []string
+	var names []string
+	var needs trust.Set
 	for _, r := range roles {
-		if trust.Granted()&r.needs != r.needs {
-			continue
+		if trust.Granted()&r.needs == r.needs {
+			names, needs = append(names, r.name), needs|r.needs
 		}
-		fd, keeper, err := separate(r)
-		if err != nil {
-			return err // the program ends, and with it the keepers
-		}
-		started = append(started, fmt.Sprintf("%s=%d:%d", r.name, fd, keeper))
 	}
-	if len(started) == 0 {
+	if len(names) == 0 {
 		return nil
 	}
-	if err := os.Setenv(variable, strings.Join(started, " ")); err != nil {
+	s := started{Root: "/", Sockets: map[string]int{}}
+	if Wanted() {
+		s.Root = filepath.Clean(os.Getenv(Variable))
+	}
+	if err := s.start(names, needs); err != nil {
+		s.Failed = cannotStart(err) + ", then start this program again"
+		for _, n := range names {
+			s.Sockets[n] = -1
+		}
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
 		return err
 	}
-	return trust.Needs(keep)
+	if err := os.Setenv(Variable, string(text)); err != nil {
+		return err
+	}
+	return trust.Keep(keep)
 }
 
-// separate starts the helper of a role. It returns our end of its socket, and its keeper.
-func separate(r role) (fd, keeper int, err error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, 0, fmt.Errorf("make a socket for the helper: %w", err)
-	}
-	theirs := os.NewFile(uintptr(ends[1]), "socket")
-	p, err := start(theirs, r.needs, keepPrefix+r.name)
-	_ = theirs.Close()
-	if err != nil {
-		_ = unix.Close(ends[0])
-		return 0, 0, err
-	}
-	if err := awaitHello(ends[0]); err != nil {
-		_ = unix.Close(ends[0])
-		_ = p.Kill() // and with it the helper; it would try again first
-		_, _ = p.Wait()
-		return 0, 0, err
-	}
-	if _, err := unix.FcntlInt(uintptr(ends[0]), unix.F_SETFD, 0); err != nil {
-		return 0, 0, fmt.Errorf("keep the helper's socket: %w", err)
-	}
-	return ends[0], p.Pid, nil
-}
-
-// awaitHello waits for the helper.
-func awaitHello(fd int) error {
-	limit := unix.NsecToTimeval(int64(startWait))
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
-		return fmt.Errorf("await the helper: %w", err)
-	}
-	var buf [maxAnswer]byte
-	n, _, err := unix.Recvfrom(fd, buf[:], 0)
-	for errors.Is(err, unix.EINTR) { // a socket with a time limit is not read again after a signal
-		n, _, err = unix.Recvfrom(fd, buf[:], 0)
-	}
-	if err != nil {
-		return fmt.Errorf("the helper does not start within %v: %w", startWait, err)
-	}
-	if o, _, _, err := split(buf[:n]); err != nil || o != opHello {
-		return errors.New("the helper ends at its start: see the line before, or start the agent without capabilities")
-	}
-	return nil
-}
-
-// Inherit returns the helpers that Separate has started.
-func Inherit() (h Helpers, err error) {
-	value, given := os.LookupEnv(variable)
-	if !given {
-		return h, nil
-	}
-	_ = os.Unsetenv(variable) // programs that we start have nothing to do with it
+// start starts the keeper of some roles, with the capabilities that they need.
+func (s *started) start(names []string, needs trust.Set) error {
+	var theirs []*os.File
 	defer func() {
-		if err != nil {
-			h.Close()
-			h, err = Helpers{}, fmt.Errorf("unset %s, it is for the agent itself", variable)
+		for _, f := range theirs {
+			_ = f.Close()
 		}
 	}()
-	for one := range strings.FieldsSeq(value) {
-		role, text, _ := strings.Cut(one, "=")
-		socket, keeper, _ := strings.Cut(text, ":")
-		fd, err1 := strconv.Atoi(socket)
-		pid, err2 := strconv.Atoi(keeper)
-		if err := errors.Join(err1, err2); err != nil || fd <= 2 || pid <= 1 {
-			return h, errFrame
+	for _, n := range names {
+		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("make a socket: %w", err)
 		}
-		if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
-			return h, errFrame
+		s.Sockets[n], theirs = ends[0], append(theirs, os.NewFile(uintptr(ends[1]), "socket"))
+	}
+	err := trust.StartWith(needs, func() error {
+		p, err := startKeeper(append([]string{keeps, s.Root}, names...), nil, theirs)
+		if err == nil {
+			s.Keeper = p.Pid
 		}
-		unix.CloseOnExec(fd)
-		switch {
-		case role == roles[0].name && h.Reader == nil:
-			if h.Reader, err = inheritReader(fd); err != nil {
-				return h, err
-			}
-			h.Reader.reap = func() { reap(pid) }
-		case role == roles[1].name && h.Tracer == nil:
-			h.Tracer = newTracer(fd)
-			h.Tracer.reap = func() { reap(pid) }
-		default:
-			return h, errFrame
+		return err
+	})
+	for _, fd := range s.Sockets {
+		if err != nil {
+			_ = unix.Close(fd)
+		} else if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("keep a socket: %w", err)
 		}
 	}
+	return err
+}
+
+// Inherit returns the helpers that Separate has started. It waits for the first ones, but not for ever: a question says
+// what is wrong with one.
+func Inherit() (Helpers, error) {
+	text := os.Getenv(Variable)
+	if !strings.HasPrefix(text, "{") {
+		return Helpers{}, nil
+	}
+	_ = os.Unsetenv(Variable) // programs that we start have nothing to do with it
+	var s started
+	damaged := fmt.Errorf("unset %s, or set it to the folder with the host's files, such as /", Variable)
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return Helpers{}, damaged
+	}
+	h := Helpers{Root: s.Root}
+	if s.Keeper > 1 {
+		h.end = reap(s.Keeper)
+	}
+	for name, fd := range s.Sockets {
+		r, found := roleOf(name)
+		c, err := s.inherit(r, fd)
+		if !found || err != nil {
+			h.Close()
+			return Helpers{}, damaged
+		}
+		switch name {
+		case "read":
+			h.Reader = &Client{c}
+		case "trace":
+			h.Tracer = &Tracer{c}
+		}
+	}
+	h.await(startWait)
 	return h, nil
 }
 
-func inheritReader(fd int) (*Client, error) {
+// inherit takes over a socket.
+func (s *started) inherit(r role, fd int) (*connection, error) {
+	if s.Keeper == 0 {
+		return refused(r.does, s.Failed), nil
+	}
+	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); fd <= 2 || err != nil ||
+		kind != unix.SOCK_SEQPACKET {
+		return nil, errFrame
+	}
 	file := os.NewFile(uintptr(fd), "helper")
 	defer func() { _ = file.Close() }()
 	conn, err := net.FileConn(file) // a copy
 	if err != nil {
 		return nil, err
 	}
-	return NewClient(conn), nil
+	return connect(conn, r.does), nil
 }
 
-// reap waits for the keeper, which ends with the socket.
-func reap(pid int) {
+// await waits until each helper has greeted, or has said why it cannot.
+func (h Helpers) await(limit time.Duration) {
+	late := time.After(limit)
+	var all []*connection
+	if h.Reader != nil {
+		all = append(all, h.Reader.connection)
+	}
+	if h.Tracer != nil {
+		all = append(all, h.Tracer.connection)
+	}
+	for _, c := range all {
+		select {
+		case <-c.greeted:
+		case <-late:
+			return
+		}
+	}
+}
+
+// reap waits for the keeper to end, and returns a function that waits until it has. It ends with the sockets.
+func reap(pid int) (end func()) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
-		return
+		return nil
 	}
-	late := time.AfterFunc(answerWait, func() { _ = p.Kill() })
-	defer late.Stop()
-	_, _ = p.Wait()
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = p.Wait() }()
+	return func() {
+		late := time.AfterFunc(answerWait, func() { _ = p.Kill() })
+		defer late.Stop()
+		<-done
+	}
 }

@@ -5,7 +5,9 @@ package helper
 import (
 	"encoding/binary"
 	"errors"
+	"os"
 	"runtime/debug"
+	"sync"
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/source/bpf"
@@ -15,7 +17,6 @@ import (
 const (
 	maxTracings = 2    // at a time: one may be opened while the source still holds the one before
 	maxAdopted  = 1024 // processes of a question
-	maxReason   = 512  // bytes of a text in an answer
 )
 
 // traceQuestion is a parsed question to the tracer.
@@ -139,46 +140,65 @@ func (d *decoder) text() string {
 
 // tracings answers the questions to the tracer.
 type tracings struct {
-	open  bpf.Opener
-	held  map[uint32]bpf.Tracing // by handle
-	newst uint32                 // handle
-	frame []byte
+	open func(bpf.Wanted) (bpf.Tracing, error)
+	send func(frame []byte, descriptors []int) error
+
+	mu      sync.Mutex
+	held    map[uint32]bpf.Tracing // by handle; nil for one that is being loaded
+	newest  uint32                 // handle: no other helper gives the same
+	loading sync.WaitGroup
 }
 
-func serveTracing(fd int) error {
-	return serve(fd, &tracings{open: bpf.Local("/"), held: map[uint32]bpf.Tracing{}})
+func serveTracing(fd int, root string) error {
+	s := &tracings{open: bpf.Local(root), held: map[uint32]bpf.Tracing{}, newest: uint32(os.Getpid()) << 8,
+		send: func(frame []byte, descriptors []int) error { return send(fd, frame, descriptors) }}
+	return serve(fd, s.answer)
 }
 
-func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
+// answer sends the answer to a question. It does not wait while programs are loaded: other questions come meanwhile.
+func (s *tracings) answer(frame []byte) error {
 	var q traceQuestion
 	if err := q.parse(frame); err != nil {
-		return nil, nil, err
+		return err
 	}
-	b := header(s.frame[:0], q.op, q.number)
-	var descriptors []int
-	if q.op == opTrace {
-		var a traceAnswer
-		a, descriptors = s.trace(q.want)
-		b = a.append(b)
-	} else {
-		b = appendErrno(b, number(s.do(&q)))
+	if q.op != opTrace {
+		return s.send(appendErrno(header(nil, q.op, q.number), number(s.do(&q))), nil)
 	}
-	s.frame = b
-	return b, descriptors, nil
+	handle, ok := s.reserve()
+	if !ok {
+		a := traceAnswer{reason: "too many programs are loaded"}
+		return s.send(a.append(header(nil, q.op, q.number)), nil)
+	}
+	s.loading.Go(func() { // it ends with the process
+		a, descriptors := s.trace(handle, q.want)
+		_ = s.send(a.append(header(nil, q.op, q.number)), descriptors) // without an agent, the next question fails, too
+	})
+	return nil
+}
+
+// reserve returns a handle for a tracing, if there is room for one.
+func (s *tracings) reserve() (handle uint32, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.held) >= maxTracings {
+		return 0, false
+	}
+	s.newest++
+	s.held[s.newest] = nil
+	return s.newest, true
 }
 
 // trace loads programs.
-func (s *tracings) trace(want bpf.Wanted) (a traceAnswer, descriptors []int) {
-	if len(s.held) >= maxTracings {
-		return traceAnswer{reason: "too many programs are loaded"}, nil
-	}
+func (s *tracings) trace(handle uint32, want bpf.Wanted) (a traceAnswer, descriptors []int) {
 	t, err := s.open(want)
 	debug.FreeOSMemory() // the kernel's types take 30 MB while programs are loaded
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err != nil {
+		delete(s.held, handle)
 		return traceAnswer{reason: err.Error()}, nil
 	}
-	s.newst++
-	s.held[s.newst] = t
+	s.held[handle] = t
 	memory := t.Memory()
 	if memory.EventBytes > 0 {
 		descriptors = append(descriptors, memory.Events, memory.Counters)
@@ -186,12 +206,17 @@ func (s *tracings) trace(want bpf.Wanted) (a traceAnswer, descriptors []int) {
 	if memory.Disks {
 		descriptors = append(descriptors, memory.Cells, memory.Directory)
 	}
-	return traceAnswer{s.newst, uint32(memory.EventBytes), memory.Disks, "", t.Lacks()}, descriptors
+	return traceAnswer{handle, uint32(memory.EventBytes), memory.Disks, "", t.Lacks()}, descriptors
 }
 
 // do answers the other questions.
 func (s *tracings) do(q *traceQuestion) error {
+	s.mu.Lock()
 	t := s.held[q.handle]
+	if q.op == opUntrace && t != nil {
+		delete(s.held, q.handle)
+	}
+	s.mu.Unlock()
 	if t == nil {
 		return syscall.EBADF
 	}
@@ -205,7 +230,6 @@ func (s *tracings) do(q *traceQuestion) error {
 	case opReport:
 		return t.Report()
 	case opUntrace:
-		delete(s.held, q.handle)
 		return t.Close()
 	}
 	return errors.ErrUnsupported // parse refuses other questions

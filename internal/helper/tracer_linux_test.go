@@ -45,8 +45,10 @@ func actAsTracingAgent() error {
 	if err := Separate(trust.None); err != nil {
 		return err
 	}
-	_, text, _ := strings.Cut(os.Getenv(variable), "trace=")
-	_, keeper, _ := strings.Cut(text, ":")
+	left, err := left()
+	if err != nil {
+		return err
+	}
 	helpers, err := Inherit()
 	if err != nil || helpers.Tracer == nil || helpers.Reader == nil {
 		return fmt.Errorf("got the helpers %+v, want both: %w", helpers, err)
@@ -79,17 +81,16 @@ func actAsTracingAgent() error {
 		r, failed := rightsOf(task)
 		got.Threads[filepath.Base(task)], err = r, errors.Join(err, failed)
 	}
-	children, failed := os.ReadFile("/proc/" + keeper + "/task/" + keeper + "/children")
-	tracer, failed1 := strconv.Atoi(strings.TrimSpace(string(children)))
+	tracer, failed1 := childOf(left.Keeper, "trace")
 	r, failed2 := rightsOf("/proc/" + strconv.Itoa(tracer))
 	got.Tracer = r
-	if err = errors.Join(err, failed, failed1, failed2); err != nil {
+	if err = errors.Join(err, failed1, failed2); err != nil {
 		return err
 	}
 	if err := syscall.Kill(tracer, syscall.SIGKILL); err != nil {
 		return err
 	}
-	for end := time.Now().Add(startWait); got.Away == "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(slowest); got.Away == "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		var s sample.Sample
 		if err := source.Read(&s); err != nil {
 			got.Away = err.Error()
@@ -100,12 +101,12 @@ func actAsTracingAgent() error {
 	if err := source.Latencies().Read(&s); err != nil {
 		got.Untimed = err.Error()
 	}
-	for end := time.Now().Add(startWait); got.After == 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(slowest); got.After == 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if got.After, got.Lost, err = readSome(source); err != nil {
 			got.After = 0
 		}
 	}
-	for end := time.Now().Add(startWait); !got.Again && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(slowest); !got.Again && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		got.Again, _ = timesDisks(source)
 	}
 	return json.NewEncoder(os.Stdout).Encode(got)
@@ -134,7 +135,7 @@ func timesDisks(source *bpf.Source) (timed bool, err error) {
 
 // readSome reads until there are events, and returns their number and how many were lost.
 func readSome(source *bpf.Source) (events int, lost uint64, err error) {
-	for end := time.Now().Add(startWait); events < 20 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(slowest); events < 20 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		var s sample.Sample
 		if err := source.Read(&s); err != nil {
 			return 0, 0, err
@@ -298,18 +299,43 @@ func (fakeTracing) Report() error                     { return nil }
 func (fakeTracing) Flush() error                      { return errors.New("no number") }
 func (f fakeTracing) Close() error                    { *f.closed++; return nil }
 
+// sent is what a tracer has sent.
+type sent struct {
+	frame       []byte
+	descriptors []int
+}
+
+// tracingsOf returns what answers by an opener, and a function that gives it a question and waits for the answer.
+func tracingsOf(open func(bpf.Wanted) (bpf.Tracing, error)) (s *tracings, ask func(frame []byte) (sent, error)) {
+	answers := make(chan sent, 1)
+	s = &tracings{open: open, held: map[uint32]bpf.Tracing{}, send: func(frame []byte, descriptors []int) error {
+		answers <- sent{bytes.Clone(frame), descriptors}
+		return nil
+	}}
+	return s, func(frame []byte) (sent, error) {
+		if err := s.answer(frame); err != nil {
+			return sent{}, err
+		}
+		return <-answers, nil
+	}
+}
+
+// fakes opens tracings that count how many are closed.
+func fakes(closed *int) func(bpf.Wanted) (bpf.Tracing, error) {
+	return func(want bpf.Wanted) (bpf.Tracing, error) { return fakeTracing{want: want, closed: closed}, nil }
+}
+
 // An answer has what is refused and the maps of what is wanted: their descriptors, and how large they are.
 func TestTraceAnswers(t *testing.T) {
 	for _, want := range []bpf.Wanted{{}, {Threads: true}, {Disks: true}, {Threads: true, Disks: true}} {
 		closed := 0
-		s := &tracings{held: map[uint32]bpf.Tracing{}, open: func(want bpf.Wanted) (bpf.Tracing, error) {
-			return fakeTracing{want: want, closed: &closed}, nil
-		}}
-		frame, descriptors, err := s.answer((&traceQuestion{op: opTrace, want: want}).append(nil))
+		_, ask := tracingsOf(fakes(&closed))
+		got, err := ask((&traceQuestion{op: opTrace, want: want}).append(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, body, _ := split(frame)
+		descriptors := got.descriptors
+		_, _, body, _ := split(got.frame)
 		for n := range body {
 			whole := n == 9 || n == 9+17 // without both refusals, or the last one
 			if err := new(traceAnswer).parse(body[:n]); (err == nil) != whole {
@@ -334,17 +360,15 @@ func TestTraceAnswers(t *testing.T) {
 // The tracer holds a bounded number of tracings, and answers about one that it does not hold with EBADF.
 func TestTracings(t *testing.T) {
 	closed := 0
-	s := &tracings{held: map[uint32]bpf.Tracing{}, open: func(want bpf.Wanted) (bpf.Tracing, error) {
-		return fakeTracing{want: want, closed: &closed}, nil
-	}}
+	s, answer := tracingsOf(fakes(&closed))
 	ask := func(q traceQuestion) (body []byte, descriptors []int) {
 		t.Helper()
-		frame, descriptors, err := s.answer(q.append(nil))
+		got, err := answer(q.append(nil))
 		if err != nil {
 			t.Fatalf("got the error %v, want an answer", err)
 		}
-		_, _, body, _ = split(frame)
-		return bytes.Clone(body), descriptors
+		_, _, body, _ = split(got.frame)
+		return body, got.descriptors
 	}
 	var a traceAnswer
 	for i := range maxTracings + 1 {
@@ -388,17 +412,18 @@ func FuzzTrace(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		closed := 0
-		s := &tracings{held: map[uint32]bpf.Tracing{1: fakeTracing{closed: &closed}},
-			open: func(want bpf.Wanted) (bpf.Tracing, error) { return fakeTracing{want: want, closed: &closed}, nil }}
-		answer, descriptors, err := s.answer(frame)
+		s, ask := tracingsOf(fakes(&closed))
+		s.held[1] = fakeTracing{closed: &closed}
+		got, err := ask(frame)
 		if err != nil {
 			return
 		}
-		o, _, body, err := split(answer)
+		descriptors := got.descriptors
+		o, _, body, err := split(got.frame)
 		loads := o == opTrace
 		a := traceAnswer{}
 		if err != nil || loads && a.parse(body) != nil || !loads && len(body) != 2 {
-			t.Errorf("got %x for %x, want the form of its answer", answer, frame)
+			t.Errorf("got %x for %x, want the form of its answer", got.frame, frame)
 		}
 		if loads && a.descriptors() != len(descriptors) || !loads && len(descriptors) > 0 {
 			t.Errorf("got %d descriptors for question %d", len(descriptors), o)

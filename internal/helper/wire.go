@@ -10,7 +10,7 @@ import (
 )
 
 // Version is the version of the frames. Both sides are the same program, so no other one can be right.
-const Version = 8
+const Version = 9
 
 // Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
 const (
@@ -26,6 +26,7 @@ const (
 	maxQuestion    = headerBytes + maxKeys*keyBytes
 	maxAnswer      = 20 << 10
 	maxErrno       = 4095 // MAX_ERRNO
+	maxReason      = 512  // bytes of a text
 )
 
 // errFrame is the error of a frame that breaks the format.
@@ -36,8 +37,8 @@ type op uint8
 
 // The operations. Numbers have the byte order of the wire: little endian. Each answer is as long as its content.
 const (
-	opHello   op = iota + 1 // the helper is ready; it asks for nothing
-	opEnded                 // the helper has ended: its exit status
+	opHello   op = iota + 1 // the helper is ready: the process IDs of it and of its keeper
+	opEnded                 // the helper has ended, or cannot start: the reason, which may be empty
 	opBytes                 // keys; the answer has for each an error and three numbers
 	opFiles                 // a key, an index and a limit; an error, the number of open files, and some files
 	opSame                  // two keys; an error, and whether they run the same program
@@ -64,6 +65,17 @@ type question struct {
 
 func header(b []byte, o op, number uint32) []byte {
 	return binary.LittleEndian.AppendUint32(append(b, Version, byte(o)), number)
+}
+
+// hello is the frame with which a helper begins.
+func hello(helper, keeper int) []byte {
+	b := binary.LittleEndian.AppendUint32(header(nil, opHello, 0), uint32(helper))
+	return binary.LittleEndian.AppendUint32(b, uint32(keeper))
+}
+
+// ended is the frame that reports the end of a helper.
+func ended(why string) []byte {
+	return append(header(nil, opEnded, 0), why[:min(len(why), maxReason)]...)
 }
 
 // split returns the parts of a frame.

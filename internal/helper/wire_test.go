@@ -61,8 +61,8 @@ func TestWrongQuestions(t *testing.T) {
 		"another version":        append([]byte{Version + 1}, frame(opBytes, key(1))[1:]...),
 		"no operation":           frame(0, key(1)),
 		"unknown operation":      frame(opEnd, key(1)),
-		"hello":                  hello(),
-		"ended":                  ended(0),
+		"hello":                  hello(1, 2),
+		"ended":                  ended("x"),
 		"bytes of nothing":       frame(opBytes),
 		"bytes of too many":      frame(opBytes, bytes.Repeat(key(1), maxKeys+1)),
 		"process 0":              frame(opBytes, key(0)),
@@ -76,8 +76,8 @@ func TestWrongQuestions(t *testing.T) {
 		"half a device":          frame(opDevice, key(1), []byte{1, 0, 0, 0}),
 		"files of a path":        frame(opModels, key(1), []byte{0}, []byte("/etc")),
 	} {
-		s := server{reader: noReader{t}}
-		if got, _, err := s.answer(wrong); err == nil {
+		s := serverOf(noReader{t})
+		if got, err := s.answer(wrong); err == nil {
 			t.Errorf("%s: got the answer %x, want an error", name, got)
 		}
 	}
@@ -174,7 +174,7 @@ func FuzzQuestion(f *testing.F) {
 	for i := range questions {
 		f.Add(questions[i].append(nil))
 	}
-	f.Add(hello())
+	f.Add(hello(1, 2))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		var q question
 		if q.parse(frame) != nil {

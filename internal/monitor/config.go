@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -74,6 +75,16 @@ type Config struct {
 
 // Journal records entries. It is implemented by *recording.Writer.
 type Journal = sampling.Journal
+
+// Use has helpers read what this process may not. The one that reads, reads one /proc and no other.
+func (c *Config) Use(h helper.Helpers) {
+	if h.Reader != nil && h.Root == filepath.Join("/", c.Root) {
+		c.Reader = h.Reader
+	}
+	if h.Tracer != nil {
+		c.Tracing = h.Tracer.Open
+	}
+}
 
 // NewConfig returns the settings of a monitor that samples as the user configured.
 func NewConfig(s config.Sampling) Config {

@@ -14,6 +14,7 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/detect/loads"
+	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
@@ -66,6 +67,9 @@ func New(c Config) (*Monitor, error) {
 		return nil, err
 	}
 	m := &Monitor{config: c}
+	if r, ok := c.Reader.(*helper.Client); ok { // of a Tracer, what is refused is in Lacks
+		r.OnFailure(func(err error) { m.problems.Note("rights", err) })
+	}
 	boot := c.Boot
 	var disks *disk.Source
 	if !c.Recorded {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/helper"
 )
 
 // Share is one component's share of the monitor that all components of a Collector use, so that a machine is sampled
@@ -81,6 +82,9 @@ func (s *Share) Start() (*Monitor, error) {
 		wanted.Drives.History = drivesFile(wanted.Slow)
 	}
 	if shared.monitor == nil {
+		if err := wanted.takeHelpers(); err != nil {
+			return nil, err
+		}
 		m, err := New(wanted)
 		if err != nil {
 			return nil, err
@@ -95,6 +99,18 @@ func (s *Share) Start() (*Monitor, error) {
 	s.started = true
 	shared.users++
 	return shared.monitor, nil
+}
+
+// inherited are the helpers of a Collector. They end with it, and serve one monitor after the other.
+var inherited = sync.OnceValues(helper.Inherit)
+
+func (c *Config) takeHelpers() error {
+	h, err := inherited()
+	if err != nil {
+		return err
+	}
+	c.Use(h)
+	return nil
 }
 
 // running stands for the monitor that has started, in errors.

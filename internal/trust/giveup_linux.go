@@ -10,18 +10,31 @@ import (
 )
 
 // Needs starts this program again if it has rights that it must not or need not have: those that its file gave it, and
-// capabilities of a user other than root that are not in the set. Rights belong to threads in Linux, and only one
-// thread is left after execve(2), so no part of the program keeps what another one gave up. It returns nil without an
-// effect if there is nothing to give up; it does not return if it has given up something.
+// capabilities of a user other than root that are not in the set. It returns nil without an effect if there is nothing
+// to give up; it does not return if it has given up something.
 func Needs(set Set) error {
-	r := current()
-	keep := r.ambient & uint64(set)
-	switch {
+	switch r := current(); {
 	case r.elevated():
-		keep = 0
-	case r.euid == 0, r.permitted&^keep == 0:
+		return r.startAgain(0)
+	case r.euid == 0, r.permitted&^(r.ambient&uint64(set)) == 0:
 		return nil
 	}
+	return Keep(set)
+}
+
+// Keep starts this program again with no other capabilities than those of the set. Root stays root without them. It
+// returns if that fails only.
+func Keep(set Set) error {
+	r := current()
+	if r.euid == 0 {
+		return r.startAgain(r.permitted & uint64(set))
+	}
+	return r.startAgain(r.ambient & uint64(set))
+}
+
+// startAgain starts this program again. Rights belong to threads in Linux, and only one thread is left after execve(2),
+// so no part of the program keeps what another one gave up.
+func (r rights) startAgain(keep uint64) error {
 	path, err := os.Executable()
 	if err != nil {
 		return err
@@ -36,8 +49,8 @@ func Needs(set Set) error {
 
 // giveUp leaves this thread the rights of its user and some ambient capabilities.
 func (r rights) giveUp(keep uint64) error {
-	if r.elevated() {
-		// Otherwise the file would give the rights again. The flag is inherited: no child can use setuid programs.
+	if r.elevated() || r.euid == 0 {
+		// Otherwise the file, or the user, would give them again. The flag is inherited: no child can use setuid programs.
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("set no_new_privs: %w", err)
 		}
@@ -49,17 +62,8 @@ func (r rights) giveUp(keep uint64) error {
 	if _, _, err := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(r.uid), uintptr(r.uid), uintptr(r.uid)); err != 0 {
 		return fmt.Errorf("set the user: %w", err)
 	}
-	if r.uid == 0 {
+	if r.uid == 0 && r.euid != 0 {
 		return nil // root starts a file of another user
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var sets [2]unix.CapUserData
-	for i := range sets {
-		part := uint32(keep >> (32 * i))
-		sets[i] = unix.CapUserData{Effective: part, Permitted: part, Inheritable: part}
-	}
-	if err := unix.Capset(&header, &sets[0]); err != nil {
-		return fmt.Errorf("give up capabilities: %w", err)
-	}
-	return nil
+	return limit(keep)
 }

@@ -53,13 +53,21 @@ var current = sync.OnceValue(func() rights {
 // rights that its user lacks. The user then chooses what it does with them: arguments, environment, files.
 func Elevated() bool { return current().elevated() }
 
-// Granted returns the capabilities that a service manager gave to a user other than root.
+// Granted returns the capabilities that a service manager or a container's runtime gave this program to choose from.
+// Root has none if it has others than Machine: what it kept would be worth as much as what it gave up.
 func Granted() Set {
-	if r := current(); r.euid != 0 && !r.elevated() {
+	switch r := current(); {
+	case r.elevated(), r.euid == 0 && Set(r.permitted)&^Machine != 0:
+		return None
+	case r.euid == 0:
+		return Set(r.permitted)
+	default:
 		return Set(r.ambient)
 	}
-	return None
 }
+
+// Permitted returns the capabilities that this process was started with.
+func Permitted() Set { return Set(current().permitted) }
 
 // Privileged reports whether this process has more rights than others of its user: it is Elevated, or has
 // capabilities without being root. Its user's files must not decide what it loads or runs.

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -151,18 +150,13 @@ func (d *Daemon) run(ctx context.Context) (err error) {
 	return err
 }
 
-// watch starts the monitor. The helper that reads, reads the machine's own /proc and no other one.
+// watch starts the monitor.
 func (d *Daemon) watch() (err error) {
 	config := d.config.Monitor()
 	if d.helpers, err = helper.Inherit(); err != nil {
 		return err
 	}
-	if d.helpers.Reader != nil && filepath.Join("/", config.Root) == "/" {
-		config.Reader = d.helpers.Reader
-	}
-	if d.helpers.Tracer != nil {
-		config.Tracing = d.helpers.Tracer.Open
-	}
+	config.Use(d.helpers)
 	d.past = d.config.Past()
 	config.Reports = d.past.Window
 	if d.Monitor, err = monitor.New(config); err != nil {
