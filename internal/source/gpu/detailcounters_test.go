@@ -90,7 +90,7 @@ func TestGPMAfterGap(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		wait := make(chan struct{})
 		d.set(func() { g.wait = wait })
-		time.Sleep(30 * time.Second)
+		time.Sleep(30*time.Second + 300*time.Millisecond) // not at a row's end: one with the first details comes soon
 		d.set(func() { g.wait = nil })
 		close(wait)
 		time.Sleep(5 * time.Second)

@@ -101,7 +101,9 @@ func TestLostGPUReturns(t *testing.T) {
 		return row.GPUs[1].Busy > lost.GPUs[1].Busy+500*time.Millisecond
 	})
 	w.Write("gpu 0 utilization=100\ngpu 1 uuid=GPU-b\ninit_error 9\n")
-	until(t, "both GPUs are lost", func() bool { return status(0, sample.GPULost)() && status(1, sample.GPULost)() })
+	until(t, "nothing is known of both GPUs", func() bool {
+		return status(0, sample.GPUUnknown)() && status(1, sample.GPUUnknown)()
+	})
 	stop()
 	k.check(t)
 	for _, want := range []string{"GPU-b (NVIDIA Fake 100): the GPU is lost", "unloaded or restarted"} {

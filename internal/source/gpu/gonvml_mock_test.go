@@ -88,7 +88,7 @@ func TestFieldValues(t *testing.T) {
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	devices, err := l.devices()
+	devices, err := l.list(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,11 @@ func TestXIDEventHandles(t *testing.T) {
 	if list, err := l.events(); list != nil || err != nil {
 		t.Errorf("before any registration: got %v, %v, want no events", list, err)
 	}
-	devices, _ := l.devices()
+	var devices []device
+	for i := range machine.Devices {
+		list, _ := l.list(i)
+		devices = append(devices, list...)
+	}
 	for i, d := range devices {
 		if err := d.registerEvents(); errors.Is(err, codeNotSupported) != (i == 7) {
 			t.Errorf("GPU %d: got error %v, want not supported: %v", i, err, i == 7)
@@ -197,7 +201,7 @@ func TestMockedTemperatureMargins(t *testing.T) {
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	devices, _ := l.devices()
+	devices, _ := l.list(0)
 	r := newDeviceReader(devices[0]).read(l, request{gauges: true})
 	slowdown, _ := r.detail.Get(sample.GPUSlowdownAt)
 	shutdown, _ := r.detail.Get(sample.GPUShutdownAt)

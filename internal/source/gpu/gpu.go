@@ -11,8 +11,9 @@
 // and the field values that are due are read in one call (fieldSpecs). Queries that a GPU does not support are not
 // repeated. Every call is timed. No call is used that measures for a while before it returns.
 //
-// A call into the driver can hang forever if a GPU falls off the bus. Calls are therefore made on threads that can be
-// abandoned, and the GPU's status is hung until the call has returned.
+// A call into the driver can hang forever if a GPU falls off the bus, and so can one about all GPUs. Each GPU has calls
+// of its own, one at a time, and so has the driver as a whole. A GPU is lost if it says so, and hung while its own call
+// does not return; without an answer about it, it is unknown. Nothing waits for a call for longer than patience.
 package gpu
 
 import (
@@ -100,7 +101,11 @@ func (s *Source) pause(ctx context.Context, r *run) {
 	select {
 	case <-ctx.Done():
 	case <-due.C:
+		return
 	case <-s.wake:
+	case <-r.returned:
+	}
+	if ctx.Err() == nil {
 		earliest := time.NewTimer(r.began + minRoundInterval - sample.Now().Mono)
 		defer earliest.Stop()
 		select {

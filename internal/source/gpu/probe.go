@@ -107,11 +107,19 @@ func probeDevices(d driver) (result ProbeResult, err error) {
 	}
 	defer d.close()
 	result.Driver, result.NVML = d.versions()
-	devices, err := d.devices()
-	result.Err = err
-	for _, device := range devices {
-		result.Devices = append(result.Devices, probeDevice(d, device))
+	count, err := d.count()
+	var problems sample.Problems
+	problems.Add(err)
+	for i := range min(count, maxDevices) {
+		devices, err := d.list(i)
+		if err != nil {
+			problems.Add(fmt.Errorf("GPU %d: %w", i, err))
+		}
+		for _, device := range devices {
+			result.Devices = append(result.Devices, probeDevice(d, device))
+		}
 	}
+	result.Err = problems.Err()
 	return result, nil
 }
 

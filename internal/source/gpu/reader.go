@@ -70,6 +70,8 @@ type reading struct {
 	energySpared      bool             // energy was not due
 	detail            sample.GPUValues
 	processes         []sample.GPUProcess
+	processesRead     bool
+	answered          bool           // a query succeeded
 	failed            error          // the device or the session is lost
 	problems          []error        // failures of supported queries
 	garbage           map[string]int // values outside their physical range, by name
@@ -117,6 +119,7 @@ func (d *deviceReader) read(driver driver, w request) *reading {
 			r.processes, err = d.processes()
 			return err
 		})
+		r.processesRead = true
 	}
 	r.unsupported = d.unsupported
 	return r
@@ -179,7 +182,7 @@ func (d *deviceReader) do(q query, r *reading, put func() error) {
 	err := put()
 	switch {
 	case err == nil:
-		d.succeeded[q] = true
+		d.succeeded[q], r.answered = true, true
 	case d.isRemovedMIG(q, err):
 		r.failed = err
 	case errors.Is(err, codeNotSupported), errors.Is(err, codeFunctionNotFound), q >= queryXIDs && isUnsupported(err):

@@ -13,10 +13,10 @@ const maxBacklog = time.Second
 
 // deviceState is the state of one GPU or MIG device.
 type deviceState struct {
-	device      *deviceReader // nil while the device is lost
+	device      *deviceReader // nil while the device is lost or not listed
 	info        sample.GPU    // constant properties
+	call        *call         // the newest reading
 	status      sample.GPUStatus
-	noThread    bool          // hung only because no thread was left to read it
 	partitioned bool          // into MIG devices
 	appeared    time.Duration // Stamp.Mono of its first listing, or of its return
 	due         time.Duration // Stamp.Mono of the next reading
@@ -39,6 +39,7 @@ type deviceState struct {
 	watched      bool          // its memory is read more often
 	memoryAt     time.Duration // the newest reading of its memory
 	memoryListed uint64        // used memory when the processes were listed, bytes
+	processes    []sample.GPUProcess
 	unused       bool          // no process was listed
 	prevEnergy   float64       // joules at prevEnergyAt
 	prevEnergyAt time.Duration // time of the reading before; 0 for none
@@ -212,18 +213,6 @@ func (g *deviceState) energyAt(at time.Duration) float64 {
 func (g *deviceState) hasEnergyInterval() bool {
 	return g.gauges.Has&sample.HasEnergy != 0 && g.prevEnergyAt != 0 && g.gaugeAt > g.prevEnergyAt &&
 		g.gauges.Energy >= g.prevEnergy
-}
-
-// markLost sets the status after the driver reported the device as lost.
-func (g *deviceState) markLost() {
-	g.device, g.status = nil, sample.GPULost
-	g.unanchor()
-}
-
-// markHung sets the status while a call for the device does not return.
-func (g *deviceState) markHung() {
-	g.status = sample.GPUHung
-	g.unanchor()
 }
 
 // unanchor makes Busy continue from its last value after a time without readings.
