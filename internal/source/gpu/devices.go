@@ -90,8 +90,11 @@ func (r *run) endList() {
 	if err := problems.Err(); err != nil {
 		r.reports.add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
 	}
+	isHere := func(g *deviceState) bool {
+		return slices.ContainsFunc(r.slots, func(s slot) bool { return isListed(g, s.devices) })
+	}
 	for _, g := range r.devices {
-		if g.status != sample.GPUUnknown || slices.ContainsFunc(r.slots, func(s slot) bool { return isListed(g, s.devices) }) {
+		if g.status != sample.GPUUnknown || isHere(g) {
 			continue
 		}
 		if i := g.info.Index; i < len(r.slots) && isLost(r.slots[i].err) {
@@ -137,6 +140,7 @@ func (r *run) addDevice(d device, now time.Duration) {
 	}
 	g := r.devices[i]
 	g.device, g.due, g.appeared = newDeviceReader(d), now, now
+	g.device.machine = r.machine
 	if g.status != sample.GPUHung {
 		g.status = sample.GPUWorks
 	}
@@ -270,11 +274,8 @@ func (r *run) applyReading(g *deviceState, got *reading) {
 		r.grid.addDetail(sample.GPUDetail{GPU: g.info.ID, At: got.clocks.at.Mono, Values: got.detail, XIDs: g.xids})
 	}
 	if got.processesRead {
-		for i := range got.processes {
-			got.processes[i].GPU = g.info.ID
-		}
-		g.processes, g.unused, g.memoryListed = got.processes, len(got.processes) == 0, g.gauges.MemoryUsed
-		r.grid.processesRead = true
+		g.memoryListed = g.gauges.MemoryUsed
+		r.applyProcesses(g, got.processes)
 	}
 	if g.memoryJumped() { // a program has come or gone
 		again := r.processesRead + againProcesses

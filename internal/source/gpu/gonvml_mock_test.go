@@ -40,7 +40,7 @@ func TestProbeMockedMachines(t *testing.T) {
 	for name, machine := range map[string]*server.Server{
 		"A100": dgxa100.New(), "H100": dgxh100.New(), "H200": dgxh200.New(), "B200": dgxb200.New(),
 	} {
-		found, err := probeDevices(mocked(machine))
+		found, err := probeDevices(mocked(machine), nil)
 		if err != nil || found.Err != nil || len(found.Devices) != 8 || found.Driver == "" || found.NVML == "" {
 			t.Fatalf("%s: got %+v, %v, want 8 devices", name, found, err)
 		}

@@ -19,6 +19,7 @@ package gpu
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 // Options are the library to load and the resolution.
 type Options struct {
 	Library  string        // path of libnvidia-ml.so.1; "" for the dynamic loader's choice
+	Root     string        // of the machine's /proc and /sys; "" for /
 	Interval time.Duration // between two rows; 0 for defaultInterval
 }
 
@@ -50,6 +52,7 @@ type Source struct {
 	driver   driver
 	interval time.Duration
 	memory   *memoryInUse
+	machine  *machine
 
 	mu    sync.Mutex
 	ready bool          // a round may emit rows
@@ -66,7 +69,9 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSource(d, o.Interval), nil
+	s := newSource(d, o.Interval)
+	s.machine = &machine{root: filepath.Join("/", o.Root)}
+	return s, nil
 }
 
 func newSource(d driver, interval time.Duration) *Source {
@@ -81,6 +86,7 @@ func newSource(d driver, interval time.Duration) *Source {
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	s.setReady(true)
 	r := newRun(s.driver, s.interval, sink, s.memory)
+	r.machine = s.machine
 	for ctx.Err() == nil {
 		waiting := s.takeWaiters()
 		r.poll(ctx, waiting != nil)

@@ -33,6 +33,7 @@ type run struct {
 	interval time.Duration
 	sink     sample.Sink
 	memory   *memoryInUse // of the Source
+	machine  *machine     // nil in tests
 
 	calls      []*call       // under way
 	driverCall *call         // the newest that is about no GPU alone

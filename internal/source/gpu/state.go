@@ -16,6 +16,7 @@ type deviceState struct {
 	device      *deviceReader // nil while the device is lost or not listed
 	info        sample.GPU    // constant properties
 	call        *call         // the newest reading
+	check       *call         // of its processes
 	status      sample.GPUStatus
 	partitioned bool          // into MIG devices
 	appeared    time.Duration // Stamp.Mono of its first listing, or of its return
@@ -56,7 +57,7 @@ func (g *deviceState) readable() bool { return g.device != nil && g.status == sa
 // apply updates the state from a reading. lastRow is the time of the newest row. It returns the number of garbage
 // values.
 func (g *deviceState) apply(r *reading, lastRow time.Duration) (garbage int) {
-	if r.unsupported[querySamples] && r.unsupported[queryRates] {
+	if r.unsupported[querySamples] && r.unsupported[queryRates] && !r.hasRate {
 		g.info.Has |= sample.LacksBusy
 	}
 	known := g.newest
@@ -70,7 +71,7 @@ func (g *deviceState) apply(r *reading, lastRow time.Duration) (garbage int) {
 	} else {
 		g.pollsRate = false
 	}
-	g.noUtilization = g.newest == known && (garbage > 0 || r.utilizationFailed)
+	g.noUtilization = r.hollow || g.newest == known && (garbage > 0 || r.utilizationFailed)
 	g.applyBacklog(lastRow)
 	g.applyGauges(r)
 	return garbage
