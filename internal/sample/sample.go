@@ -225,7 +225,7 @@ const (
 	GPUWorks GPUStatus = ""
 	GPUHung  GPUStatus = "hung" // its own call has not returned for too long
 	GPULost  GPUStatus = "lost" // the driver reports that it is gone, or no longer lists it
-	// GPUUnknown is for a GPU that gives no answer, because the driver as a whole does not, or there is no room for a call.
+	// GPUUnknown is for a GPU that gives no answer: the driver as a whole does not, or there is no room for a call.
 	GPUUnknown GPUStatus = "unknown"
 )
 

@@ -39,7 +39,7 @@ type machine struct {
 	loadFile string // of the integrated GPU; "" for none
 }
 
-// load returns the share of time in which the integrated GPU worked lately, in percent.
+// load returns the share of time in which the integrated GPU worked recently, in percent.
 func (m *machine) load() (percent float64, known bool) {
 	if m == nil {
 		return 0, false
@@ -106,8 +106,8 @@ func (m *machine) uses(pid int) bool {
 }
 
 // errForeign is reported with the processes that do not use a GPU here.
-var errForeign = errors.New("the NVIDIA driver lists processes by the numbers of another PID namespace: windows cover " +
-	"the GPUs that worked; give this program the machine's processes (docker run --pid=host, or hostPID: true)")
+var errForeign = errors.New("the NVIDIA driver lists processes by the numbers of another PID namespace: windows " +
+	"cover the GPUs that worked; stallspan check reports how this program sees all processes of the machine")
 
 // applyProcesses takes over the processes of a reading. Where the driver may number them in another namespace, a
 // process counts if it uses a GPU.

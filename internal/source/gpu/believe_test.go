@@ -163,6 +163,7 @@ func TestConditions(t *testing.T) {
 		"no vGPU":          {"", "gpu 0 name=\"NVIDIA A100-SXM4-80GB\"\n", 0, true, ""},
 		"WSL2": {wsl, "gpu 0\n" + noBusy + "error call=nvmlDeviceGetComputeRunningProcesses_v3 code=3\n", 0, false,
 			"stallspan attach PID"},
+		"an old driver":    {"", "driver 470.1\ngpu 0 gpm=0\n", 0, true, "GPM since 520"},
 		"lacks a function": {"", "gpu 0\nerror call=nvmlDeviceGetEnforcedPowerLimit code=13\n", 0, true, "a newer driver"},
 	} {
 		playText(t, c.text)

@@ -52,7 +52,7 @@ type device interface {
 	maxPCIeLink() (width, generation int, err error)
 	processes() ([]sample.GPUProcess, error) // without the GPU's ID
 
-	query(q query, into *sample.GPUValues) error // sets the quantities of a query in querySpecs
+	query(q query, into *sample.GPUValues) error // sets the quantities of a query in callRows
 	fields(list []field) error                   // sets the field values; the error is about all of them
 	gpmSample() error                            // takes a GPM sample, and keeps the one before
 	gpmMetrics(list []metric) error              // sets the metrics between the two newest samples

@@ -7,8 +7,8 @@
 //
 // The memory of a GPU that is watched is read ten times a second, apart from rows: see WatchMemory.
 //
-// Once a second each GPU is also read for gauges, details and XID errors. Each query has its own cadence (querySpecs),
-// and the field values that are due are read in one call (fieldSpecs). Queries that a GPU does not support are not
+// Once a second each GPU is also read for gauges, details and XID errors. Each query has its own cadence (callRows),
+// and the field values that are due are read in one call (fieldRows). Queries that a GPU does not support are not
 // repeated. Every call is timed. No call is used that measures for a while before it returns.
 //
 // A call into the driver can hang forever if a GPU falls off the bus, and so can one about all GPUs. Each GPU has calls

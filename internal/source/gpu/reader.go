@@ -44,7 +44,7 @@ func newDeviceReader(device device) *deviceReader {
 		return d
 	}
 	for q := range numQueries {
-		d.unsupported[q] = !querySpecs[q].onMIG
+		d.unsupported[q] = callRows[q].traits&onMIG == 0
 	}
 	d.batch = batch{}
 	return d
