@@ -88,7 +88,11 @@ func (w *Watcher) lookUp(id string) *gpu {
 // evaluateLost detects a GPU that cannot be read. If a GPU that did not answer turns out to be lost, that is a second
 // event, because an operator must act on it.
 func (w *Watcher) evaluateLost(g *gpu) {
-	t, changed := w.lost.evaluate(g.ID, w.now.Mono, oneIf(g.Status != sample.GPUWorks))
+	away := oneIf(g.Status != sample.GPUWorks)
+	if g.Status == sample.GPUUnknown {
+		away = unknown
+	}
+	t, changed := w.lost.evaluate(g.ID, w.now.Mono, away)
 	lost := g.Status == sample.GPULost
 	if !changed {
 		if !lost || g.reportedLost || !w.lost.active(g.ID) {

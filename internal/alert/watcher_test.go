@@ -77,6 +77,8 @@ func TestGPULost(t *testing.T) {
 	m := newMachine(t)
 	m.s.GPUs.GPUs = []sample.GPU{{ID: "GPU-1", Name: "one"}, {ID: "GPU-2"}}
 	m.expect(m.run(5, nil))
+	m.s.GPUs.GPUs[1].Status = sample.GPUUnknown // the driver as a whole does not answer
+	m.expect(m.run(60, nil))
 	m.s.GPUs.GPUs[1].Status = sample.GPUHung
 	events := m.run(5, nil)
 	m.expect(events, "gpu_lost")
@@ -98,6 +100,8 @@ func TestGPULost(t *testing.T) {
 			m.s.GPUs.GPUs[1].Status = sample.GPULost
 		}
 	}))
+	m.s.GPUs.GPUs[1].Status = sample.GPUUnknown
+	m.expect(m.run(60, nil))
 	m.s.GPUs.GPUs[1].Status = sample.GPUWorks
 	m.expect(m.run(10, nil))
 	m.expect(m.run(1, nil), "gpu_lost over")

@@ -125,6 +125,15 @@ func TestGPUStates(t *testing.T) {
 	}
 }
 
+// A GPU that gives no answer has no state, rather than a good or a bad one.
+func TestUnknownGPUHasNoState(t *testing.T) {
+	s := cards(time.Hour, []sample.GPU{{ID: "GPU-1", Status: sample.GPUUnknown}},
+		sample.GPUDetail{GPU: "GPU-1", Values: everything()})
+	if text := metricsText(emit.NewMetrics("").Collect(s)); strings.Contains(text, "hw.") {
+		t.Errorf("got %s, want nothing of the GPU", text)
+	}
+}
+
 // A counter that begins again does so by itself, and is found to have even if the GPU was away meanwhile.
 func TestGPUCountersBeginAgain(t *testing.T) {
 	m := emit.NewMetrics("")

@@ -223,8 +223,10 @@ type GPUStatus string
 
 const (
 	GPUWorks GPUStatus = ""
-	GPUHung  GPUStatus = "hung" // the driver has not answered for too long
+	GPUHung  GPUStatus = "hung" // its own call has not returned for too long
 	GPULost  GPUStatus = "lost" // the driver reports that it is gone, or no longer lists it
+	// GPUUnknown is for a GPU that gives no answer: the driver as a whole does not, or there is no room for a call.
+	GPUUnknown GPUStatus = "unknown"
 )
 
 // GPUFields says which of the later fields this GPU and its driver support. Others are zero.

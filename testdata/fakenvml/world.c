@@ -137,7 +137,7 @@ static int parse_processes(struct processes *into, char *list) {
 		char *bytes = strchr(one, ':');
 		if (bytes) *bytes++ = 0;
 		if (bytes && !parse_whole(bytes, UINT64_MAX, &memory)) return 0;
-		if (!parse_whole(one, INT32_MAX, &pid) || !pid || into->count == MAX_PROCESSES) return 0;
+		if (!parse_whole(one, UINT32_MAX, &pid) || into->count == MAX_PROCESSES) return 0;
 		into->process[into->count++] = (struct process){(unsigned)pid, memory};
 	}
 	return 1;

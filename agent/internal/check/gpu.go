@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/gpu"
@@ -17,7 +16,7 @@ import (
 func (m *machine) gpus(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, maxGPU)
 	defer cancel()
-	found, err := gpu.Probe(ctx, gpu.Options{Library: m.NVML})
+	found, err := gpu.Probe(ctx, gpu.Options{Library: m.NVML, Root: m.root})
 	if err != nil {
 		return m.noGPU(err)
 	}
@@ -45,30 +44,22 @@ func device(d gpu.Device, found gpu.ProbeResult) Finding {
 	f := Finding{Area: GPU, What: d.ID, State: Seen, Details: driver(found)}
 	f.Details["id"], f.Details["name"], f.Details["index"] = d.ID, d.Name, d.Index
 	f.Details["tells"], f.Details["lacks"] = nonNil(d.Supported), nonNil(d.Unsupported)
-	f.Details["busy"] = reportsBusy(d)
+	f.Details["busy"] = d.Busy
 	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read", d.Index, d.Name, found.Driver)
 	if len(d.Unsupported) > 0 {
 		f.Message += ", but does not report: " + strings.Join(d.Unsupported, ", ")
 	}
-	f.Message += "."
+	f.Message = strings.Join(append([]string{f.Message + "."}, d.Notes...), " ")
 	switch {
 	case d.Err != nil:
 		f.State = Limited
 		f.Message += " A query failed: " + d.Err.Error() + "."
 		f.Fix = "run nvidia-smi, and search the kernel's log for NVRM and Xid"
-	case !reportsBusy(d):
+	case !d.Busy:
 		f.State = Limited
 		f.Message += " Its time cannot be divided."
-		if strings.HasPrefix(d.ID, "MIG-") {
-			f.Message += " NVIDIA reports no utilization of MIG devices."
-		}
 	}
 	return f
-}
-
-// reportsBusy reports whether a GPU's utilization can be read.
-func reportsBusy(d gpu.Device) bool {
-	return slices.ContainsFunc(d.Supported, func(answer string) bool { return strings.HasPrefix(answer, "utilization") })
 }
 
 // ownTimeInstead is the consequence on a machine without a GPU.
@@ -87,6 +78,9 @@ func (m *machine) noGPU(err error) []Finding {
 			"There is an NVIDIA GPU, but this program was built without NVML (without cgo).")
 	case notBuilt:
 		return f.as(Off, "", "No NVIDIA GPU is visible (and this program was built without NVML). "+normal+ownTimeInstead)
+	case noDriver && exists(m.path("dev/dxg")):
+		return f.as(Missing, "install the NVIDIA driver of Windows, then wsl --update",
+			"This is WSL2 (/dev/dxg), but /usr/lib/wsl/lib/libnvidia-ml.so.1 is missing.")
 	case noDriver && loaded:
 		return f.as(Missing, m.giveLibrary(), "The NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is missing.")
 	case noDriver && card == nvidia:

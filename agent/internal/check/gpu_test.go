@@ -24,6 +24,8 @@ func TestNoGPU(t *testing.T) {
 	amd := t.TempDir()
 	fixture.Write(t, amd, "sys/bus/pci/devices/0000:03:00.0/class", []byte("0x038000\n"))
 	fixture.Write(t, amd, "sys/bus/pci/devices/0000:03:00.0/vendor", []byte("0x1002\n"))
+	wsl := t.TempDir()
+	fixture.Write(t, wsl, "dev/dxg", nil)
 	other := t.TempDir() // a network card of NVIDIA's
 	fixture.Write(t, other, "sys/bus/pci/devices/0000:03:00.0/class", []byte("0x020000\n"))
 	fixture.Write(t, other, "sys/bus/pci/devices/0000:03:00.0/vendor", []byte("0x10de\n"))
@@ -36,6 +38,7 @@ func TestNoGPU(t *testing.T) {
 	}{
 		{none, missing, Off, "no NVIDIA driver", ""},
 		{other, missing, Off, "no NVIDIA driver", ""},
+		{wsl, missing, Missing, "This is WSL2 (/dev/dxg)", "wsl --update"},
 		{none, gpu.ErrNotBuilt, Off, "without NVML", ""},
 		{card, gpu.ErrNotBuilt, Missing, "without NVML", "CGO_ENABLED=1 go install ."},
 		{loaded, gpu.ErrNotBuilt, Missing, "without NVML", "CGO_ENABLED=1 go install ."},
@@ -61,12 +64,12 @@ func TestNoGPU(t *testing.T) {
 }
 
 func TestDevice(t *testing.T) {
-	whole := gpu.Device{ID: "GPU-1", Name: "NVIDIA H200", Supported: []string{"utilization samples", "energy"}}
+	whole := gpu.Device{ID: "GPU-1", Name: "NVIDIA H200", Supported: []string{"utilization samples", "energy"}, Busy: true}
 	partly := gpu.Device{ID: "GPU-2", Name: "NVIDIA T400", Index: 1, Supported: []string{"utilization"},
-		Unsupported: []string{"energy", "power"}}
+		Unsupported: []string{"energy", "power"}, Busy: true}
 	slice := gpu.Device{ID: "MIG-3", Name: "NVIDIA H100 MIG 1g.10gb", Supported: []string{"memory"},
-		Unsupported: []string{"utilization samples", "utilization"}}
-	failing := gpu.Device{ID: "GPU-4", Supported: []string{"utilization"}, Err: errors.New("the GPU is lost")}
+		Unsupported: []string{"utilization samples", "utilization"}, Notes: []string{"It is a slice."}}
+	failing := gpu.Device{ID: "GPU-4", Supported: []string{"utilization"}, Busy: true, Err: errors.New("the GPU is lost")}
 	for _, c := range []struct {
 		device gpu.Device
 		state  State
@@ -75,7 +78,7 @@ func TestDevice(t *testing.T) {
 	}{
 		{whole, Seen, "GPU 0, NVIDIA H200 (driver 570.1), can be read.", true},
 		{partly, Seen, "does not report: energy, power.", true},
-		{slice, Limited, "Its time cannot be divided. NVIDIA reports no utilization of MIG devices.", false},
+		{slice, Limited, "utilization. It is a slice. Its time cannot be divided.", false},
 		{failing, Limited, "the GPU is lost.", true},
 	} {
 		f := device(c.device, gpu.ProbeResult{Driver: "570.1"})

@@ -12,7 +12,7 @@ type GPU struct {
 	Index  int              `json:"-"` // as in nvidia-smi
 	ID     string           `json:"id"`
 	Name   string           `json:"name"`
-	Status sample.GPUStatus `json:"status,omitempty"` // hung or lost; empty if it works
+	Status sample.GPUStatus `json:"status,omitempty"` // hung, lost or unknown; empty if it works
 
 	// Utilization is the share of the interval with at least one kernel running. It is nil without a new reading, or if
 	// the GPU did not work at the start of the interval.

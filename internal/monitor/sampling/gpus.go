@@ -32,7 +32,7 @@ func (s *Sources) SetGPUs(stream sample.Stream) {
 
 // newGPUs returns nil where no GPU can be read.
 func newGPUs(c *SourceConfig, problems *Problems) *gpus {
-	source, err := gpu.New(gpu.Options{Library: c.NVML, Interval: c.Interval})
+	source, err := gpu.New(gpu.Options{Library: c.NVML, Root: c.Root, Interval: c.Interval})
 	if err != nil {
 		if !withoutGPU(c, err) {
 			problems.Note("gpu", err)

@@ -11,7 +11,7 @@ import (
 // readDetails makes the queries of details that are due.
 func (d *deviceReader) readDetails(r *reading) {
 	for q := range numQueries {
-		spared := querySpecs[q].fallback && d.batch.provides(querySpecs[q].quantities[0])
+		spared := callRows[q].traits&fallback != 0 && d.batch.provides(callRows[q].quantity)
 		if !d.unsupported[q] && d.isDue(q) && !spared {
 			d.readDetail(q, r)
 		}
@@ -23,7 +23,7 @@ func (d *deviceReader) readDetails(r *reading) {
 
 // isDue reports whether a query is due. In the first reading all are.
 func (d *deviceReader) isDue(q query) bool {
-	switch querySpecs[q].each {
+	switch callRows[q].each {
 	case everySecond:
 		return true
 	case rotating:
@@ -42,7 +42,7 @@ func (d *deviceReader) hasTurn(n int) bool { return (d.rotation+n)%rotations == 
 func (d *deviceReader) readDetail(q query, r *reading) {
 	d.result = sample.GPUValues{}
 	d.do(q, r, func() error { return d.query(q, &d.result) })
-	for _, quantity := range querySpecs[q].quantities {
+	for _, quantity := range callRows[q].quantities() {
 		if value, ok := d.result.Get(quantity); ok {
 			d.set(quantity, value, r)
 		} else if d.initialized {
@@ -66,29 +66,6 @@ func (d *deviceReader) drop(q sample.GPUQuantity) {
 	if q < sample.GPUQuantities {
 		d.values.Drop(q)
 	}
-}
-
-// reason is a bit of nvmlDeviceGetCurrentClocksEventReasons, and the query that counts its time, if there is one.
-type reason struct {
-	bit      uint64
-	quantity sample.GPUQuantity
-	counted  query // numQueries for none
-}
-
-var reasons = []reason{
-	{0x4, sample.GPUThrottledPower, queryViolationPower},
-	{0x20, sample.GPUThrottledThermal, queryViolationThermal},
-	{0x40, sample.GPUThrottledHWThermal, numQueries},
-	{0x80, sample.GPUThrottledPowerBrake, numQueries},
-	{0x10, sample.GPUThrottledSyncBoost, queryViolationSyncBoost},
-	{0x200, sample.GPUThrottledBoard, queryViolationBoard},
-	{0x400, sample.GPUThrottledReliability, queryViolationReliability},
-}
-
-// bitOf returns the bit of the reason whose time a quantity counts.
-func bitOf(q sample.GPUQuantity) uint64 {
-	i := slices.IndexFunc(reasons, func(s reason) bool { return s.quantity == q })
-	return reasons[i].bit
 }
 
 const (

@@ -16,18 +16,18 @@ import (
 func allDetails() *fakeDetails {
 	t := &fakeDetails{fields: map[uint32]func() field{}, values: map[query]func() sample.GPUValues{},
 		gpm: map[uint32]func(time.Duration) float64{}}
-	for _, p := range fieldSpecs {
+	for _, p := range fieldRows {
 		t.fields[p.id] = constant(50)
 	}
-	for _, p := range metricSpecs {
+	for _, p := range metricRows {
 		t.gpm[p.id] = func(time.Duration) float64 { return 25 }
 	}
 	for q := range numQueries {
-		if querySpecs[q].quantities == nil {
+		if callRows[q].quantities() == nil {
 			continue
 		}
 		var v sample.GPUValues
-		for _, quantity := range querySpecs[q].quantities {
+		for _, quantity := range callRows[q].quantities() {
 			v.Set(quantity, 1)
 		}
 		t.values[q] = func() sample.GPUValues { return v }
@@ -64,7 +64,7 @@ func TestCadences(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		first := d.counted()
 		for q := range numQueries {
-			detail := querySpecs[q].each != custom && !querySpecs[q].fallback
+			detail := callRows[q].each != custom && callRows[q].traits&fallback == 0
 			want := detail || q == queryFields || q == queryGPM || q == queryXIDs || q == queryReasons
 			if want != (first[q.String()] > 0) && q != queryViolationPower {
 				t.Errorf("first reading: got %d calls of %s, want called: %v", first[q.String()], q, want)
@@ -116,7 +116,7 @@ func TestRotatingQueries(t *testing.T) {
 	for a.rotation = range rotations {
 		n := 0
 		for q := range numQueries {
-			if querySpecs[q].each == rotating && a.isDue(q) {
+			if callRows[q].each == rotating && a.isDue(q) {
 				seen[q]++
 				n++
 			}

@@ -1,72 +1,125 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// updateDevices updates the states from the driver's list of devices.
-func (r *run) updateDevices(devices []device, count int, err error, now time.Duration) {
-	r.listed = count
-	if err != nil {
-		r.reports.add("list", fmt.Errorf("listing the GPUs: %w", err), now)
-	}
-	for _, d := range devices {
-		r.addDevice(d, now)
-	}
-	missing := false
-	defer func() { r.memory.keep(r.devices) }()
-	r.devices = slices.DeleteFunc(r.devices, func(g *deviceState) bool { return isRepartitioned(g, devices) })
-	for _, g := range r.devices {
-		listed := slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.ID })
-		if !listed && g.readable() {
-			r.markLost(g, codeLost)
-		}
-		missing = missing || !listed
-	}
-	if missing {
-		r.relist.failed(now)
-	}
-	if err == nil {
-		r.updateMIG(devices)
-	}
+// slot is what the driver has at one index: a GPU and its MIG devices.
+type slot struct {
+	call    *call
+	devices []device
+	err     error
 }
 
-// updateMIG resets the reader of a GPU after its MIG mode changed, because the supported queries differ.
-func (r *run) updateMIG(devices []device) {
+// listSlots lists the devices of each index with a call of its own, so that a GPU that hangs does not hide the others.
+func (r *run) listSlots(count int) {
+	count = min(count, maxDevices)
+	for len(r.slots) < count {
+		r.slots = append(r.slots, slot{})
+	}
+	r.slots = r.slots[:count]
+	for i := range r.slots {
+		if r.open && !r.slots[i].call.isUnderWay() {
+			r.listSlot(i)
+		}
+	}
+	r.endList()
+}
+
+func (r *run) listSlot(i int) {
+	var list []device
+	var err error
+	session := r.session
+	r.slots[i].call = r.begin(callTimeout, func() { list, err = r.driver.list(i) }, func(late bool) {
+		if !r.open || r.session != session || i >= len(r.slots) {
+			return
+		}
+		if isSessionEnded(err) {
+			r.endSession(err)
+			return
+		}
+		r.slots[i].devices, r.slots[i].err = list, err
+		r.updateSlot(r.slots[i])
+		if late {
+			r.endList()
+		}
+	}, func() {
+		r.report(fmt.Errorf("the NVIDIA driver has not responded for %v to which GPU number %d is: the other GPUs are read "+
+			"meanwhile; look for Xid in the kernel log", callTimeout, i))
+	})
+}
+
+// updateSlot updates the states from the list of a GPU and its MIG devices.
+func (r *run) updateSlot(s slot) {
+	for _, d := range s.devices {
+		r.addDevice(d, sample.Now().Mono)
+	}
+	r.devices = slices.DeleteFunc(r.devices, func(g *deviceState) bool { return isRepartitioned(g, s.devices) })
 	for _, g := range r.devices {
-		partitioned := slices.ContainsFunc(devices, func(d device) bool { return d.parent() == g.info.ID })
-		if g.readable() && partitioned != g.partitioned {
-			g.partitioned, g.device = partitioned, g.device.reset()
+		partitioned := len(s.devices) > 1
+		if s.err == nil && g.readable() && isListed(g, s.devices[:1]) && partitioned != g.partitioned {
+			g.partitioned, g.device = partitioned, g.device.reset() // the supported queries differ
 			g.info.Has &^= sample.LacksBusy
 		}
 	}
 }
 
+// endList judges, once each index was answered, the devices that are not listed and do not answer.
+func (r *run) endList() {
+	var problems sample.Problems
+	for i, s := range r.slots {
+		if s.call.isUnderWay() || !r.open {
+			return
+		}
+		if s.err != nil {
+			problems.Add(fmt.Errorf("GPU %d: %w", i, s.err))
+		}
+	}
+	r.memory.keep(r.devices)
+	if len(r.devices) == 0 {
+		r.endSession(cmp.Or(problems.Err(), errNoGPU))
+		return
+	}
+	r.retry.succeeded()
+	if err := problems.Err(); err != nil {
+		r.reports.add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
+	}
+	isHere := func(g *deviceState) bool {
+		return slices.ContainsFunc(r.slots, func(s slot) bool { return isListed(g, s.devices) })
+	}
+	for _, g := range r.devices {
+		if g.status != sample.GPUUnknown || isHere(g) {
+			continue
+		}
+		if i := g.info.Index; i < len(r.slots) && isLost(r.slots[i].err) {
+			r.markLost(g, r.slots[i].err)
+		} else if problems.Err() == nil {
+			r.markLost(g, codeLost)
+		}
+	}
+}
+
+// isListed reports whether a device is among those of a list.
+func isListed(g *deviceState, devices []device) bool {
+	return slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.ID })
+}
+
 // removeMIG drops the state of a MIG device that was destroyed. The next round lists the devices again.
 func (r *run) removeMIG(g *deviceState) {
 	r.devices = slices.DeleteFunc(r.devices, func(other *deviceState) bool { return other == g })
-	r.listed = -1
+	r.processes.next = r.began
 }
 
 // isRepartitioned reports whether a MIG device is gone while its GPU is listed: it was destroyed, not lost.
 func isRepartitioned(g *deviceState, devices []device) bool {
-	if g.info.Parent == "" {
-		return false
-	}
-	parentGPU := false
-	for _, d := range devices {
-		if d.id() == g.info.ID {
-			return false
-		}
-		parentGPU = parentGPU || d.id() == g.info.Parent
-	}
-	return parentGPU
+	return g.info.Parent != "" && !isListed(g, devices) &&
+		slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.Parent })
 }
 
 // addDevice adds the state of a new device, or updates that of a device that has returned.
@@ -76,13 +129,21 @@ func (r *run) addDevice(d device, now time.Duration) {
 		if len(r.devices) >= maxDevices && !r.evictLost() {
 			return
 		}
+		if len(r.devices) == 0 && r.unavailable != "" {
+			r.grid.at = sample.Now() // there is no data of the time before
+		}
+		r.unavailable = ""
 		r.devices = append(r.devices, &deviceState{})
 		i = len(r.devices) - 1
 	} else if r.devices[i].device != nil {
 		return
 	}
 	g := r.devices[i]
-	g.device, g.status, g.due, g.appeared = newDeviceReader(d), sample.GPUWorks, now, now
+	g.device, g.due, g.appeared = newDeviceReader(d), now, now
+	g.device.machine = r.machine
+	if g.status != sample.GPUHung {
+		g.status = sample.GPUWorks
+	}
 	g.info = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version, Parent: d.parent()}
 	g.unanchor()
 	g.domain, g.since, g.pollsRate = unknownClock, 0, false
@@ -99,33 +160,19 @@ func (r *run) evictLost() bool {
 
 // readDevices reads the devices that are due.
 func (r *run) readDevices(ctx context.Context, all, processes bool) {
-	if processes {
-		r.grid.processes, r.grid.processesRead = r.grid.processes[:0], false
-	}
 	var due []*deviceState
 	for _, g := range r.devices {
-		if g.readable() && (all || processes || g.due <= r.began) {
+		if all || processes || g.due <= r.began {
 			due = append(due, g)
 		}
 	}
 	r.readEach(ctx, due, func(g *deviceState) request { return r.request(g, processes) })
 	if processes {
-		r.grid.processesRead, r.processesRead = true, r.began
-		for _, g := range r.devices {
-			g.memoryListed = g.gauges.MemoryUsed
-			g.unused = r.isUnused(g)
-		}
+		r.processesRead = r.began
 		r.scheduleProcesses()
 	}
 	r.readXIDs(ctx)
 	r.addDriverUse()
-}
-
-// readEach reads devices.
-func (r *run) readEach(ctx context.Context, due []*deviceState, what func(*deviceState) request) {
-	for len(due) > 0 && ctx.Err() == nil && r.open {
-		due = due[r.read(ctx, due, what):]
-	}
 }
 
 // scheduleProcesses sets the time of the next list of processes. A GPU without one may be waiting for a program that is
@@ -139,84 +186,32 @@ func (r *run) scheduleProcesses() {
 	r.processes.next = r.began + processInterval
 }
 
-// isUnused reports whether no process was listed that holds memory of a GPU.
-func (r *run) isUnused(g *deviceState) bool {
-	return !slices.ContainsFunc(r.grid.processes, func(p sample.GPUProcess) bool { return p.GPU == g.info.ID })
-}
-
-// turn is the reading of several devices, one after another on one thread: to give a thread each of them apart would
-// cost two switches of threads each.
-type turn struct {
-	devices  []*deviceState
-	readers  []*deviceReader
-	requests []request
-	readings []*reading // of those that are complete
-	begun    atomic.Int64
-	since    atomic.Int64 // Stamp.Mono at which the newest began
-	complete atomic.Int64
-}
-
-// turnOver is begun when no further device may be read: more than there are.
-const turnOver = maxDevices + 1
-
-// run reads the devices. It ends early once the turn is over.
-func (t *turn) run(ctx context.Context, driver driver) {
-	for i, device := range t.readers {
-		t.since.Store(int64(sample.Now().Mono))
-		if ctx.Err() != nil || !t.begun.CompareAndSwap(int64(i), int64(i)+1) {
-			return
-		}
-		t.readings[i] = device.read(driver, t.requests[i])
-		t.complete.Store(int64(i) + 1)
-	}
-}
-
-// left is how much longer the reading that is under way may take.
-func (t *turn) left() time.Duration {
-	return time.Duration(t.since.Load()) + callTimeout - sample.Now().Mono
-}
-
-// read reads the first of these devices, and returns how many that were.
-func (r *run) read(ctx context.Context, due []*deviceState, what func(*deviceState) request) (done int) {
-	t := &turn{devices: due, readings: make([]*reading, len(due))}
-	t.since.Store(int64(sample.Now().Mono))
+// readEach reads devices, one after another unless one is slow: a driver serves one at a time.
+func (r *run) readEach(ctx context.Context, due []*deviceState, what func(*deviceState) request) {
 	for _, g := range due {
-		t.readers, t.requests = append(t.readers, g.device), append(t.requests, what(g))
-	}
-	var hung *deviceState
-	outcome := r.doEach(ctx, t.left, func() { t.run(ctx, r.driver) }, func() {
-		if hung != nil && hung.status == sample.GPUHung {
-			hung.status, hung.due = sample.GPUWorks, r.began
-		}
-	})
-	if outcome == noThread {
-		for _, g := range due {
-			g.markHung()
-			r.emitXIDs(g)
-			g.noThread = true
-		}
-		return len(due)
-	}
-	begun := int(t.begun.Swap(turnOver))
-	complete := int(t.complete.Load())
-	for i, g := range due[:complete] {
-		if r.open {
-			r.apply(g, t.readings[i])
+		if ctx.Err() == nil && r.open && g.device != nil && !g.call.isUnderWay() {
+			r.read(g, what(g))
 		}
 	}
-	if outcome == completed || ctx.Err() != nil { // the timeout was cut short
-		return len(due)
+}
+
+// read reads a device. Without room for another call nothing is known of it.
+func (r *run) read(g *deviceState, what request) {
+	var got *reading
+	reader := g.device
+	g.call = r.begin(callTimeout, func() { got = reader.read(r.driver, what) }, func(late bool) {
+		switch {
+		case late: // what it returned is old
+			g.due = r.began
+			r.markUnknown(g)
+		case r.open && g.device == reader:
+			r.apply(g, got)
+		}
+	}, func() { r.markHung(g, query(reader.current.Load())) })
+	if g.call == nil {
+		g.due = r.began + readInterval
+		r.markUnknown(g)
 	}
-	if complete == begun {
-		return begun
-	}
-	hung = due[begun-1]
-	hung.markHung()
-	r.emitXIDs(hung)
-	call := query(t.readers[begun-1].current.Load())
-	r.reports.add("hung "+hung.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
-		"the GPU is read again once that call has returned", hung.info.ID, call, callTimeout), r.began)
-	return begun
 }
 
 // request returns what to read of a device.
@@ -236,27 +231,51 @@ func (r *run) request(g *deviceState, processes bool) request {
 
 // apply updates a device from a reading and sets the time of its next reading.
 func (r *run) apply(g *deviceState, got *reading) {
-	now := sample.Now().Mono
-	if isSessionEnded(got.failed) {
+	switch {
+	case isSessionEnded(got.failed):
 		r.endSession(got.failed)
 		return
-	}
-	if got.failed != nil && !isLost(got.failed) {
+	case isLost(got.failed):
+		r.markLost(g, got.failed)
+		r.relist.failed(r.began)
+		return
+	case got.failed != nil:
 		r.removeMIG(g)
 		return
 	}
-	if got.failed != nil {
-		r.markLost(g, got.failed)
-		r.relist.failed(now)
+	for _, err := range got.problems {
+		r.reports.add(err.Error(), err, r.began)
+	}
+	if !got.onlyMemory {
+		g.due, g.status = r.began+readInterval, sample.GPUWorks
+	}
+	if !got.onlyMemory && !got.answered && len(got.problems) > 0 {
+		r.markUnknown(g)
 		return
 	}
 	if !slices.ContainsFunc(r.devices, func(g *deviceState) bool { return g.status == sample.GPULost }) {
 		r.relist.succeeded()
 	}
 	r.applyMemory(g, got)
-	garbage := 0
 	if !got.onlyMemory {
-		garbage = g.apply(got, r.grid.at.Mono)
+		r.applyReading(g, got)
+	}
+	for what, n := range got.garbage {
+		r.countGarbage(what, n)
+	}
+}
+
+// applyReading takes over all of a reading but what means that the device cannot be read.
+func (r *run) applyReading(g *deviceState, got *reading) {
+	if garbage := g.apply(got, r.grid.at.Mono); garbage > 0 {
+		got.garbage = add(got.garbage, "utilization", garbage)
+	}
+	if got.hasDetails {
+		r.grid.addDetail(sample.GPUDetail{GPU: g.info.ID, At: got.clocks.at.Mono, Values: got.detail, XIDs: g.xids})
+	}
+	if got.processesRead {
+		g.memoryListed = g.gauges.MemoryUsed
+		r.applyProcesses(g, got.processes)
 	}
 	if g.memoryJumped() { // a program has come or gone
 		again := r.processesRead + againProcesses
@@ -265,30 +284,10 @@ func (r *run) apply(g *deviceState, got *reading) {
 		}
 		r.processes.next = min(r.processes.next, again)
 	}
-	if garbage > 0 {
-		got.garbage = add(got.garbage, "utilization", garbage)
-	}
-	for what, n := range got.garbage {
-		r.countGarbage(what, n)
-	}
-	if got.hasDetails {
-		r.grid.addDetail(sample.GPUDetail{GPU: g.info.ID, At: got.clocks.at.Mono, Values: got.detail, XIDs: g.xids})
-	}
-	for _, err := range got.problems {
-		r.reports.add(err.Error(), err, now)
-	}
-	for _, p := range got.processes {
-		p.GPU = g.info.ID
-		r.grid.processes = append(r.grid.processes, p)
-	}
-	if got.onlyMemory {
-		return
-	}
-	g.due = r.began + readInterval
 	switch {
 	case g.pollsRate:
 		g.due = r.began + 2*r.interval
-	case g.isNew(now):
+	case g.isNew(sample.Now().Mono):
 		g.due = r.began + holdInterval
 	}
 }
@@ -307,13 +306,39 @@ func add(counts map[string]int, what string, n int) map[string]int {
 	return counts
 }
 
+// markLost sets the status of a device whose driver reports it as lost.
 func (r *run) markLost(g *deviceState, err error) {
-	g.markLost()
-	r.emitXIDs(g)
+	g.device = nil
+	r.markUnread(g, sample.GPULost)
 	if g.info.Parent != "" {
 		return // it may have been destroyed; the loss of its GPU is reported
 	}
 	r.reports.add("lost "+g.info.ID, fmt.Errorf("GPU %s (%s): %w", g.info.ID, g.info.Name, err), r.began)
+}
+
+// markHung sets the status of a device whose own call does not return.
+func (r *run) markHung(g *deviceState, call query) {
+	r.markUnread(g, sample.GPUHung)
+	r.reports.add("hung "+g.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
+		"it is read again once that call has returned; look for Xid in the kernel log",
+		g.info.ID, call, callTimeout), r.began)
+}
+
+// markUnknown sets the status of a device that gave no answer about itself. One that is known as lost or hung still is,
+// until it answers or its call returns.
+func (r *run) markUnknown(g *deviceState) {
+	if g.status == sample.GPULost || g.call.isUnderWay() && g.call.hung {
+		return
+	}
+	r.markUnread(g, sample.GPUUnknown)
+}
+
+// markUnread sets the status of a device that cannot be read. Its processes are not known any more.
+func (r *run) markUnread(g *deviceState, status sample.GPUStatus) {
+	g.status, g.processes, g.unused = status, nil, false
+	g.unanchor()
+	r.grid.processesRead = true
+	r.emitXIDs(g)
 }
 
 // completeUntil returns the time up to which the utilization of every working GPU is known. GPUs without samples for

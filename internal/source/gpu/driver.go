@@ -8,14 +8,14 @@ import (
 )
 
 // driver is NVML as a whole. Its errors are a code, or wrap ErrNoDriver or a code. All methods except clocks and stats
-// may block forever, so only workers call them.
+// may block forever, so each call is made by run.begin.
 type driver interface {
 	open() error // loads the library and opens a session
 	close()      // ends the session, if there is one
 	versions() (driver, library string)
-	count() (int, error) // GPUs, including those that cannot be accessed, and MIG devices
-	// devices returns the GPUs that can be accessed and their MIG devices. The error is about the others.
-	devices() ([]device, error)
+	count() (int, error) // GPUs, including those that cannot be accessed
+	// list returns the GPU at an index and its MIG devices. The error is about those that cannot be accessed.
+	list(index int) ([]device, error)
 	events() ([]xidEvent, error) // new XID errors of the registered GPUs, without waiting
 	clocks() clocks
 	stats() driverStats // may be called from any goroutine
@@ -52,7 +52,7 @@ type device interface {
 	maxPCIeLink() (width, generation int, err error)
 	processes() ([]sample.GPUProcess, error) // without the GPU's ID
 
-	query(q query, into *sample.GPUValues) error // sets the quantities of a query in querySpecs
+	query(q query, into *sample.GPUValues) error // sets the quantities of a query in callRows
 	fields(list []field) error                   // sets the field values; the error is about all of them
 	gpmSample() error                            // takes a GPM sample, and keeps the one before
 	gpmMetrics(list []metric) error              // sets the metrics between the two newest samples

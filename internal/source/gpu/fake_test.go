@@ -48,17 +48,36 @@ func (d *fakeDriver) versions() (string, string) { return "1", "2" }
 func (d *fakeDriver) count() (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.listed), d.openErr
+	return len(d.gpus()), d.openErr
 }
 
-func (d *fakeDriver) devices() ([]device, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var list []device
+// gpus returns the listed devices that are no MIG devices. d.mu is held.
+func (d *fakeDriver) gpus() (list []*fakeGPU) {
 	for _, g := range d.listed {
-		list = append(list, g)
+		if g.parentGPU == "" {
+			list = append(list, g)
+		}
 	}
-	return list, d.openErr
+	return list
+}
+
+func (d *fakeDriver) list(index int) ([]device, error) {
+	d.mu.Lock()
+	gpus, all, err := d.gpus(), d.listed, d.openErr
+	d.mu.Unlock()
+	if index >= len(gpus) {
+		return nil, codeInvalidArgument
+	}
+	if wait := gpus[index].listWait; wait != nil {
+		<-wait
+	}
+	list := []device{gpus[index]}
+	for _, g := range all {
+		if g.parentGPU == gpus[index].uuid {
+			list = append(list, g)
+		}
+	}
+	return list, err
 }
 
 func (d *fakeDriver) clocks() clocks {
@@ -88,6 +107,7 @@ type fakeGPU struct {
 	busy      func(at time.Duration) time.Duration // busy time since began, instead of share
 	bare      bool                                 // neither samples nor rate are supported
 	wait      chan struct{}                        // calls block until it is closed
+	listWait  chan struct{}                        // the list blocks until it is closed
 	takes     time.Duration                        // of each list of samples
 	err       error
 	parentGPU string // of a MIG device
@@ -246,17 +266,11 @@ func startRun(ctx context.Context, d *fakeDriver) *fakeRun {
 	return p
 }
 
-// last returns the newest row, row the nth, and take all rows since the last take.
+// last returns the newest row, and take all rows since the last take.
 func (p *fakeRun) last() emittedRow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rows[len(p.rows)-1]
-}
-
-func (p *fakeRun) row(n int) emittedRow {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.rows[n]
 }
 
 func (p *fakeRun) take() []emittedRow {

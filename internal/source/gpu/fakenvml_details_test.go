@@ -285,7 +285,10 @@ func TestDriverRestart(t *testing.T) {
 	_, k, stop := runFake(t)
 	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 2 })
 	w.Write("gpu 0 uuid=GPU-a xids=13:2\ninit_error 9\n")
-	until(t, "the GPU is lost", func() bool { row, _ := k.last(); return row.GPUs[0].Status == sample.GPULost })
+	until(t, "nothing is known of the GPU", func() bool {
+		row, _ := k.last()
+		return row.GPUs[0].Status == sample.GPUUnknown
+	})
 	w.Write("gpu 0 uuid=GPU-a xids=13:2\n")
 	until(t, "the GPU works", func() bool { row, _ := k.last(); return row.GPUs[0].Status == sample.GPUWorks })
 	time.Sleep(1500 * time.Millisecond)

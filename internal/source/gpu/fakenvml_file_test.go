@@ -68,7 +68,7 @@ func playedMemory(t *testing.T) (used [3]uint64) {
 		t.Fatal(err)
 	}
 	defer d.close()
-	list, err := d.devices()
+	list, err := d.list(0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,9 +79,12 @@ func (k *recorder) errorText() string {
 }
 
 // runFake runs a source on the fake library until the test ends.
-func runFake(t testing.TB) (*Source, *recorder, func()) {
+func runFake(t testing.TB) (*Source, *recorder, func()) { t.Helper(); return runFakeOn(t, "") }
+
+// runFakeOn runs a source on the fake library, of a machine with a root.
+func runFakeOn(t testing.TB, root string) (*Source, *recorder, func()) {
 	t.Helper()
-	s, err := New(Options{Library: fakeLibrary(t)})
+	s, err := New(Options{Library: fakeLibrary(t), Root: root})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,9 @@ func TestLostGPUReturns(t *testing.T) {
 		return row.GPUs[1].Busy > lost.GPUs[1].Busy+500*time.Millisecond
 	})
 	w.Write("gpu 0 utilization=100\ngpu 1 uuid=GPU-b\ninit_error 9\n")
-	until(t, "both GPUs are lost", func() bool { return status(0, sample.GPULost)() && status(1, sample.GPULost)() })
+	until(t, "nothing is known of both GPUs", func() bool {
+		return status(0, sample.GPUUnknown)() && status(1, sample.GPUUnknown)()
+	})
 	stop()
 	k.check(t)
 	for _, want := range []string{"GPU-b (NVIDIA Fake 100): the GPU is lost", "unloaded or restarted"} {
@@ -294,7 +296,7 @@ func TestProbe(t *testing.T) {
 		t.Fatalf("got %+v, %v, want two devices of driver 570.1", found, err)
 	}
 	a, b := found.Devices[0], found.Devices[1]
-	if a.Err != nil || !slices.Equal(a.Unsupported, []string{"retired pages"}) || len(a.Supported) != len(features)-1 {
+	if a.Err != nil || !slices.Equal(a.Unsupported, []string{"retired pages"}) || len(a.Supported) != len(features())-1 {
 		t.Errorf("got %+v, want all features except retired pages", a)
 	}
 	if b.ID != "GPU-b" || b.Name != "NVIDIA B" || b.Index != 1 ||
@@ -309,6 +311,14 @@ func TestProbe(t *testing.T) {
 	defer cancel()
 	if _, err := Probe(ctx, Options{Library: fakeLibrary(t)}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got error %v, want a timeout", err)
+	}
+	w.Write("gpu 0\ngpu 1\ngpu 2\nhang gpu=1 call=nvmlDeviceGetName\n")
+	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	found, err = Probe(ctx, Options{Library: fakeLibrary(t)})
+	if err != nil || len(found.Devices) != 2 || found.Devices[1].Index != 2 || found.Err == nil ||
+		!strings.Contains(found.Err.Error(), "GPU 1: the NVIDIA driver did not respond in time") {
+		t.Errorf("GPU 1 hangs: got %+v and %v, want the others, and which one hangs", found, err)
 	}
 	w.Write("gpu 0\n")
 }
@@ -343,8 +353,8 @@ func TestMissingFunctions(t *testing.T) {
 	again := exec.Command(os.Args[0], "-test.run=^TestMissingFunctions$", "-test.v")
 	again.Env = append(os.Environ(), "FAKENVML_TEST_LIBRARY="+library, "FAKENVML_FILE=")
 	out, err := again.CombinedOutput()
-	const want = "lacks [utilization samples energy PCIe link processes GPM PCIe counters NVLink counters " +
-		"memory temperature throttle time fan row remapping retired pages XID events] rows true []"
+	const want = "lacks [utilization samples energy PCIe link processes XID events GPM throttle time fan row remapping " +
+		"retired pages PCIe counters NVLink counters memory temperature] rows true []"
 	if err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("got error %v and output\n%s\nwant %q", err, out, want)
 	}

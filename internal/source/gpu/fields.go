@@ -32,63 +32,23 @@ const (
 	energyTurn = 83 // as the field value that takes longest, so that it is not read together with the others
 )
 
-// fieldSpec describes a field value.
-type fieldSpec struct {
-	name     string // in nvml.h
-	id       uint32
-	scope    uint32
-	quantity sample.GPUQuantity
-	unit     float64
-	traits   traits
-}
-
-type traits uint8
-
-const (
-	wraps  traits = 1 << iota
-	rarely        // takes the driver long, and is read each second only while isFieldDue finds a reason
-)
-
-// fieldSpecs are read in one call. If several provide one quantity, the first that is supported is used. Medians of the
-// time of each on an H200 (driver 580.159.04): 3 ms for energy, 0.8 ms for each of 75, 270 and 271, 0.3 ms for each
-// direction of PCIe, 5 to 26 us for the others. The driver's latencyUsec would show it after some readings only.
-var fieldSpecs = []fieldSpec{
-	{"NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, 0, energyCounter, 1e-3, rarely},
-	{"NVML_FI_DEV_POWER_AVERAGE", 185, 0, meanPower, 1e-3, 0}, // requested once
-	{"NVML_FI_DEV_PCIE_COUNT_RX_BYTES", 198, 0, sample.GPUPCIeReceived, 1, wraps},
-	{"NVML_FI_DEV_PCIE_COUNT_TX_BYTES", 197, 0, sample.GPUPCIeSent, 1, wraps},
-	{"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", 139, allLinks, sample.GPUNVLinkReceived, 1024, 0},
-	{"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", 138, allLinks, sample.GPUNVLinkSent, 1024, 0},
-	{"NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES", 204, allLinks, sample.GPUNVLinkReceived, 1, 0},
-	{"NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 202, allLinks, sample.GPUNVLinkSent, 1, 0},
-	{"NVML_FI_DEV_MEMORY_TEMP", 82, 0, sample.GPUTemperatureMemory, 1, 0},
-	{"NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP", 74, 0, sample.GPUThrottledPower, 1e-9, 0},
-	{"NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN", 269, 0, sample.GPUThrottledThermal, 1e-9, 0},
-	{"NVML_FI_DEV_PERF_POLICY_THERMAL", 75, 0, sample.GPUThrottledThermal, 1e-9, rarely},
-	{"NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN", 270, 0, sample.GPUThrottledHWThermal, 1e-9, rarely},
-	{"NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN", 271, 0, sample.GPUThrottledPowerBrake, 1e-9, rarely},
-	{"NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST", 76, 0, sample.GPUThrottledSyncBoost, 1e-9, 0},
-	{"NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT", 77, 0, sample.GPUThrottledBoard, 1e-9, 0},
-	{"NVML_FI_DEV_PERF_POLICY_RELIABILITY", 79, 0, sample.GPUThrottledReliability, 1e-9, 0},
-}
-
-// fieldName returns the name of a field value in fieldSpecs.
+// fieldName returns the name of a field value in fieldRows.
 func fieldName(id uint32) string {
-	i := slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.id == id })
-	return fieldSpecs[i].name
+	i := slices.IndexFunc(fieldRows, func(p row) bool { return p.id == id })
+	return fieldRows[i].name
 }
 
 // batch is the field values that a device is known or assumed to support.
 type batch struct {
 	fields    []field
-	specs     []fieldSpec // one for each of fields
-	requested []field     // the newest call
+	specs     []row   // one for each of fields
+	requested []field // the newest call
 	wraps     [sample.GPUQuantities]unwrapper
 	at        time.Duration // of the newest reading; 0 for none, and after a gap
 }
 
 func newBatch() batch {
-	b := batch{specs: slices.Clone(fieldSpecs), fields: make([]field, len(fieldSpecs))}
+	b := batch{specs: slices.Clone(fieldRows), fields: make([]field, len(fieldRows))}
 	for i, p := range b.specs {
 		b.fields[i].id, b.fields[i].scope = p.id, p.scope
 	}
@@ -97,18 +57,18 @@ func newBatch() batch {
 
 // provides reports whether a field value of the batch provides a quantity.
 func (b *batch) provides(q sample.GPUQuantity) bool {
-	return slices.ContainsFunc(b.specs, func(p fieldSpec) bool { return p.quantity == q })
+	return slices.ContainsFunc(b.specs, func(p row) bool { return p.quantity == q })
 }
 
 // has reports whether a field value of the batch that provides a quantity has a trait.
 func (b *batch) has(q sample.GPUQuantity, t traits) bool {
-	return slices.ContainsFunc(b.specs, func(p fieldSpec) bool { return p.quantity == q && p.traits&t != 0 })
+	return slices.ContainsFunc(b.specs, func(p row) bool { return p.quantity == q && p.traits&t != 0 })
 }
 
 // narrow reports whether a quantity's counter may wrap at 32 bits. A counter with a 64-bit type may, until it exceeds
 // them.
 func (b *batch) narrow(q sample.GPUQuantity) bool {
-	i := slices.IndexFunc(b.specs, func(p fieldSpec) bool { return p.quantity == q })
+	i := slices.IndexFunc(b.specs, func(p row) bool { return p.quantity == q })
 	return i >= 0 && b.specs[i].traits&wraps != 0 && (b.fields[i].narrow || !b.wraps[q].wide)
 }
 
@@ -181,7 +141,7 @@ func (d *deviceReader) selectFields() {
 // isFieldDue reports whether a field value is read now. One that takes the driver long has its turn in every tenth
 // reading. A counter of throttle time is also read while the driver gives its reason, and once after that, so that it
 // has grown in the seconds in which it grew; and while its value is not known.
-func (d *deviceReader) isFieldDue(p fieldSpec) bool {
+func (d *deviceReader) isFieldDue(p row) bool {
 	switch {
 	case p.quantity == energyCounter:
 		return d.energyDue()
@@ -202,7 +162,7 @@ func (d *deviceReader) paced(q sample.GPUQuantity, value float64, r *reading) fl
 	return max(value-rotations, min(value, before+(r.clocks.at.Mono-d.batch.at).Seconds()))
 }
 
-func (d *deviceReader) applyField(p fieldSpec, f field, r *reading) {
+func (d *deviceReader) applyField(p row, f field, r *reading) {
 	switch {
 	case r.failed != nil:
 		return

@@ -5,17 +5,9 @@ import "github.com/stallspan/stallspan/internal/sample"
 // readGauges reads the gauges of a row.
 func (d *deviceReader) readGauges(w request, r *reading) {
 	g := &r.gauges
-	d.do(queryMemory, r, func() error {
-		m, err := d.memory()
-		if err == nil && r.valid("memory", m.total > 0 && m.total < maxMemory && m.used <= m.total) {
-			g.MemoryUsed, g.MemoryTotal, g.Has = m.used, m.total, g.Has|sample.HasMemory
-		}
-		d.drop(sample.GPUMemoryReserved)
-		if err == nil && m.hasReserved {
-			d.set(sample.GPUMemoryReserved, float64(m.reserved), r)
-		}
-		return err
-	})
+	if d.initialized {
+		d.readMemoryUse(r)
+	}
 	d.do(queryTemperature, r, func() error {
 		value, err := d.temperature()
 		if err == nil && r.valid("temperature", value >= minTemperature && value <= maxTemperature) {

@@ -40,13 +40,13 @@ func TestProbeMockedMachines(t *testing.T) {
 	for name, machine := range map[string]*server.Server{
 		"A100": dgxa100.New(), "H100": dgxh100.New(), "H200": dgxh200.New(), "B200": dgxb200.New(),
 	} {
-		found, err := probeDevices(mocked(machine))
+		found, err := probe(t.Context(), mocked(machine), nil)
 		if err != nil || found.Err != nil || len(found.Devices) != 8 || found.Driver == "" || found.NVML == "" {
 			t.Fatalf("%s: got %+v, %v, want 8 devices", name, found, err)
 		}
 		for i, d := range found.Devices {
 			if d.Index != i || !strings.Contains(d.Name, name) || !strings.HasPrefix(d.ID, "GPU-") || d.Err != nil ||
-				!slices.Equal(d.Supported, []string{"memory"}) || len(d.Unsupported) != len(features)-1 {
+				!slices.Equal(d.Supported, []string{"memory"}) || len(d.Unsupported) != len(features())-1 {
 				t.Errorf("%s: got %+v, want device %d with memory only", name, d, i)
 			}
 		}
@@ -88,7 +88,7 @@ func TestFieldValues(t *testing.T) {
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	devices, err := l.devices()
+	devices, err := l.list(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,11 @@ func TestXIDEventHandles(t *testing.T) {
 	if list, err := l.events(); list != nil || err != nil {
 		t.Errorf("before any registration: got %v, %v, want no events", list, err)
 	}
-	devices, _ := l.devices()
+	var devices []device
+	for i := range machine.Devices {
+		list, _ := l.list(i)
+		devices = append(devices, list...)
+	}
 	for i, d := range devices {
 		if err := d.registerEvents(); errors.Is(err, codeNotSupported) != (i == 7) {
 			t.Errorf("GPU %d: got error %v, want not supported: %v", i, err, i == 7)
@@ -197,7 +201,7 @@ func TestMockedTemperatureMargins(t *testing.T) {
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	devices, _ := l.devices()
+	devices, _ := l.list(0)
 	r := newDeviceReader(devices[0]).read(l, request{gauges: true})
 	slowdown, _ := r.detail.Get(sample.GPUSlowdownAt)
 	shutdown, _ := r.detail.Get(sample.GPUShutdownAt)
@@ -226,8 +230,8 @@ func TestNVMLConstants(t *testing.T) {
 		"NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT":                     nvml.FI_DEV_PERF_POLICY_BOARD_LIMIT,
 		"NVML_FI_DEV_PERF_POLICY_RELIABILITY":                     nvml.FI_DEV_PERF_POLICY_RELIABILITY,
 	} {
-		i := slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.name == name })
-		if i < 0 || fieldSpecs[i].id != id {
+		i := slices.IndexFunc(fieldRows, func(p row) bool { return p.name == name })
+		if i < 0 || fieldRows[i].id != id {
 			t.Errorf("%s: got no spec with ID %d, want one", name, id)
 		}
 	}
@@ -239,8 +243,8 @@ func TestNVMLConstants(t *testing.T) {
 		"NVML_GPM_METRIC_PCIE_TX_PER_SEC":         nvml.GPM_METRIC_PCIE_TX_PER_SEC,
 		"NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC,
 		"NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC} {
-		i := slices.IndexFunc(metricSpecs, func(p metricSpec) bool { return p.name == name })
-		if i < 0 || metricSpecs[i].id != uint32(id) {
+		i := slices.IndexFunc(metricRows, func(p row) bool { return p.name == name })
+		if i < 0 || metricRows[i].id != uint32(id) {
 			t.Errorf("%s: got no spec with ID %d, want one", name, id)
 		}
 	}
@@ -256,8 +260,8 @@ func TestNVMLConstants(t *testing.T) {
 		}
 	}
 	for q := range numQueries {
-		spec := querySpecs[q]
-		if detail := spec.each != custom; spec.call == "" || detail != (spec.quantities != nil) {
+		spec := callRows[q]
+		if detail := spec.each != custom; spec.name == "" || detail != (spec.quantities() != nil) {
 			t.Errorf("query %d: got %+v, want a call, and quantities exactly if it is a detail", q, spec)
 		}
 	}
@@ -271,7 +275,7 @@ func TestNVMLConstants(t *testing.T) {
 		queryShutdown:       int(nvml.TEMPERATURE_THRESHOLD_SHUTDOWN),
 		queryMemorySlowdown: int(nvml.TEMPERATURE_THRESHOLD_MEM_MAX),
 	} {
-		if got := querySpecs[q].argument; got != argument {
+		if got := callRows[q].id; got != uint32(argument) {
 			t.Errorf("query %d: got the argument %d, want %d", q, got, argument)
 		}
 	}

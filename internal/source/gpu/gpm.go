@@ -19,27 +19,6 @@ type metric struct {
 	err   error
 }
 
-// metricSpec describes a metric.
-type metricSpec struct {
-	name     string // in nvml.h
-	id       uint32
-	quantity sample.GPUQuantity
-	unit     float64
-}
-
-const mebibyte = 1 << 20
-
-var metricSpecs = []metricSpec{
-	{"NVML_GPM_METRIC_SM_UTIL", 2, sample.GPUSMActive, 0.01},
-	{"NVML_GPM_METRIC_SM_OCCUPANCY", 3, sample.GPUSMOccupancy, 0.01},
-	{"NVML_GPM_METRIC_ANY_TENSOR_UTIL", 5, sample.GPUTensorActive, 0.01},
-	{"NVML_GPM_METRIC_DRAM_BW_UTIL", 10, sample.GPUDRAMActive, 0.01},
-	{"NVML_GPM_METRIC_PCIE_RX_PER_SEC", 21, sample.GPUPCIeReceiveRate, mebibyte},
-	{"NVML_GPM_METRIC_PCIE_TX_PER_SEC", 20, sample.GPUPCIeSendRate, mebibyte},
-	{"NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC", 60, sample.GPUNVLinkReceived, mebibyte},
-	{"NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC", 61, sample.GPUNVLinkSent, mebibyte},
-}
-
 // counterOf has the counter of each rate of traffic. The rate stands in for the counter or helps to unwrap it.
 var counterOf = map[sample.GPUQuantity]sample.GPUQuantity{
 	sample.GPUPCIeReceiveRate: sample.GPUPCIeReceived,
@@ -51,7 +30,7 @@ var counterOf = map[sample.GPUQuantity]sample.GPUQuantity{
 // gpmState is the GPM state of a device.
 type gpmState struct {
 	metrics []metric
-	specs   []metricSpec                   // one for each of metrics
+	specs   []row                          // one for each of metrics
 	at      time.Duration                  // of the newest sample; 0 for none
 	traffic sample.GPUValues               // PCIe bytes a second, to unwrap counters
 	sums    map[sample.GPUQuantity]float64 // NVLink bytes
@@ -130,7 +109,7 @@ func (d *deviceReader) applyMetrics(r *reading, since time.Duration) {
 }
 
 func newGPMState() gpmState {
-	p := gpmState{specs: slices.Clone(metricSpecs), sums: map[sample.GPUQuantity]float64{}}
+	p := gpmState{specs: slices.Clone(metricRows), sums: map[sample.GPUQuantity]float64{}}
 	for _, s := range p.specs {
 		p.metrics = append(p.metrics, metric{id: s.id})
 	}

@@ -7,17 +7,19 @@
 //
 // The memory of a GPU that is watched is read ten times a second, apart from rows: see WatchMemory.
 //
-// Once a second each GPU is also read for gauges, details and XID errors. Each query has its own cadence (querySpecs),
-// and the field values that are due are read in one call (fieldSpecs). Queries that a GPU does not support are not
+// Once a second each GPU is also read for gauges, details and XID errors. Each query has its own cadence (callRows),
+// and the field values that are due are read in one call (fieldRows). Queries that a GPU does not support are not
 // repeated. Every call is timed. No call is used that measures for a while before it returns.
 //
-// A call into the driver can hang forever if a GPU falls off the bus. Calls are therefore made on threads that can be
-// abandoned, and the GPU's status is hung until the call has returned.
+// A call into the driver can hang forever if a GPU falls off the bus, and so can one about all GPUs. Each GPU has calls
+// of its own, one at a time, and so has the driver as a whole. A GPU is lost if it says so, and hung while its own call
+// does not return; without an answer about it, it is unknown. Nothing waits for a call for longer than patience.
 package gpu
 
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -27,6 +29,7 @@ import (
 // Options are the library to load and the resolution.
 type Options struct {
 	Library  string        // path of libnvidia-ml.so.1; "" for the dynamic loader's choice
+	Root     string        // of the machine's /proc and /sys; "" for /
 	Interval time.Duration // between two rows; 0 for defaultInterval
 }
 
@@ -49,6 +52,7 @@ type Source struct {
 	driver   driver
 	interval time.Duration
 	memory   *memoryInUse
+	machine  *machine
 
 	mu    sync.Mutex
 	ready bool          // a round may emit rows
@@ -65,7 +69,9 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSource(d, o.Interval), nil
+	s := newSource(d, o.Interval)
+	s.machine = &machine{root: filepath.Join("/", o.Root)}
+	return s, nil
 }
 
 func newSource(d driver, interval time.Duration) *Source {
@@ -80,6 +86,7 @@ func newSource(d driver, interval time.Duration) *Source {
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	s.setReady(true)
 	r := newRun(s.driver, s.interval, sink, s.memory)
+	r.machine = s.machine
 	for ctx.Err() == nil {
 		waiting := s.takeWaiters()
 		r.poll(ctx, waiting != nil)
@@ -100,7 +107,11 @@ func (s *Source) pause(ctx context.Context, r *run) {
 	select {
 	case <-ctx.Done():
 	case <-due.C:
+		return
 	case <-s.wake:
+	case <-r.returned:
+	}
+	if ctx.Err() == nil {
 		earliest := time.NewTimer(r.began + minRoundInterval - sample.Now().Mono)
 		defer earliest.Stop()
 		select {

@@ -16,8 +16,7 @@ type grid struct {
 	interval time.Duration
 	begun    bool // there was a row
 
-	processes     []sample.GPUProcess
-	processesRead bool
+	processesRead bool           // there is a new list of a device's processes
 	garbage       map[string]int // garbage values that were not reported yet
 	details       []sample.GPUDetail
 	driverUse     *sample.DriverUse
@@ -69,7 +68,10 @@ func (r *run) emitRow(now sample.Stamp, step time.Duration) {
 		s.GPUs = append(s.GPUs, g.row(at.Mono, step))
 	}
 	if r.grid.processesRead {
-		s.GPUProcesses, s.GPUProcessesRead = append(s.GPUProcesses, r.grid.processes...), true
+		s.GPUProcessesRead = true
+		for _, g := range r.devices {
+			s.GPUProcesses = append(s.GPUProcesses, g.processes...)
+		}
 		r.grid.processesRead = false
 	}
 	s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.grid.details...), r.grid.driverUse

@@ -117,13 +117,7 @@ func (r *run) watchedMemory() (due []*deviceState) {
 func (d *deviceReader) readMemory(driver driver, r *reading) {
 	r.onlyMemory = true
 	r.clocks = driver.clocks()
-	d.do(queryMemory, r, func() error {
-		m, err := d.memory()
-		if err == nil && r.valid("memory", m.total > 0 && m.total < maxMemory && m.used <= m.total) {
-			r.gauges.MemoryUsed, r.gauges.Has = m.used, sample.HasMemory
-		}
-		return err
-	})
+	d.readMemoryUse(r)
 }
 
 // applyMemory takes over the memory of a reading.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +19,10 @@ import (
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
-const defaultLibrary = "libnvidia-ml.so.1"
+const (
+	defaultLibrary = "libnvidia-ml.so.1"
+	wslLibrary     = "/usr/lib/wsl/lib/libnvidia-ml.so.1" // of WSL2, whose loader may not know the folder
+)
 
 // requiredFunctions are the functions without which the library is not used.
 var requiredFunctions = []string{
@@ -62,7 +66,11 @@ var sessionLock sync.Mutex
 func newDriver(path string) (driver, error) {
 	if path == "" {
 		path = defaultLibrary // the loader's own folders
-	} else if strings.Contains(path, "/") {
+		if _, err := os.Stat(wslLibrary); err == nil {
+			path = wslLibrary
+		}
+	}
+	if strings.Contains(path, "/") {
 		target, err := trust.Program(path)
 		switch {
 		case err == nil:

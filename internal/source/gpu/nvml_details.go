@@ -19,13 +19,13 @@ func (h *handle) query(q query, v *sample.GPUValues) error {
 	case queryRetiredPages:
 		return h.pages(v)
 	}
-	s := &querySpecs[q]
-	value, err := h.number(s.call, s.argument)
+	s := &callRows[q]
+	value, err := h.number(s.name, int(s.id))
 	if field := margins[q]; isUnsupported(err) && field != 0 {
 		value, err = h.fromMargin(field)
 	}
 	if err == nil {
-		v.Set(s.quantities[0], value*s.unit)
+		v.Set(s.quantity, value*s.unit)
 	}
 	return err
 }

@@ -10,53 +10,28 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-func (l *library) count() (int, error) {
-	gpus, err := get(l, "nvmlDeviceGetCount", l.DeviceGetCount)
-	if err != nil {
-		return 0, err
-	}
-	count := gpus
-	for i := range min(gpus, maxDevices) {
-		if device, err := l.at(i); err == nil {
-			count += len(l.migDevices(device))
-		}
-	}
-	return count, nil
-}
+func (l *library) count() (int, error) { return get(l, "nvmlDeviceGetCount", l.DeviceGetCount) }
 
-func (l *library) at(i int) (nvml.Device, error) {
-	return get(l, "nvmlDeviceGetHandleByIndex", func() (nvml.Device, nvml.Return) { return l.DeviceGetHandleByIndex(i) })
-}
-
-func (l *library) devices() ([]device, error) {
-	count, err := get(l, "nvmlDeviceGetCount", l.DeviceGetCount)
+func (l *library) list(index int) ([]device, error) {
+	d, err := get(l, "nvmlDeviceGetHandleByIndex", func() (nvml.Device, nvml.Return) {
+		return l.DeviceGetHandleByIndex(index)
+	})
 	if err != nil {
 		return nil, err
 	}
-	var list []device
+	parentGPU, err := l.device(d, index, nil)
+	if err != nil {
+		return nil, err
+	}
+	list := []device{parentGPU}
 	var problems sample.Problems
-	for i := range min(count, maxDevices) {
-		d, err := l.at(i)
-		var parentGPU *handle
-		if err == nil {
-			parentGPU, err = l.device(d, i, nil)
-		}
-		if isSessionEnded(err) {
-			return nil, err
-		}
+	for _, d := range l.migDevices(d) {
+		mig, err := l.device(d, index, parentGPU)
 		if err != nil {
-			problems.Add(fmt.Errorf("GPU %d: %w", i, err))
+			problems.Add(fmt.Errorf("a MIG device: %w", err))
 			continue
 		}
-		list = append(list, parentGPU)
-		for _, d := range l.migDevices(parentGPU.device) {
-			mig, err := l.device(d, i, parentGPU)
-			if err != nil {
-				problems.Add(fmt.Errorf("a MIG device of GPU %d: %w", i, err))
-				continue
-			}
-			list = append(list, mig)
-		}
+		list = append(list, mig)
 	}
 	return list, problems.Err()
 }

@@ -2,9 +2,15 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"runtime"
+	"math"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -24,107 +30,206 @@ type Device struct {
 	Index       int // GPU index of nvidia-smi
 	Supported   []string
 	Unsupported []string
-	Err         error // which supported queries failed, in one line, or nil
+	Busy        bool     // its busy time is known
+	Notes       []string // what its answers mean, and what to do, one sentence each
+	Err         error    // which supported queries failed, in one line, or nil
 }
 
-// feature is a group of queries with a name for users.
-type feature struct {
-	name    string
-	queries []query              // any of them provides the feature
-	fields  []sample.GPUQuantity // or a field value of any of them
+// conditions are what a device's answers mean. A sentence says so and what to do.
+var conditions = []struct {
+	is    func(d *deviceReader, r *reading) bool
+	means string
+}{
+	{func(d *deviceReader, r *reading) bool { return d.hollow && r.hasRate },
+		"Its driver answers with zeros, as for integrated GPUs: its busy time is the kernel's load of the GPU."},
+	{func(_ *deviceReader, r *reading) bool { return r.hollow },
+		"Its driver answers with zeros, as for integrated and some virtual GPUs: its busy time is not usable; " +
+			"ask the GPU's maker for a driver that reports it."},
+	{func(d *deviceReader, _ *reading) bool { return d.shared },
+		"It shares the machine's memory: what it uses is that of its processes, without the page cache."},
+	{func(d *deviceReader, _ *reading) bool { return d.parent() != "" },
+		"NVIDIA reports no utilization of MIG devices: to divide a job's time, run it on a GPU without MIG."},
+	{func(d *deviceReader, _ *reading) bool { return virtual.MatchString(d.name()) },
+		"It is a virtual GPU: search for its Xid errors, power and temperature on its host."},
+	{func(d *deviceReader, _ *reading) bool { return d.machine.isWSL() && d.unsupported[queryProcesses] },
+		"It is seen through /dev/dxg (WSL2), whose driver lists no processes: follow a program by its PID " +
+			"(stallspan attach PID)."},
+	{func(d *deviceReader, _ *reading) bool { return d.lacking },
+		"The installed driver's library lacks functions for some of that: a newer driver may report more."},
 }
 
-var features = []feature{
-	{"utilization samples", []query{querySamples}, nil},
-	{"utilization", []query{queryRates}, nil},
-	{"memory", []query{queryMemory}, nil},
-	{"temperature", []query{queryTemperature}, nil},
-	{"power", []query{queryPower}, nil},
-	{"energy", []query{queryEnergy}, []sample.GPUQuantity{energyCounter}},
-	{"PCIe link", []query{queryLink}, nil},
-	{"PCIe link limits", []query{queryMaxLink}, nil},
-	{"processes", []query{queryProcesses}, nil},
-	{"encoder and decoder", []query{queryEncoder, queryDecoder}, nil},
-	{"GPM", []query{queryGPM}, nil},
-	{"PCIe counters", nil, []sample.GPUQuantity{sample.GPUPCIeReceived, sample.GPUPCIeSent}},
-	{"NVLink counters", nil, []sample.GPUQuantity{sample.GPUNVLinkReceived, sample.GPUNVLinkSent}},
-	{"memory temperature", nil, []sample.GPUQuantity{sample.GPUTemperatureMemory}},
-	{"temperature limits", []query{querySlowdown, queryShutdown, queryMemorySlowdown}, nil},
-	{"clocks", []query{queryClockSM, queryClockMemory, queryClockGraphics, queryClockVideo}, nil},
-	{"throttle time", []query{queryViolationPower, queryViolationThermal, queryReasons},
-		[]sample.GPUQuantity{sample.GPUThrottledPower, sample.GPUThrottledThermal}},
-	{"power limit", []query{queryPowerLimit}, nil},
-	{"fan", []query{queryFan}, nil},
-	{"ECC errors", []query{queryCorrected, queryUncorrected}, nil},
-	{"PCIe replays", []query{queryReplays}, nil},
-	{"row remapping", []query{queryRemappedRows}, nil},
-	{"retired pages", []query{queryRetiredPages}, nil},
-	{"XID events", []query{queryXIDs}, nil},
+// virtual matches the names of GPUs that a hypervisor divides, such as GRID T4-8Q and NVIDIA A40-16C.
+var virtual = regexp.MustCompile(`^(GRID|NVIDIA) .*-[0-9]+(-[0-9]+)?[ABCQ](ME)?$`)
+
+// features are the names of all features, in the order of the table.
+func features() (names []string) {
+	for _, rows := range [][]row{callRows[:], fieldRows} {
+		for _, p := range rows {
+			if p.feature != "" && !slices.Contains(names, p.feature) {
+				names = append(names, p.feature)
+			}
+		}
+	}
+	return names
 }
 
-// supports reports whether the device supports a feature, after a reading.
-func (d *deviceReader) supports(f feature) bool {
-	return slices.ContainsFunc(f.queries, func(q query) bool { return !d.unsupported[q] }) ||
-		slices.ContainsFunc(f.fields, d.batch.provides)
+// supports reports whether the device supports a feature, after a reading, and since which driver it is there.
+func (d *deviceReader) supports(feature string) (supported bool, since int) {
+	since = math.MaxInt
+	for q, p := range callRows {
+		if p.feature == feature {
+			supported, since = supported || !d.unsupported[q], min(since, p.since)
+		}
+	}
+	for _, p := range fieldRows {
+		if p.feature == feature {
+			supported, since = supported || d.batch.provides(p.quantity), min(since, p.since)
+		}
+	}
+	zeros := []string{querySamples.feature(), queryRates.feature(), queryMemory.feature()}
+	if d.hollow && slices.Contains(zeros, feature) {
+		return false, since
+	}
+	return supported, since
 }
+
+// isOlder reports whether a driver's version is before a major version.
+func isOlder(version string, than int) bool {
+	major, _, _ := strings.Cut(version, ".")
+	number, err := strconv.Atoi(major)
+	return err == nil && number < than
+}
+
+func (q query) feature() string { return callRows[q].feature }
 
 // Probe opens a session with the driver, makes each query of each GPU once, and ends the session. Its error is
-// ErrNotBuilt, ErrNoDriver, the error of ctx if the driver does not respond in time (its thread is then abandoned), or
-// the driver's own.
+// ErrNotBuilt, ErrNoDriver, the error of ctx if the driver does not respond in time (its calls are then abandoned), or
+// the driver's own. A GPU that hangs is named in the result's Err.
 func Probe(ctx context.Context, o Options) (ProbeResult, error) {
 	d, err := newDriver(o.Library)
 	if err != nil {
 		return ProbeResult{}, err
 	}
-	return probe(ctx, d)
+	return probe(ctx, d, &machine{root: filepath.Join("/", o.Root)})
 }
 
-func probe(ctx context.Context, d driver) (result ProbeResult, err error) {
-	type outcome struct {
-		result ProbeResult
-		err    error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
-		var o outcome
-		if err := sample.Protect(func() { o.result, o.err = probeDevices(d) }); err != nil {
-			o.err = err
+func probe(ctx context.Context, d driver, m *machine) (ProbeResult, error) {
+	var result ProbeResult
+	var count int
+	opened := onThread(func() (err error) {
+		if err = d.open(); err == nil {
+			result.Driver, result.NVML = d.versions()
+			count, result.Err = d.count()
 		}
-		done <- o
-	}()
-	select {
-	case o := <-done:
-		return o.result, o.err
-	case <-ctx.Done():
-		return result, fmt.Errorf("the NVIDIA driver did not respond in time: %w; look for Xid in the kernel log", ctx.Err())
+		return err
+	})
+	if err := within(ctx, opened); errors.Is(err, errSilent) {
+		onThread(func() error {
+			if <-opened == nil {
+				d.close()
+			}
+			return nil
+		})
+		return ProbeResult{}, err
+	} else if err != nil {
+		return ProbeResult{}, err
 	}
-}
-
-func probeDevices(d driver) (result ProbeResult, err error) {
-	if err := d.open(); err != nil {
-		return result, err
+	found := make([][]Device, min(count, maxDevices))
+	errs := make([]chan error, len(found))
+	var all sync.WaitGroup
+	all.Add(len(errs))
+	for i := range errs {
+		errs[i] = onThread(func() error {
+			defer all.Done()
+			return probeAt(d, m, i, result.Driver, &found[i])
+		})
 	}
-	defer d.close()
-	result.Driver, result.NVML = d.versions()
-	devices, err := d.devices()
-	result.Err = err
-	for _, device := range devices {
-		result.Devices = append(result.Devices, probeDevice(d, device))
+	closed := onThread(func() error { all.Wait(); d.close(); return nil })
+	var problems sample.Problems
+	problems.Add(result.Err)
+	for i := range errs {
+		err := within(ctx, errs[i])
+		if !errors.Is(err, errSilent) {
+			result.Devices = append(result.Devices, found[i]...)
+		}
+		if err != nil {
+			problems.Add(fmt.Errorf("GPU %d: %w", i, err))
+		}
+	}
+	_ = within(ctx, closed)
+	result.Err = problems.Err()
+	if len(result.Devices) == 0 && errors.Is(result.Err, errSilent) {
+		return ProbeResult{}, result.Err
 	}
 	return result, nil
 }
 
+var errSilent = errors.New("the NVIDIA driver did not respond in time")
+
+// within returns the error of a call, or errSilent and the error of ctx once that is done.
+func within(ctx context.Context, call chan error) error {
+	select {
+	case err := <-call:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-call: // both were ready
+		return err
+	default:
+		return fmt.Errorf("%w: %w; look for Xid in the kernel log", errSilent, ctx.Err())
+	}
+}
+
+// onThread makes calls of the driver, which may hang, on a goroutine of their own.
+func onThread(job func() error) chan error {
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		if panicked := sample.Protect(func() { err = job() }); panicked != nil {
+			err = panicked
+		}
+		done <- err
+	}()
+	return done
+}
+
+// probeAt makes all queries of the GPU at an index and of its MIG devices.
+func probeAt(d driver, m *machine, index int, version string, into *[]Device) error {
+	devices, err := d.list(index)
+	for _, device := range devices {
+		*into = append(*into, probeDevice(d, device, version, m))
+	}
+	return err
+}
+
 // probeDevice makes all queries of a device.
-func probeDevice(d driver, device device) Device {
+func probeDevice(d driver, device device, version string, m *machine) Device {
 	reader := newDeviceReader(device)
+	reader.machine = m
 	r := reader.read(d, request{wantRate: true, gauges: true, power: true, processes: true})
 	result := Device{ID: device.id(), Name: device.name(), Index: device.index()}
-	for _, f := range features {
-		if reader.supports(f) {
-			result.Supported = append(result.Supported, f.name)
-		} else {
-			result.Unsupported = append(result.Unsupported, f.name)
+	var newer []string
+	for _, f := range features() {
+		supported, since := reader.supports(f)
+		if supported {
+			result.Supported = append(result.Supported, f)
+			continue
+		}
+		result.Unsupported = append(result.Unsupported, f)
+		if isOlder(version, since) {
+			newer = append(newer, fmt.Sprintf("%s since %d", f, since))
+		}
+	}
+	sampled, _ := reader.supports(querySamples.feature())
+	rated, _ := reader.supports(queryRates.feature())
+	result.Busy = sampled || rated || r.hasRate
+	if len(newer) > 0 {
+		result.Notes = append(result.Notes, "A newer NVIDIA driver may report "+strings.Join(newer, ", ")+".")
+	}
+	for _, c := range conditions {
+		if c.is(reader, r) {
+			result.Notes = append(result.Notes, c.means)
 		}
 	}
 	var problems sample.Problems

@@ -210,7 +210,7 @@ func TestFailingFieldIsReadAgain(t *testing.T) {
 // Field values that take the driver long have turns of their own, and a reason.
 func TestRareFields(t *testing.T) {
 	turns := map[int]string{}
-	for _, p := range fieldSpecs {
+	for _, p := range fieldRows {
 		if p.traits&rarely == 0 {
 			continue
 		}

@@ -26,6 +26,10 @@ type deviceReader struct {
 	rotation int // position in the rotation of queries
 	last     reading
 
+	machine       *machine
+	hollow        bool // the driver reports that it has no memory: other zeros mean nothing, either
+	shared        bool // its memory is the machine's
+	lacking       bool // the library has no function for a query
 	averagesPower bool // power is a mean of about a second (nvml.h)
 	sparesEnergy  bool // the newest reading had it, and energy
 
@@ -40,7 +44,7 @@ func newDeviceReader(device device) *deviceReader {
 		return d
 	}
 	for q := range numQueries {
-		d.unsupported[q] = !querySpecs[q].onMIG
+		d.unsupported[q] = callRows[q].traits&onMIG == 0
 	}
 	d.batch = batch{}
 	return d
@@ -49,6 +53,7 @@ func newDeviceReader(device device) *deviceReader {
 // reset returns a new reader of the same device, which keeps its registration for XID events.
 func (d *deviceReader) reset() *deviceReader {
 	fresh := newDeviceReader(d.device)
+	fresh.machine = d.machine
 	fresh.unsupported[queryXIDs] = fresh.unsupported[queryXIDs] || d.initialized
 	return fresh
 }
@@ -61,6 +66,7 @@ type reading struct {
 	rate              float64      // current utilization in percent, if the buffer was empty
 	hasRate           bool
 	utilizationFailed bool             // neither could be read, although supported
+	hollow            bool             // the utilization means nothing
 	unsupported       [numQueries]bool // never successful
 	controller        float64          // percent; with hasRate
 	hasDetails        bool             // gauges and details were read
@@ -70,6 +76,8 @@ type reading struct {
 	energySpared      bool             // energy was not due
 	detail            sample.GPUValues
 	processes         []sample.GPUProcess
+	processesRead     bool
+	answered          bool           // a query succeeded
 	failed            error          // the device or the session is lost
 	problems          []error        // failures of supported queries
 	garbage           map[string]int // values outside their physical range, by name
@@ -95,6 +103,9 @@ func (d *deviceReader) read(driver driver, w request) *reading {
 		d.readMemory(driver, r)
 		return r
 	}
+	if !d.initialized && w.gauges { // it shows whether other answers mean anything
+		d.readMemoryUse(r)
+	}
 	d.readUtilization(driver, w, r)
 	if w.reset {
 		d.gpm.at, d.reasonsAt, d.batch.at = 0, 0, 0
@@ -113,10 +124,7 @@ func (d *deviceReader) read(driver driver, w request) *reading {
 		d.initialized = true
 	}
 	if w.processes {
-		d.do(queryProcesses, r, func() (err error) {
-			r.processes, err = d.processes()
-			return err
-		})
+		r.processes, r.processesRead = d.listProcesses(r), true
 	}
 	r.unsupported = d.unsupported
 	return r
@@ -125,6 +133,9 @@ func (d *deviceReader) read(driver driver, w request) *reading {
 // readUtilization reads the driver's sample buffer, and the current rate if the buffer is empty. The rate comes with
 // the memory controller's, which has no buffer on every GPU.
 func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
+	if d.readLoad(driver, r) {
+		return
+	}
 	ok, idles := false, false
 	d.do(querySamples, r, func() (err error) {
 		r.points, err = d.samples(w.since)
@@ -154,8 +165,8 @@ func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
 	if enough {
 		return
 	}
-	r.hasRate = rated
-	r.utilizationFailed = !ok && !idles && !rated
+	r.hasRate = rated || r.hasRate
+	r.utilizationFailed = !ok && !idles && !r.hasRate
 	r.clocks = driver.clocks()
 }
 
@@ -179,10 +190,12 @@ func (d *deviceReader) do(q query, r *reading, put func() error) {
 	err := put()
 	switch {
 	case err == nil:
-		d.succeeded[q] = true
+		d.succeeded[q], r.answered = true, true
 	case d.isRemovedMIG(q, err):
 		r.failed = err
-	case errors.Is(err, codeNotSupported), errors.Is(err, codeFunctionNotFound), q >= queryXIDs && isUnsupported(err):
+	case errors.Is(err, codeFunctionNotFound):
+		d.unsupported[q], d.lacking = true, true
+	case errors.Is(err, codeNotSupported), q >= queryXIDs && isUnsupported(err):
 		d.unsupported[q] = true
 	case q >= queryXIDs && errors.Is(err, codeNoPermission): // on some GPUs only root can read details; reported once
 		d.unsupported[q] = true

@@ -27,29 +27,32 @@ const (
 	openTimeout = 30 * time.Second // an unused driver takes seconds to initialize its GPUs
 )
 
-// run is one call of Source.Run. Only its goroutine accesses it; workers access the devices only.
+// run is one call of Source.Run. Only its goroutine accesses it; calls access the driver and their device only.
 type run struct {
 	driver   driver
-	workers  workers
 	interval time.Duration
 	sink     sample.Sink
 	memory   *memoryInUse // of the Source
+	machine  *machine     // nil in tests
+
+	calls      []*call       // under way
+	driverCall *call         // the newest that is about no GPU alone
+	returned   chan struct{} // buffer of one: a call has returned
 
 	open          bool
-	opening       bool // the driver has not responded yet
+	session       int // number of sessions begun
 	retry         attempts
 	relist        attempts
-	listing       bool
 	unavailable   string // why there is no session; reported when it changes
 	version       string
-	listed        int // the driver's device count
+	slots         []slot // the newest list of GPUs, by index
 	devices       []*deviceState
 	began         time.Duration // start of the newest round
 	next          time.Duration // start of the next round
-	processes     attempts      // to list processes; one fails if a GPU has none
+	processes     attempts      // to list processes and devices; one fails if a GPU has no process
 	processesRead time.Duration // last list of processes
 	xidsRead      time.Duration // last reading of XID errors
-	noXIDs        bool          // the call has not returned, or is not supported
+	noXIDs        bool          // the call is not supported
 	statsSent     time.Duration // last time that the driver's call statistics were emitted
 	dropped       uint64        // garbage values so far
 
@@ -61,6 +64,7 @@ func newRun(d driver, interval time.Duration, sink sample.Sink, memory *memoryIn
 	now := sample.Now()
 	return &run{
 		driver: d, interval: interval, sink: sink, memory: memory, grid: grid{at: now, interval: interval},
+		returned:  make(chan struct{}, 1),
 		retry:     newAttempts(10*time.Second, 5*time.Minute, now.Mono),
 		relist:    newAttempts(time.Second, time.Minute, now.Mono),
 		processes: newAttempts(firstProcesses, processInterval, now.Mono),
@@ -83,25 +87,22 @@ func (a *attempts) succeeded() { a.pauses.Reset() }
 
 // poll reads what is due, or everything if all is set, and emits the rows that this completes.
 func (r *run) poll(ctx context.Context, all bool) {
-	r.workers.reap()
-	r.resume()
 	r.began = sample.Now().Mono
-	if !r.open && !r.opening && r.began >= r.retry.next {
-		r.openSession(ctx)
+	r.collect()
+	if !r.open && r.began >= r.retry.next {
+		r.openSession()
 	}
 	if r.open {
 		// The first window of a program should know its GPUs, and its ends request a reading.
 		processes := r.began >= r.processes.next || all && r.began >= r.processesRead+firstProcesses
-		if r.mayHaveChanged(ctx, processes) && !r.listing {
-			r.listDevices(ctx)
+		if r.mayHaveChanged(processes) {
+			r.listDevices()
 		}
 		r.readDevices(ctx, all, processes)
 		if !processes && r.open && r.began >= r.processes.next { // memory jumped: a program has come
 			r.readDevices(ctx, false, true)
 		}
-		if due := r.watchedMemory(); len(due) > 0 && r.open {
-			r.readEach(ctx, due, func(*deviceState) request { return request{onlyMemory: true} })
-		}
+		r.readEach(ctx, r.watchedMemory(), func(*deviceState) request { return request{onlyMemory: true} })
 	}
 	now := sample.Now()
 	until := r.completeUntil(now.Mono)
@@ -113,29 +114,17 @@ func (r *run) poll(ctx context.Context, all bool) {
 	r.schedule(now.Mono)
 }
 
-// resume retries the GPUs that were not read because no thread was left.
-func (r *run) resume() {
-	if !r.workers.available() {
-		return
-	}
-	for _, g := range r.devices {
-		if g.noThread {
-			g.noThread = false
-			if g.status == sample.GPUHung {
-				g.status, g.due = sample.GPUWorks, r.began
-			}
-		}
-	}
-}
-
 // schedule sets the time of the next round.
 func (r *run) schedule(now time.Duration) {
 	r.next = now + readInterval
-	if !r.open && !r.opening && len(r.devices) == 0 {
+	if !r.open && len(r.devices) == 0 && !r.driverCall.isUnderWay() {
 		r.next = max(r.retry.next, now+minReadInterval)
 	}
+	if slices.ContainsFunc(r.calls, func(c *call) bool { return !c.hung }) {
+		r.next = min(r.next, now+patience)
+	}
 	for _, g := range r.devices {
-		if g.readable() {
+		if g.readable() && !g.call.isUnderWay() {
 			r.next = min(r.next, g.due)
 			if g.watched {
 				r.next = min(r.next, r.began+memoryInterval)
@@ -148,57 +137,53 @@ func (r *run) schedule(now time.Duration) {
 	r.next = max(r.next, r.began+minRoundInterval)
 }
 
-// openSession opens a session with the driver and lists its GPUs.
-func (r *run) openSession(ctx context.Context) {
-	var err error
-	var devices []device
+// openSession opens a session with the driver, and lists its GPUs.
+func (r *run) openSession() {
 	var version string
 	var count int
-	r.opening = true
-	opened := func() {
-		r.opening = false
-		r.opened(devices, version, count, err)
-	}
-	switch r.do(ctx, openTimeout, func() {
+	var err error
+	r.callDriver("nvmlInit", openTimeout, func() {
 		if err = r.driver.open(); err != nil {
 			return
 		}
 		version, _ = r.driver.versions()
-		if count, err = r.driver.count(); err == nil {
-			devices, err = r.driver.devices()
-		}
-		if err != nil && len(devices) == 0 || count == 0 {
+		if count, err = r.driver.count(); err != nil || count == 0 {
 			r.driver.close()
 		}
-	}, opened) {
-	case completed:
-		opened()
-	case timedOut:
-		r.reportUnavailable(fmt.Errorf("the NVIDIA driver has not responded for %v: GPUs are read once it does", openTimeout))
-	case noThread:
-		r.opening = false
-		r.retry.failed(r.began)
-	}
+	}, func() {
+		if err == nil && count == 0 {
+			err = errNoGPU
+		}
+		if err != nil {
+			r.retry.failed(sample.Now().Mono)
+			r.reportUnavailable(err)
+			return
+		}
+		r.open, r.version, r.noXIDs = true, version, false
+		r.session++
+		r.listSlots(count)
+	})
 }
 
 var errNoGPU = errors.New("the NVIDIA driver has no GPU: check `nvidia-smi -L`, and the container's access to a GPU")
 
-func (r *run) opened(devices []device, version string, count int, err error) {
-	now := sample.Now().Mono
-	if len(devices) == 0 {
-		if err == nil {
-			err = errNoGPU
-		}
-		r.retry.failed(now)
+// reportSilence reports that the driver has not responded to a call about all GPUs.
+func (r *run) reportSilence(call string, limit time.Duration) {
+	if !r.open {
+		r.reportUnavailable(fmt.Errorf("the NVIDIA driver has not responded for %v: GPUs are read once it does", limit))
+		return
+	}
+	r.report(fmt.Errorf("the NVIDIA driver has not responded to %s for %v: until it does, each GPU "+
+		"is read that responds, and no XID error is counted; look for Xid in the kernel log", call, limit))
+}
+
+// report reports a problem once a minute; at once if there is no GPU whose row it could come with.
+func (r *run) report(err error) {
+	if len(r.devices) == 0 {
 		r.reportUnavailable(err)
 		return
 	}
-	if r.unavailable != "" && len(r.devices) == 0 {
-		r.grid.at = sample.Now() // there is no data of the time before
-	}
-	r.retry.succeeded()
-	r.open, r.version, r.unavailable, r.noXIDs = true, version, "", false
-	r.updateDevices(devices, count, err, now)
+	r.reports.add(err.Error(), err, r.began)
 }
 
 // reportUnavailable reports why there are no GPUs, once for each reason.
@@ -208,7 +193,7 @@ func (r *run) reportUnavailable(err error) {
 	}
 	r.unavailable = err.Error()
 	if len(r.devices) > 0 {
-		r.reports.add(r.unavailable, err, sample.Now().Mono)
+		r.report(err)
 		return
 	}
 	at := sample.Now()
@@ -216,114 +201,90 @@ func (r *run) reportUnavailable(err error) {
 	r.sink(sourceName, &sample.Sample{At: at}, err)
 }
 
-// mayHaveChanged reports whether the list of devices may have changed.
-func (r *run) mayHaveChanged(ctx context.Context, check bool) bool {
-	if slices.ContainsFunc(r.devices, func(g *deviceState) bool { return g.device == nil }) {
+// mayHaveChanged reports whether the devices are to be listed: with the processes, and more often if one is missing.
+func (r *run) mayHaveChanged(processes bool) bool {
+	if r.isMissing() {
 		return r.began >= r.relist.next
 	}
-	if !check {
-		return false
-	}
-	count := r.listed
-	var err error
-	if r.do(ctx, callTimeout, func() { count, err = r.driver.count() }, func() {}) != completed {
-		return false
-	}
-	if isSessionEnded(err) {
-		r.endSession(err)
-		return false
-	}
-	return err == nil && count != r.listed
+	return processes
+}
+
+// isMissing reports whether a device has no handle: it is lost, or was not listed in this session.
+func (r *run) isMissing() bool {
+	return slices.ContainsFunc(r.devices, func(g *deviceState) bool { return g.device == nil })
 }
 
 // listDevices updates the list of devices.
-func (r *run) listDevices(ctx context.Context) {
-	var devices []device
+func (r *run) listDevices() {
 	var count int
 	var err, closed error
-	r.listing = true
-	listed := func() {
-		r.listing = false
-		if !r.open {
-			return
-		}
-		if closed != nil {
-			err = closed
-		}
-		if closed != nil || isSessionEnded(err) {
-			r.endSession(err)
-			return
-		}
-		r.updateDevices(devices, count, err, sample.Now().Mono)
-	}
-	limit, again := callTimeout, !r.anyReadable() && len(r.workers.stuck) == 0
+	again := !r.anyReadable() && len(r.calls) == 0 && r.isMissing()
+	limit := callTimeout
 	if again {
-		limit = openTimeout // a GPU that was reset appears in a new session only; the other GPUs are lost, too
+		limit = openTimeout // a GPU that was reset appears in a new session only
+		for _, g := range r.devices {
+			g.device = nil // its handle ends with the session
+		}
 	}
-	switch r.do(ctx, limit, func() {
+	r.callDriver("nvmlDeviceGetCount", limit, func() {
 		if again {
 			r.driver.close()
 			if closed = r.driver.open(); closed != nil {
 				return
 			}
 		}
-		if count, err = r.driver.count(); err == nil {
-			devices, err = r.driver.devices()
+		count, err = r.driver.count()
+	}, func() {
+		switch {
+		case !r.open:
+		case closed != nil:
+			r.endSession(closed)
+		case isSessionEnded(err):
+			r.endSession(err)
+		case err != nil:
+			r.reports.add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
+		default:
+			r.listSlots(count)
 		}
-	}, listed) {
-	case completed:
-		listed()
-	case noThread:
-		r.listing = false
-	case timedOut:
+	})
+	if r.isMissing() {
+		r.relist.failed(r.began)
 	}
 }
 
-// endSession ends the session after the driver has ended it.
+// endSession ends the session after the driver has ended it. No GPU has said that it is lost.
 func (r *run) endSession(err error) {
 	if !r.open {
 		return
 	}
 	r.open = false
 	for _, g := range r.devices {
-		g.markLost()
-		r.emitXIDs(g)
+		g.device = nil
+		r.markUnknown(g)
 	}
-	r.grid.processes, r.grid.processesRead = nil, true // no process is known any more
 	r.reportUnavailable(err)
-	if len(r.workers.stuck) == 0 {
-		r.do(context.Background(), callTimeout, r.driver.close, func() {})
+	if len(r.calls) == 0 {
+		r.callDriver("nvmlShutdown", callTimeout, r.driver.close, func() {})
 	}
 	r.retry.failed(r.began)
 }
 
-// do makes calls on a worker. Meanwhile it emits the rows of the other GPUs.
-func (r *run) do(ctx context.Context, limit time.Duration, job, onReturn func()) outcome {
-	return r.workers.do(ctx, limit, noLonger, minReadInterval, r.meanwhile, job, onReturn)
-}
-
-func noLonger() time.Duration { return 0 }
-
-// doEach is do for a job of several calls. Each may take callTimeout: see workers.do.
-func (r *run) doEach(ctx context.Context, left func() time.Duration, job, onReturn func()) outcome {
-	return r.workers.do(ctx, callTimeout, left, minReadInterval, r.meanwhile, job, onReturn)
-}
-
-func (r *run) meanwhile() time.Duration {
-	now := sample.Now()
-	r.emitRows(now, now.Mono-r.lag())
-	return r.interval
-}
-
 func (r *run) anyReadable() bool { return slices.ContainsFunc(r.devices, (*deviceState).readable) }
 
-// end ends the run. If a call hangs, the session ends when the call returns.
+// end ends the run. If calls hang, the session ends when the last of them has returned.
 func (r *run) end() {
-	r.workers.reap()
-	if r.open && len(r.workers.stuck) == 0 {
-		none := func() {}
-		tick := func() time.Duration { return callTimeout }
-		r.workers.do(context.Background(), callTimeout, noLonger, callTimeout, tick, r.driver.close, none)
+	r.collect()
+	switch calls := r.calls; {
+	case len(calls) > 0:
+		go func() {
+			for _, c := range calls {
+				<-c.returned
+			}
+			_ = panicOf(r.driver.close)
+		}()
+	case r.open:
+		if c := r.begin(callTimeout, r.driver.close, func(bool) {}, func() {}); c.isUnderWay() {
+			r.await(c, callTimeout)
+		}
 	}
-	r.workers.end(r.driver.close)
 }

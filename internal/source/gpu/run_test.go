@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -181,65 +182,168 @@ func TestCatchUpIsShared(t *testing.T) {
 	})
 }
 
-func TestHangsAndThreads(t *testing.T) {
+func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
-		a := d.gpu("a", 0.5)
-		b := d.gpu("b", 0.5)
-		d.gpu("c", 0.5)
+		var gpus []*fakeGPU
+		for _, name := range []string{"a", "b", "c", "d"} {
+			gpus = append(gpus, d.gpu(name, 0.5))
+		}
 		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
-		first, second := make(chan struct{}), make(chan struct{})
-		d.set(func() { a.wait = first })
-		time.Sleep(5 * time.Second)
-		last := p.last()
-		if last.GPUs[0].Status != sample.GPUHung || last.GPUs[1].Status != "" || last.GPUs[2].Status != "" ||
-			!near(last.GPUs[2].Busy-p.row(20).GPUs[2].Busy, (last.At.Mono-p.row(20).At.Mono)/2) {
-			t.Errorf("GPU a hangs: got %+v, want a hung, and c half busy", last)
-		}
-		d.set(func() { b.wait = second })
-		time.Sleep(5 * time.Second)
-		for _, g := range p.last().GPUs {
-			if g.Status != sample.GPUHung {
-				t.Errorf("no thread left: got status %q of %s, want hung", g.Status, g.ID)
+		hang := make(chan struct{})
+		for n := 1; n <= 4; n++ {
+			d.set(func() { gpus[n-1].wait = hang })
+			time.Sleep(5 * time.Second)
+			for i, g := range p.last().GPUs {
+				want := sample.GPUWorks
+				if i < n {
+					want = sample.GPUHung
+				}
+				if g.Status != want {
+					t.Errorf("%d hang: got status %q of %s, want %q", n, g.Status, g.ID, want)
+				}
 			}
 		}
 		began := sample.Now().Mono
 		p.CatchUp(t.Context())
-		if took := sample.Now().Mono - began; took > 2*time.Second {
-			t.Errorf("CatchUp took %v without a GPU to read, want at most 2s", took)
+		if took := sample.Now().Mono - began; took > minReadInterval {
+			t.Errorf("CatchUp took %v without a GPU to read, want at most %v", took, minReadInterval)
 		}
-		d.set(func() { a.wait = nil })
-		close(first)
-		time.Sleep(5 * time.Second)
-		last = p.last()
-		if last.GPUs[0].Status != "" || last.GPUs[1].Status != sample.GPUHung || last.GPUs[2].Status != "" {
-			t.Errorf("GPU a returned: got %+v, want only b hung", last)
-		}
-		d.set(func() { b.wait = nil })
-		close(second)
-		time.Sleep(5 * time.Second)
+		d.set(func() {
+			for _, g := range gpus {
+				g.wait = nil
+			}
+		})
+		close(hang)
+		time.Sleep(2 * time.Second)
 		for _, g := range p.last().GPUs {
 			if g.Status != "" {
-				t.Errorf("got status %q of %s, want none", g.Status, g.ID)
+				t.Errorf("it works again: got status %q of %s, want none", g.Status, g.ID)
 			}
 		}
 		p.stop()
 		rows := p.take()
 		checkRows(t, rows)
+		first, last := rows[20], rows[len(rows)-1]
+		for i, hung := range []time.Duration{20 * time.Second, 15 * time.Second, 10 * time.Second, 5 * time.Second} {
+			grew, elapsed := last.GPUs[i].Busy-first.GPUs[i].Busy, last.At.Mono-first.At.Mono
+			if least := (elapsed - hung - 3*time.Second) / 2; grew < least || grew > elapsed/2 {
+				t.Errorf("GPU %d: got busy %v of %v, want half of it without the %v in which it hung", i, grew, elapsed, hung)
+			}
+		}
 		errorText := ""
 		for _, row := range rows {
 			if row.err != nil {
 				errorText += row.err.Error()
 			}
 		}
-		if strings.Count(errorText, "GPU a hangs") != 1 || strings.Count(errorText, "GPU b hangs") != 1 {
-			t.Errorf("got errors %q, want one hang each of a and b", errorText)
+		for _, g := range gpus {
+			if strings.Count(errorText, "GPU "+g.uuid+" hangs") != 1 {
+				t.Errorf("got errors %q, want one hang of %s", errorText, g.uuid)
+			}
 		}
 	})
 }
 
-// All GPUs are read in one turn, but each has a second of its own.
+// More GPUs hang than calls may be under way: the others are not reported as hung, but as unknown.
+func TestNoRoomForAnotherCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		hang := make(chan struct{})
+		for i := range maxCalls + 2 {
+			d.gpu(strconv.Itoa(i), 0.5)
+		}
+		p := startRun(t.Context(), d)
+		time.Sleep(5 * time.Second)
+		set := func(wait chan struct{}) {
+			d.set(func() {
+				for _, g := range d.listed {
+					g.wait = wait
+				}
+			})
+		}
+		set(hang)
+		time.Sleep(20 * time.Second)
+		count := func() map[sample.GPUStatus]int {
+			n := map[sample.GPUStatus]int{}
+			for _, g := range p.last().GPUs {
+				n[g.Status]++
+			}
+			return n
+		}
+		if n := count(); n[sample.GPUHung] != maxCalls || n[sample.GPUUnknown] != 2 {
+			t.Errorf("got %v, want %d hung and 2 unknown", n, maxCalls)
+		}
+		set(nil)
+		close(hang)
+		time.Sleep(3 * time.Second)
+		if n := count(); n[sample.GPUWorks] != maxCalls+2 {
+			t.Errorf("it works again: got %v, want all working", n)
+		}
+		p.stop()
+	})
+}
+
+// A GPU about which the list hangs hides none of the others.
+func TestHangWhileListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		hang := make(chan struct{})
+		d.gpu("a", 0.5).listWait = hang
+		d.gpu("b", 0.5)
+		p := startRun(t.Context(), d)
+		time.Sleep(30 * time.Second)
+		if gpus := p.last().GPUs; len(gpus) != 1 || gpus[0].ID != "b" || gpus[0].Status != sample.GPUWorks {
+			t.Errorf("a hangs: got %+v, want b working", gpus)
+		}
+		close(hang)
+		time.Sleep(2 * time.Second)
+		if gpus := p.last().GPUs; len(gpus) != 2 || gpus[0].Status != "" || gpus[1].Status != "" {
+			t.Errorf("it works again: got %+v, want both working", gpus)
+		}
+		p.stop()
+		said := 0
+		for _, row := range p.take() {
+			if row.err != nil && strings.Contains(row.err.Error(), "GPU number 0") {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("got %d reports of GPU number 0, want 1", said)
+		}
+	})
+}
+
+// Errors that say nothing about one GPU make none lost: it is unknown until it answers.
+func TestNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const unknownError code = 999
+		d := &fakeDriver{}
+		a := d.gpu("a", 0.5)
+		d.gpu("b", 0.5)
+		p := startRun(t.Context(), d)
+		status := func(what string, a, b sample.GPUStatus) {
+			t.Helper()
+			time.Sleep(15 * time.Second)
+			if gpus := p.last().GPUs; len(gpus) != 2 || gpus[0].Status != a || gpus[1].Status != b {
+				t.Errorf("%s: got %+v, want a %q and b %q", what, gpus, a, b)
+			}
+		}
+		status("at first", sample.GPUWorks, sample.GPUWorks)
+		d.set(func() { d.openErr = unknownError })
+		status("the list fails", sample.GPUWorks, sample.GPUWorks)
+		d.set(func() { d.openErr, a.err = nil, unknownError })
+		status("a answers nothing", sample.GPUUnknown, sample.GPUWorks)
+		d.set(func() { a.err = nil; d.listed = d.listed[1:] })
+		status("a answers, but is not listed", sample.GPUWorks, sample.GPUWorks)
+		d.set(func() { a.err = unknownError })
+		status("a answers nothing, and is not listed", sample.GPULost, sample.GPUWorks)
+		p.stop()
+	})
+}
+
+// Each GPU has a second of its own.
 func TestSlowGPUsDoNotHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
@@ -411,8 +515,8 @@ func TestDriverUnload(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		d.set(func() { d.openErr = codeUninitialized; a.err = codeUninitialized })
 		time.Sleep(100 * time.Second)
-		if p.last().GPUs[0].Status != sample.GPULost || d.sessionsBegun() > 7 {
-			t.Errorf("got %+v after %d sessions, want a lost GPU after at most 7", p.last(), d.sessionsBegun())
+		if p.last().GPUs[0].Status != sample.GPUUnknown || d.sessionsBegun() > 7 {
+			t.Errorf("got %+v after %d sessions, want an unknown GPU after at most 7", p.last(), d.sessionsBegun())
 		}
 		d.set(func() { d.openErr = nil; a.err = nil })
 		time.Sleep(5 * time.Minute)

@@ -13,10 +13,11 @@ const maxBacklog = time.Second
 
 // deviceState is the state of one GPU or MIG device.
 type deviceState struct {
-	device      *deviceReader // nil while the device is lost
+	device      *deviceReader // nil while the device is lost or not listed
 	info        sample.GPU    // constant properties
+	call        *call         // the newest reading
+	check       *call         // of its processes
 	status      sample.GPUStatus
-	noThread    bool          // hung only because no thread was left to read it
 	partitioned bool          // into MIG devices
 	appeared    time.Duration // Stamp.Mono of its first listing, or of its return
 	due         time.Duration // Stamp.Mono of the next reading
@@ -39,6 +40,7 @@ type deviceState struct {
 	watched      bool          // its memory is read more often
 	memoryAt     time.Duration // the newest reading of its memory
 	memoryListed uint64        // used memory when the processes were listed, bytes
+	processes    []sample.GPUProcess
 	unused       bool          // no process was listed
 	prevEnergy   float64       // joules at prevEnergyAt
 	prevEnergyAt time.Duration // time of the reading before; 0 for none
@@ -55,7 +57,7 @@ func (g *deviceState) readable() bool { return g.device != nil && g.status == sa
 // apply updates the state from a reading. lastRow is the time of the newest row. It returns the number of garbage
 // values.
 func (g *deviceState) apply(r *reading, lastRow time.Duration) (garbage int) {
-	if r.unsupported[querySamples] && r.unsupported[queryRates] {
+	if r.unsupported[querySamples] && r.unsupported[queryRates] && !r.hasRate {
 		g.info.Has |= sample.LacksBusy
 	}
 	known := g.newest
@@ -69,7 +71,7 @@ func (g *deviceState) apply(r *reading, lastRow time.Duration) (garbage int) {
 	} else {
 		g.pollsRate = false
 	}
-	g.noUtilization = g.newest == known && (garbage > 0 || r.utilizationFailed)
+	g.noUtilization = r.hollow || g.newest == known && (garbage > 0 || r.utilizationFailed)
 	g.applyBacklog(lastRow)
 	g.applyGauges(r)
 	return garbage
@@ -212,18 +214,6 @@ func (g *deviceState) energyAt(at time.Duration) float64 {
 func (g *deviceState) hasEnergyInterval() bool {
 	return g.gauges.Has&sample.HasEnergy != 0 && g.prevEnergyAt != 0 && g.gaugeAt > g.prevEnergyAt &&
 		g.gauges.Energy >= g.prevEnergy
-}
-
-// markLost sets the status after the driver reported the device as lost.
-func (g *deviceState) markLost() {
-	g.device, g.status = nil, sample.GPULost
-	g.unanchor()
-}
-
-// markHung sets the status while a call for the device does not return.
-func (g *deviceState) markHung() {
-	g.status = sample.GPUHung
-	g.unanchor()
 }
 
 // unanchor makes Busy continue from its last value after a time without readings.

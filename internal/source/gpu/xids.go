@@ -21,20 +21,8 @@ func (r *run) readXIDs(ctx context.Context) {
 	r.xidsRead = r.began
 	var list []xidEvent
 	var err error
-	switch r.do(ctx, callTimeout, func() { list, err = r.driver.events() }, func() {
-		r.noXIDs = false
-		r.applyXIDs(list, err)
-	}) {
-	case completed:
-		r.applyXIDs(list, err)
-	case timedOut:
-		r.noXIDs = true
-		if ctx.Err() == nil {
-			r.reports.add("hung events", fmt.Errorf("the NVIDIA driver has not responded to nvmlEventSetWait for %v: "+
-				"XID errors are counted again once that call has returned", callTimeout), r.began)
-		}
-	case noThread:
-	}
+	r.callDriver("nvmlEventSetWait", callTimeout, func() { list, err = r.driver.events() },
+		func() { r.applyXIDs(list, err) })
 }
 
 func (r *run) applyXIDs(list []xidEvent, err error) {

@@ -1,0 +1,223 @@
+package gpu
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Some drivers answer SUCCESS and say nothing: of integrated GPUs (Jetson) and of some virtual ones. Which of their
+// answers cannot be is decided here, by what the rest of the machine shows.
+
+// initialPIDs is the name in /proc of the machine's first PID namespace, in which the driver numbers processes
+// (PROC_PID_INIT_INO in the kernel).
+const initialPIDs = "pid:[4026531836]"
+
+// maxPID is above every number of a process (PID_MAX_LIMIT in the kernel).
+const maxPID = 1 << 22
+
+// integrated are parts of the names of GPUs that have no memory of their own. Others are found by the size of their
+// memory.
+var integrated = []string{"GB10", "Tegra", "Orin", "Xavier", "Thor"}
+
+// loadFiles are where the kernel shows the load of an integrated GPU, in thousandths of time, below the root.
+var loadFiles = []string{
+	"sys/devices/gpu.0/load", "sys/devices/platform/*gpu*/load", "sys/devices/platform/*/*gpu*/load",
+}
+
+// machine is what the machine shows of its GPUs apart from the driver. nil shows nothing.
+type machine struct {
+	root     string
+	findLoad sync.Once
+	loadFile string // of the integrated GPU; "" for none
+}
+
+// load returns the share of time in which the integrated GPU worked recently, in percent.
+func (m *machine) load() (percent float64, known bool) {
+	if m == nil {
+		return 0, false
+	}
+	m.findLoad.Do(func() {
+		for _, pattern := range loadFiles {
+			files, _ := filepath.Glob(filepath.Join(m.root, pattern))
+			if len(files) == 1 { // else it is not known which GPU's it is
+				m.loadFile = files[0]
+			}
+		}
+	})
+	text, err := os.ReadFile(m.loadFile)
+	if err != nil {
+		return 0, false
+	}
+	value, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	return value / 10, err == nil && value >= 0 && value <= 1000
+}
+
+// memory returns the machine's memory in bytes, or 0.
+func (m *machine) memory() (total uint64) {
+	if m == nil {
+		return 0
+	}
+	text, _ := os.ReadFile(filepath.Join(m.root, "proc/meminfo"))
+	_, _ = fmt.Sscanf(string(text), "MemTotal: %d kB", &total)
+	return total << 10
+}
+
+// isWSL reports whether Windows has the GPU, and Linux uses it through /dev/dxg.
+func (m *machine) isWSL() bool {
+	if m == nil {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(m.root, "dev/dxg"))
+	return err == nil
+}
+
+// numbersAreOurs reports whether the driver's numbers of processes are those that this program sees.
+func (m *machine) numbersAreOurs() bool {
+	if m == nil {
+		return true
+	}
+	namespace, err := os.Readlink(filepath.Join(m.root, "proc/self/ns/pid"))
+	return err != nil || namespace == initialPIDs
+}
+
+// uses reports whether a process has a device of the driver open or its library mapped. The kernel may take long to
+// list mappings.
+func (m *machine) uses(pid int) bool {
+	folder := filepath.Join(m.root, "proc", strconv.Itoa(pid))
+	files, _ := filepath.Glob(filepath.Join(folder, "fd/*"))
+	for _, file := range files {
+		to, _ := os.Readlink(file)
+		for _, device := range []string{"/dev/nvidia", "/dev/dxg", "/dev/nvmap", "/dev/nvhost"} {
+			if strings.HasPrefix(to, device) {
+				return true
+			}
+		}
+	}
+	maps, _ := os.ReadFile(filepath.Join(folder, "maps"))
+	return bytes.Contains(maps, []byte("/libcuda.so")) || bytes.Contains(maps, []byte("/libnvidia"))
+}
+
+// errForeign is reported with the processes that do not use a GPU here.
+var errForeign = errors.New("the NVIDIA driver lists processes by the numbers of another PID namespace: windows " +
+	"cover the GPUs that worked; stallspan check reports how this program sees all processes of the machine")
+
+// applyProcesses takes over the processes of a reading. Where the driver may number them in another namespace, a
+// process counts if it uses a GPU.
+func (r *run) applyProcesses(g *deviceState, list []sample.GPUProcess) {
+	for i := range list {
+		list[i].GPU = g.info.ID
+	}
+	if len(list) == 0 || r.machine.numbersAreOurs() {
+		r.setProcesses(g, list)
+		return
+	}
+	if g.check.isUnderWay() {
+		return
+	}
+	var ours []sample.GPUProcess
+	g.check = r.begin(callTimeout, func() {
+		for _, p := range list {
+			if r.machine.uses(p.PID) {
+				ours = append(ours, p)
+			}
+		}
+	}, func(bool) {
+		if len(ours) < len(list) {
+			r.reports.add("foreign", errForeign, r.began)
+		}
+		if g.readable() {
+			r.setProcesses(g, ours)
+		}
+	}, func() {})
+}
+
+func (r *run) setProcesses(g *deviceState, list []sample.GPUProcess) {
+	g.processes, g.unused = list, len(list) == 0
+	r.grid.processesRead = true
+}
+
+// listProcesses lists the device's processes. Numbers that no process has are dropped.
+func (d *deviceReader) listProcesses(r *reading) (list []sample.GPUProcess) {
+	d.do(queryProcesses, r, func() (err error) {
+		list, err = d.processes()
+		return err
+	})
+	kept := list[:0]
+	for _, p := range list {
+		if possible := p.PID > 0 && p.PID < maxPID; possible || !d.hollow && r.valid("process", possible) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// readMemoryUse reads the device's memory. Where the driver reports 0 bytes in all, its other zeros are not believed,
+// either. Where the memory is the machine's, what is in use is that of the device's processes: the
+// driver may count the page cache.
+func (d *deviceReader) readMemoryUse(r *reading) {
+	var m memory
+	known := false
+	d.do(queryMemory, r, func() (err error) {
+		m, err = d.memory()
+		if known = err == nil; known {
+			d.hollow = m.total == 0
+		}
+		return err
+	})
+	known = known && !d.hollow && r.valid("memory", m.total < maxMemory && m.used <= m.total)
+	if d.sharesMemory(m.total) {
+		d.shared, known = true, false
+		if total := max(m.total, d.machine.memory()); total > 0 && total < maxMemory && !d.unsupported[queryProcesses] {
+			m, known = memory{total: total}, r.failed == nil
+			for _, p := range d.listProcesses(r) {
+				m.used += p.Memory
+			}
+			m.used = min(m.used, m.total)
+		}
+	}
+	if known {
+		r.gauges.MemoryUsed, r.gauges.MemoryTotal, r.gauges.Has = m.used, m.total, r.gauges.Has|sample.HasMemory
+	}
+	if r.onlyMemory {
+		return
+	}
+	d.drop(sample.GPUMemoryReserved)
+	if known && m.hasReserved {
+		d.set(sample.GPUMemoryReserved, float64(m.reserved), r)
+	}
+}
+
+// sharesMemory reports whether the device's memory is the machine's.
+func (d *deviceReader) sharesMemory(total uint64) bool {
+	if d.initialized || d.parent() != "" {
+		return d.shared
+	}
+	for _, name := range integrated {
+		if strings.Contains(d.name(), name) {
+			return true
+		}
+	}
+	machine := d.machine.memory()
+	return machine > 0 && (d.unsupported[queryMemory] || total <= machine && machine-total < machine/1000)
+}
+
+// readLoad reads the kernel's load of an integrated GPU, in place of a driver's that has none. It reports whether the
+// driver is not to be asked.
+func (d *deviceReader) readLoad(driver driver, r *reading) bool {
+	silent := d.unsupported[querySamples] && d.unsupported[queryRates]
+	if d.parent() != "" || !d.hollow && !silent {
+		return false
+	}
+	r.rate, r.hasRate = d.machine.load()
+	r.clocks = driver.clocks()
+	r.hollow = d.hollow && !r.hasRate
+	return d.hollow
+}
