@@ -85,7 +85,7 @@ func TestFailsBeforeItsFirstEpoch(t *testing.T) {
 	}
 }
 
-// TestStoppedByHand: a program that ends as it is told to has failed at nothing. Its epoch is cut, whatever its exit
+// TestStoppedByHand: a program that ends by its user's signal has failed at nothing. Its epoch is cut, whatever its exit
 // code is, and the table keeps the advice.
 func TestStoppedByHand(t *testing.T) {
 	t.Parallel()

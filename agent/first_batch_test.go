@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFirstBatchOfEachEpoch: a loader starts a worker in each epoch, which needs seconds for its first batch. The program
+// TestFirstBatchOfEachEpoch: a loader starts a worker in each epoch, which needs seconds for its first batch. The
+// program
 // works from then on. Of the first epoch, that is the start of the program.
 func TestFirstBatchOfEachEpoch(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestStepsInEpochs: the package announces steps in epochs, all of which read from one disk. They are of one program, so
+// TestStepsInEpochs: the package announces steps in epochs, and all read from one disk.
+// They are of one program, so
 // none is another window to the others. In the table, steps stand indented under their epoch.
 func TestStepsInEpochs(t *testing.T) {
 	t.Parallel()

@@ -161,7 +161,8 @@ func rare() (reports []*window.Report) {
 		r := &window.Report{
 			Scope: window.Host,
 			Window: window.Window{
-				Kind: kind, Model: "model", Run: "train.py", Source: window.FromSpan, Outcome: window.Outcome{Unfinished: true}, Start: at,
+				Kind: kind, Model: "model", Run: "train.py", Source: window.FromSpan,
+				Outcome: window.Outcome{Unfinished: true}, Start: at,
 				End: sample.Stamp{Mono: at.Mono + time.Minute, Wall: at.Wall.Add(time.Minute)},
 			},
 			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,

@@ -9,7 +9,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// TestFirstBatchWords: what an epoch did before its first batch, and what to try in the words of the program's language.
+// TestFirstBatchWords: what an epoch did before its first batch, and what to try in the words of its
+// language.
 func TestFirstBatchWords(t *testing.T) {
 	const s = time.Second
 	for name, test := range map[string]struct {

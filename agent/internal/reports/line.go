@@ -29,7 +29,8 @@ func ListRow(t *output.Table, r *explain.Report, state string) {
 		of += fmt.Sprintf("  of %s %d", cmp.Or(r.Job.Pod, window.ShownName(r.Job.Name)), r.Job.PID)
 	}
 	listLine(t, r.ID, r.Start.Local().Format(time.TimeOnly), explain.Indented(explain.Label(r.Label(),
-		r.Unfinished), r.Within), explain.Duration(r.Duration), storage, state+explain.Verdict(r.Verdict, r.Slow), output.Printable(of))
+		r.Unfinished), r.Within), explain.Duration(r.Duration), storage, state+explain.Verdict(r.Verdict, r.Slow),
+		output.Printable(of))
 }
 
 func listLine(t *output.Table, id, began, label, duration, storage, verdict, of string) {

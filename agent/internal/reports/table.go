@@ -49,7 +49,8 @@ func (t *windowTable) labelFor(reports []*window.Report) int {
 }
 
 // PrintTable writes one row for each window, and below it the finding and the remedy. What is within an epoch follows
-// it. Among windows in a row with the same verdict, or in an epoch with it, only the first is explained. The reason for a slow one is added where the verdict does not give it.
+// it. Among windows in a row with the same verdict, or in
+// an epoch with it, only the first is explained. The reason for a slow one is added where the verdict lacks it.
 func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 	w := &windowTable{Table: output.NewTable(out)}
 	w.label = w.labelFor(reports)

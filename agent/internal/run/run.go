@@ -242,11 +242,11 @@ func (r *run) watch(socket string) error {
 		r.client.Close() // before the reading: no window may begin after it
 		exit = r.follower.exited()
 	})
-	asked := r.signals.Asked()
-	if int64(asked.At+wentOn) < r.announced.newest.Load() {
-		asked.Signal = 0
+	stopped := r.signals.Stopped()
+	if int64(stopped.At+wentOn) < r.announced.newest.Load() {
+		stopped.Signal = 0
 	}
-	r.code, r.exited, r.ended = code, status.Exited(), wrap.OutcomeOf(status, asked.Signal, memory)
+	r.code, r.exited, r.ended = code, status.Exited(), wrap.OutcomeOf(status, stopped.Signal, memory)
 	r.follower.close(r.ended)
 	open := r.ended
 	if !open.Unfinished {

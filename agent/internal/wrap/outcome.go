@@ -22,9 +22,9 @@ var faults = map[unix.Signal]string{
 	unix.SIGXFSZ: "its limit of the size of files is reached",
 }
 
-// OutcomeOf says how a program ended. asked is the signal by which a user or supervisor told it to end; 0 for none.
+// OutcomeOf says how a program ended. stop is the signal by which a user or supervisor ended it; 0 for none.
 // The zero value is a program that succeeded.
-func OutcomeOf(status *os.ProcessState, asked unix.Signal, memory *cgroup.OOM) window.Outcome {
+func OutcomeOf(status *os.ProcessState, stop unix.Signal, memory *cgroup.OOM) window.Outcome {
 	code, by := status.ExitCode(), unix.Signal(0)
 	wait, ok := status.Sys().(syscall.WaitStatus)
 	switch {
@@ -32,16 +32,16 @@ func OutcomeOf(status *os.ProcessState, asked unix.Signal, memory *cgroup.OOM) w
 		by = wait.Signal()
 	case code > cli.ExitSignalBase && unix.SignalName(unix.Signal(code-cli.ExitSignalBase)) != "":
 		by = unix.Signal(code - cli.ExitSignalBase) // a shell says so about its program
-	case code == 0 && asked == 0:
+	case code == 0 && stop == 0:
 		return window.Outcome{}
 	}
 	o := window.Outcome{Unfinished: true, Ended: fmt.Sprintf("exit code %d", code)}
 	if by != 0 {
 		o.Ended = nameOf(by)
-	} else if asked != 0 {
-		o.Ended = nameOf(asked) + ", then " + o.Ended
+	} else if stop != 0 {
+		o.Ended = nameOf(stop) + ", then " + o.Ended
 	}
-	if asked == 0 && !slices.Contains(ending, os.Signal(by)) {
+	if stop == 0 && !slices.Contains(ending, os.Signal(by)) {
 		o.Failed = true
 		if why := cause(by, memory); why != "" {
 			o.Ended += ": " + why

@@ -25,22 +25,22 @@ type Relay struct {
 	signals chan os.Signal
 	done    chan struct{} // closed after the last signal is passed on; nil before start
 	stopped bool
-	asked   atomic.Pointer[Asked]
+	stopped atomic.Pointer[Stopped]
 	before  context.Context // of the command: Main caught signals with it before there was a relay
 }
 
-// Asked is the newest signal by which a program was told to end.
-type Asked struct {
+// Stopped is the newest signal by which a user or supervisor ended the program.
+type Stopped struct {
 	Signal unix.Signal
 	At     time.Duration // monotonic
 }
 
-// Asked returns that signal; the zero value without one.
-func (r *Relay) Asked() Asked {
-	if a := r.asked.Load(); a != nil {
+// Stopped returns that signal; the zero value without one.
+func (r *Relay) Stopped() Stopped {
+	if a := r.stopped.Load(); a != nil {
 		return *a
 	}
-	return Asked{}
+	return Stopped{}
 }
 
 // NewRelay begins to collect the signals that every program gets, and more. Call it before the program starts: a
@@ -84,7 +84,7 @@ func (r *Relay) Start(pass func(os.Signal)) {
 		defer close(r.done)
 		for s := range r.signals {
 			if number, ok := s.(unix.Signal); ok && slices.Contains(ending, s) {
-				r.asked.Store(&Asked{number, sample.Now().Mono})
+				r.stopped.Store(&Stopped{number, sample.Now().Mono})
 			}
 			pass(s)
 		}
