@@ -25,7 +25,7 @@ type Relay struct {
 	signals chan os.Signal
 	done    chan struct{} // closed after the last signal is passed on; nil before start
 	stopped bool
-	stopped atomic.Pointer[Stopped]
+	by      atomic.Pointer[Stopped]
 	before  context.Context // of the command: Main caught signals with it before there was a relay
 }
 
@@ -37,7 +37,7 @@ type Stopped struct {
 
 // Stopped returns that signal; the zero value without one.
 func (r *Relay) Stopped() Stopped {
-	if a := r.stopped.Load(); a != nil {
+	if a := r.by.Load(); a != nil {
 		return *a
 	}
 	return Stopped{}
@@ -84,7 +84,7 @@ func (r *Relay) Start(pass func(os.Signal)) {
 		defer close(r.done)
 		for s := range r.signals {
 			if number, ok := s.(unix.Signal); ok && slices.Contains(ending, s) {
-				r.stopped.Store(&Stopped{number, sample.Now().Mono})
+				r.by.Store(&Stopped{number, sample.Now().Mono})
 			}
 			pass(s)
 		}
