@@ -85,8 +85,8 @@ func TestFailsBeforeItsFirstEpoch(t *testing.T) {
 	}
 }
 
-// TestStoppedByHand: a program that ends by its user's signal has failed at nothing. Its epoch is cut, whatever its exit
-// code is, and the table keeps the advice.
+// TestStoppedByHand: a program that ends by its user's signal has failed at nothing. Its epoch is cut, whatever its
+// exit code is, and the table keeps the advice.
 func TestStoppedByHand(t *testing.T) {
 	t.Parallel()
 	for code, ended := range map[int]string{
