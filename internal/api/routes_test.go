@@ -67,7 +67,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"GET", "/v1/events", "", []string{"Sec-Fetch-Site", "cross-site"}, 403, "pages of other sites"},
 		{"GET", "/v1/status", "", []string{"Sec-Fetch-Site", "same-origin"}, 403, "pages of other sites"},
 		{"GET", "/v1/windows", "", []string{"Origin", "null"}, 403, "pages of other sites"},
-		{"POST", "/v1/windows/1/end", `{"kind":"epoch"}`, form, 400, `unknown key "kind": use attributes or failed`},
+		{"POST", "/v1/windows/1/end", `{"kind":"epoch"}`, form, 400, `unknown key "kind": use attributes, ended or failed`},
 		{"POST", "/v1/windows/1/end", `{"failed":1}`, nil, 400, "failed must be true or false"},
 		{"POST", "/v1/windows/1/end", `[]`, nil, 400, `send a JSON object like {"failed":true}, or no body`},
 		{"POST", "/v1/windows/1/end", `{"failed":false}`, nil, 404, "no open window has that id"},

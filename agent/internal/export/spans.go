@@ -52,9 +52,9 @@ func (b *batcher[T]) Shutdown(ctx context.Context) (err error) {
 	return err
 }
 
-// spanProcessor queues ended spans. The queue holds at most 16 MiB, by the estimate of spanSize: 2,600 large windows,
-// each a slow epoch with an event and three storage stalls, 6.4 kB in all. At one epoch a minute, no span is lost while
-// a backend is away for 43 hours. (TestQueueHolds measures these numbers.)
+// spanProcessor queues ended spans. The queue holds at most 16 MiB, by the estimate of spanSize: 2,500 large windows,
+// each a slow epoch with an event and three storage stalls, 6.5 kB in all. At one epoch a minute, no span is lost while
+// a backend is away for 41 hours. (TestQueueHolds measures these numbers.)
 type spanProcessor struct {
 	*batcher[sdktrace.ReadOnlySpan]
 
