@@ -23,6 +23,7 @@ import (
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -45,7 +46,8 @@ type Monitor struct {
 	names    *names          // nil for none
 	looker   *looking.Looker // nil for none
 	alerts   alerts
-	due      atomic.Int64 // monotonic time in nanoseconds at which tick cleans up next
+	late     atomic.Uint64 // of procfile.Late
+	due      atomic.Int64  // monotonic time in nanoseconds at which tick cleans up next
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -249,6 +251,7 @@ const cleanEvery = 10 * time.Second
 // tick follows a round of readings.
 func (m *Monitor) tick() {
 	m.readings.EndRound()
+	m.nameLate()
 	m.Windows.Resolve()
 	now := m.readings.Present()
 	m.alerts.check(now, m)
@@ -256,6 +259,15 @@ func (m *Monitor) tick() {
 		m.Windows.EndOverdue()
 		m.Jobs.RemoveDead()
 		m.measured.Refresh()
+	}
+}
+
+// nameLate notes the processes for which the kernel does not answer, each once.
+func (m *Monitor) nameLate() {
+	list, next := procfile.Late(m.late.Load())
+	m.late.Store(next)
+	for _, err := range list {
+		m.problems.Note("process", err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // Direct is a Reader of /proc with the rights of this process. It keeps the files of processes open that it is asked
@@ -14,7 +16,12 @@ type Direct struct {
 	open  map[Key]*openIO
 	round uint64
 	buf   [4096]byte
-	maps  mapsReads
+
+	io     *procfile.Batch[int, Bytes]
+	asked  [atOnce]int // indexes of the processes whose files are read
+	pids   [atOnce]int
+	files  [atOnce]int
+	counts [atOnce]Bytes
 }
 
 // openIO is an open /proc/PID/io. It belongs to its process: if another process gets the PID, reading fails.
@@ -23,17 +30,26 @@ type openIO struct {
 	used uint64 // number of the last round that asked for it
 }
 
-// keptRounds is how many rounds a file stays open without being asked for: about half a minute of readings.
-const keptRounds = 300
+const (
+	// keptRounds is how many rounds a file stays open without being asked for: about half a minute of readings.
+	keptRounds = 300
+	atOnce     = 64 // files that are read with one goroutine
+)
 
 // NewDirect returns a Direct for the processes of a mounted proc, such as "/proc".
-func NewDirect(proc string) *Direct { return &Direct{proc: proc, open: map[Key]*openIO{}} }
+func NewDirect(proc string) *Direct {
+	closeFile := func(fd int) { _ = unix.Close(fd) }
+	return &Direct{
+		proc: proc, open: map[Key]*openIO{}, io: procfile.NewBatch(Bytes{Err: unix.ETIMEDOUT}, readIO, closeFile),
+	}
+}
 
-// Bytes implements Reader. The error is nil.
+// Bytes implements Reader. The error is nil. That of a process for which the kernel does not answer is ETIMEDOUT.
 func (d *Direct) Bytes(of []Key, into []Bytes) error {
 	d.round++
-	for i, key := range of {
-		into[i] = d.bytes(key)
+	for from := 0; from < len(of); from += atOnce {
+		to := min(len(of), from+atOnce)
+		d.bytes(of[from:to], into[from:to])
 	}
 	if d.round%keptRounds == 0 {
 		for key, f := range d.open {
@@ -45,36 +61,63 @@ func (d *Direct) Bytes(of []Key, into []Bytes) error {
 	return nil
 }
 
-// bytes reads one process. Its file stays open if the key is exact.
-func (d *Direct) bytes(key Key) Bytes {
-	f := d.open[key]
-	if f == nil {
-		fd, err := d.openIO(key)
+// bytes reads up to atOnce processes. A file stays open if the key is exact.
+func (d *Direct) bytes(of []Key, into []Bytes) {
+	n := 0
+	for i, key := range of {
+		if !procfile.May(d.proc, key.PID) {
+			into[i] = Bytes{Err: unix.ETIMEDOUT}
+			continue
+		}
+		fd, err := d.file(key)
 		if err != nil {
-			return Bytes{Err: errno(err)}
+			into[i] = Bytes{Err: errno(err)}
+			continue
 		}
-		if key.Start == 0 || len(d.open) >= maxOpen {
-			defer func() { _ = unix.Close(fd) }()
-			return d.read(fd)
+		d.asked[n], d.pids[n], d.files[n] = i, key.PID, fd
+		n++
+	}
+	d.io.Each(d.proc, d.pids[:n], d.files[:n], d.counts[:n])
+	for k, i := range d.asked[:n] {
+		key, b := of[i], d.counts[k]
+		f := d.open[key]
+		kept := f != nil && f.fd == d.files[k]
+		switch {
+		case b.Err == unix.ETIMEDOUT && kept: // whoever reads it closes it
+			delete(d.open, key)
+		case b.Err == unix.ETIMEDOUT:
+		case !kept:
+			_ = unix.Close(d.files[k])
+		case b.Err != 0:
+			d.close(key)
 		}
-		f = &openIO{fd: fd}
-		d.open[key] = f
+		into[i] = b
 	}
-	f.used = d.round
-	b := d.read(f.fd)
-	if b.Err != 0 {
-		d.close(key)
-	}
-	return b
 }
 
-func (d *Direct) read(fd int) (b Bytes) {
-	n, err := unix.Pread(fd, d.buf[:], 0)
+// file returns the open file of a process. It is kept if the key is exact and there is room. A process that is asked for
+// twice in a round has a second file.
+func (d *Direct) file(key Key) (fd int, err error) {
+	f := d.open[key]
+	if f != nil && f.used != d.round {
+		f.used = d.round
+		return f.fd, nil
+	}
+	if fd, err = d.openIO(key); err == nil && f == nil && key.Start != 0 && len(d.open) < maxOpen {
+		d.open[key] = &openIO{fd: fd, used: d.round}
+	}
+	return fd, err
+}
+
+// readIO reads an open /proc/PID/io.
+func readIO(fd int) (b Bytes) {
+	var buf [4096]byte
+	n, err := unix.Pread(fd, buf[:], 0)
 	if err != nil {
 		return Bytes{Err: errno(err)}
 	}
 	var ok bool
-	if b.Read, b.Chars, b.Write, ok = ParseIO(d.buf[:n]); !ok {
+	if b.Read, b.Chars, b.Write, ok = ParseIO(buf[:n]); !ok {
 		return Bytes{Err: errFormat}
 	}
 	return b

@@ -12,10 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // ModelFiles implements Reader. It reads links, positions and the attributes that the kernel has in memory: a file on
-// a server that does not respond blocks nothing. The list of mappings may block: see mapsReads.
+// a server that does not respond blocks nothing. The list of mappings may: see procfile.
 func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
 	dir := d.dir(of.PID)
 	names, err := kernfile.Names(dir+"/fd", maxProcessFDs)
@@ -27,9 +28,9 @@ func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
 		l.add(name)
 	}
 	if want.Maps {
-		mapped, err := d.maps.list(of.PID, dir)
+		mapped, err := procfile.Do(d.proc, of.PID, func() []File { return mappedIn(dir) })
 		if err != nil {
-			return Files{}, err
+			return Files{}, unix.ETIMEDOUT
 		}
 		all.List = addMapped(all.List, mapped)
 	}

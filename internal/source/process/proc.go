@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // proc is a process that jobs follow. It is read once in a round for all of them.
@@ -226,6 +229,8 @@ func (p *proc) readIO(s *Source, into *counts) {
 		p.ioError = errors.New("the bytes that processes read are not known: the kernel needs CONFIG_TASK_IO_ACCOUNTING")
 	case gone(err):
 		return // it ended after its stat was read: keep the last bytes
+	case errors.Is(err, syscall.ETIMEDOUT):
+		p.ioError = procfile.LateError{PID: p.pid}
 	default:
 		p.ioError = fmt.Errorf("the bytes that processes read are not known: %w", cause(err))
 	}

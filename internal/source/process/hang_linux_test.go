@@ -1,0 +1,54 @@
+package process
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
+	"github.com/stallspan/stallspan/test/hang"
+)
+
+// A reading does not wait for a process for which the kernel does not answer: it has the other jobs, and says what it
+// lacks. Whether that process is a program of its own stays open.
+func TestReadingsGoOnBesideAHang(t *testing.T) {
+	for _, how := range []string{hang.Memory, hang.Exec} {
+		t.Run(how, func(t *testing.T) {
+			other, _ := fixture.Sleeper(t)
+			p := hang.Start(t, hang.Options{How: how})
+			source := New("/")
+			t.Cleanup(source.Close)
+			read := make(chan struct{})
+			var reading sample.Sample
+			var err error
+			var launched bool
+			go func() {
+				defer close(read)
+				if err = errors.Join(source.Add("stuck", p.PID, Options{}), source.Add("other", other, Options{})); err != nil {
+					return
+				}
+				err = source.Read(&reading)
+				one := source.jobs[0].members[0]
+				launched = source.launched(one, one)
+				one.waitsForChild()
+			}()
+			select {
+			case <-p.Released:
+				t.Error("a reading waits for the process")
+				<-read
+			case <-read:
+			}
+			if how == hang.Exec && !errors.Is(err, syscall.ETIMEDOUT) || how == hang.Memory && err != nil {
+				t.Errorf("got %v, want what is missing", err)
+			}
+			known := func(id string) bool {
+				return slices.ContainsFunc(reading.Jobs, func(j sample.Job) bool { return j.ID == id && j.HasIO })
+			}
+			if !known("other") || known("stuck") != (how == hang.Memory) || launched {
+				t.Errorf("got %+v, want the bytes of the other job, and no program that was launched", reading.Jobs)
+			}
+		})
+	}
+}

@@ -1,0 +1,199 @@
+// Package procfile reads the files of /proc that may wait for the process that they are about. It is the only reader
+// of them.
+//
+// cmdline, environ, mem, smaps, smaps_rollup, numa_maps and, on older kernels, maps take the lock of the process's
+// memory map. A thread holds that lock while it waits for a page of a file, perhaps of a server that does not respond.
+// io, syscall and stack, and opening what shows memory, take the lock of execve(2), which lasts while that waits: for
+// the memory map of the program before, or for the files that it closes. Nobody but the kernel can end such a read.
+// stat, status, statm, comm, cgroup, exe and the links of fd never wait.
+//
+// So each read runs on a goroutine, and who asked waits for about 100 ms. A process whose read is late is left out
+// until the read has ended, and for a while after that, so that it cannot hold up each round again. Each user has a
+// share of the late reads, each of which keeps a thread.
+package procfile
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/trust"
+)
+
+const (
+	// A read is late if it is the same one at two of these moments in a row after the first. One moment would not do: this
+	// program itself may not have run.
+	lookEvery = 40 * time.Millisecond
+	// A process is left out for so long after its late read has ended.
+	pause   = 5 * time.Second
+	maxLate = 16 // of all users; one may have a quarter
+)
+
+// LateError is the error of a process for which the kernel does not answer. It is syscall.ETIMEDOUT to errors.Is.
+type LateError struct{ PID int }
+
+func (e LateError) Error() string {
+	return fmt.Sprintf("process %d is left out for now: the kernel does not answer for it, perhaps because it waits for a "+
+		"file system that hangs", e.PID)
+}
+
+// Unwrap returns syscall.ETIMEDOUT.
+func (LateError) Unwrap() error { return syscall.ETIMEDOUT }
+
+// Do calls read on another goroutine, for a process below a mounted proc, such as "/proc". The error is a LateError if
+// the process is left out. The result of a late read is dropped.
+func Do[T any](proc string, pid int, read func() T) (result T, err error) {
+	if !May(proc, pid) {
+		return result, LateError{pid}
+	}
+	var results [1]T
+	b := NewBatch(result, func(struct{}) T { return read() }, func(struct{}) {})
+	if b.Each(proc, []int{pid}, make([]struct{}, 1), results[:]) > 0 {
+		return result, LateError{pid}
+	}
+	return results[0], nil
+}
+
+// Text returns up to limit bytes of a file of a process.
+func Text(proc string, pid int, name string, limit int) ([]byte, error) {
+	type answer struct {
+		text []byte
+		err  error
+	}
+	a, err := Do(proc, pid, func() (a answer) {
+		path := filepath.Join(proc, strconv.Itoa(pid), name)
+		for room := min(limit, 4096); ; room = limit { // most are small
+			a.text, a.err = kernfile.ReadOnce(path, make([]byte, room))
+			if a.err != nil || len(a.text) < room || room == limit {
+				return a
+			}
+		}
+	})
+	return a.text, cmp.Or(err, a.err)
+}
+
+// May reports whether a process is not left out.
+func May(proc string, pid int) bool { return reads.may(process{proc, pid}) }
+
+// Leave leaves out a process whose files a goroutine of the caller reads, until it calls end and for a while after that.
+func Leave(proc string, pid int) (end func()) {
+	l := reads.leave(process{proc, pid})
+	return func() { reads.end(l) }
+}
+
+// Late returns the processes that became late since an earlier call, which has returned next; 0 for all of which
+// reads are late now, or were a moment ago.
+func Late(earlier uint64) (list []LateError, next uint64) { return reads.since(earlier) }
+
+// process is one below a mounted proc.
+type process struct {
+	proc string
+	pid  int
+}
+
+// lateRead is a read that is late, or was.
+type lateRead struct {
+	process
+	user   string
+	placed bool   // it has a place
+	number uint64 // in the order of those that became late
+	ended  time.Duration
+}
+
+// registry has the late reads of this program.
+type registry struct {
+	mu     sync.Mutex
+	late   map[process]*lateRead
+	number uint64
+	places *trust.Places
+}
+
+// reads are all of this program: the kernel's threads are what they take, whoever asks.
+var reads = registry{late: map[process]*lateRead{}, places: trust.NewPlaces(maxLate)}
+
+func (r *registry) may(p process) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.late) == 0 {
+		return true
+	}
+	now := sample.Now().Mono
+	for of, l := range r.late {
+		if l.ended != 0 && now-l.ended >= pause {
+			delete(r.late, of)
+			if l.placed {
+				r.places.Release(l.user)
+			}
+		}
+	}
+	if r.late[p] != nil {
+		return false
+	}
+	if len(r.late) < r.places.Each() {
+		return true // nobody has taken a share
+	}
+	user := userOf(p)
+	free := r.places.Take(user) == nil
+	if free {
+		r.places.Release(user)
+	}
+	return free
+}
+
+// leave leaves a process out until end.
+func (r *registry) leave(p process) *lateRead {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.number++
+	l := &lateRead{process: p, user: userOf(p), number: r.number}
+	l.placed = r.places.Take(l.user) == nil // some may ask at the same time for the last place
+	r.late[p] = l
+	return l
+}
+
+func (r *registry) end(l *lateRead) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.ended = sample.Now().Mono
+}
+
+func (r *registry) since(earlier uint64) (list []LateError, next uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.late {
+		if l.number > earlier {
+			list = append(list, LateError{l.pid})
+		}
+	}
+	slices.SortFunc(list, func(a, b LateError) int { return cmp.Compare(a.PID, b.PID) })
+	return list, r.number
+}
+
+// userOf returns who has the share of a process: its real user, and for root its cgroup, too, as containers of others
+// may run as root.
+func userOf(p process) string {
+	var buf [4096]byte
+	folder := filepath.Join(p.proc, strconv.Itoa(p.pid))
+	status, _ := kernfile.ReadPiece(filepath.Join(folder, "status"), buf[:])
+	user := "unknown"
+	for line := range bytes.Lines(status) {
+		if ids, ok := bytes.CutPrefix(line, []byte("Uid:")); ok {
+			id, _, _ := bytes.Cut(bytes.TrimSpace(ids), []byte{'\t'})
+			user = string(id)
+			break
+		}
+	}
+	if user == "0" {
+		group, _ := kernfile.ReadPiece(filepath.Join(folder, "cgroup"), buf[:])
+		user += string(group)
+	}
+	return user
+}
