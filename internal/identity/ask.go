@@ -77,25 +77,25 @@ func (f *Finder) askAll(r *reader) {
 
 // askOne reads the claims of a process. known are those that were read before, if any.
 func (f *Finder) askOne(p process, known claims) {
-	program := programOf(f.proc, p.pid)
 	type answer struct {
 		claims
-		some bool
+		some bool // it has an environment
+		same bool // the claims are not those of another process or program
 	}
 	c, err := procfile.Do(f.proc, p.pid, func() answer {
-		a := answer{known, true}
+		program := programOf(f.proc, p.pid)
+		a := answer{claims: known, some: true}
 		if known.again.IsZero() || known.program != program {
 			a.claims, a.some = environment(f.proc, p.pid)
 		}
 		a.context = processContext(f.proc, p.pid)
+		a.program = programOf(f.proc, p.pid)
+		start, ok := startOf(f.proc, p.pid)
+		a.same = ok && start == p.start && a.program == program
 		return a
 	})
-	if err != nil {
+	if err != nil || !c.same {
 		return // it is asked for again
-	}
-	c.program = programOf(f.proc, p.pid)
-	if start, ok := startOf(f.proc, p.pid); !ok || start != p.start || c.program != program {
-		return // the claims may be those of another process or program
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

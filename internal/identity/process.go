@@ -10,7 +10,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	sources "github.com/stallspan/stallspan/internal/source/process"
-	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // maxText bounds a file of a process: a dozen lines of at most 4 KiB.
@@ -64,10 +63,9 @@ func executable(proc string, pid int, path string, buf *[maxText]byte) (name str
 }
 
 // commandOf names what a process runs, by its command line: the script of an interpreter, which its user chooses.
-// Without a command line, or while the kernel does not answer for the process, it is the program.
+// Without a command line it is the program.
 func commandOf(proc string, pid int, program string) string {
-	text, _ := procfile.Text(proc, pid, "cmdline", maxText)
-	text = bytes.TrimSuffix(text, []byte{0})
+	text := bytes.TrimSuffix(readFile(proc, pid, "cmdline", new([maxText]byte)), []byte{0})
 	if interpreter(program) == "" || len(text) == 0 {
 		return program
 	}

@@ -329,12 +329,13 @@ func (l *looker) counters(tid int, all bool) (c counters, err error) {
 	if !all {
 		return c, nil
 	}
-	if text, err = l.read(tid, "stat"); err != nil {
+	folder := "task/" + strconv.Itoa(tid) + "/"
+	if text, err = procfile.Text("/proc", tid, folder+"stat", 2*len(l.buffer)); err != nil {
 		return c, err
 	}
 	stat, _ := process.ParseStat(text)
 	c.system = uint64(process.Tick) * stat.System
-	if text, err = procfile.Text("/proc", tid, "task/"+strconv.Itoa(tid)+"/io", len(l.buffer)); err != nil {
+	if text, err = procfile.Text("/proc", tid, folder+"io", len(l.buffer)); err != nil {
 		return c, nil // not permitted, or the kernel does not answer
 	}
 	c.fetched, c.chars, _, c.hasIO = process.ParseIO(text)

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"os"
 	"strconv"
 
@@ -13,21 +14,27 @@ import (
 // for again and again. Unlike other Readers it is not safe for concurrent use.
 type Direct struct {
 	proc  string
-	open  map[Key]*openIO
+	open  map[Key]openIO
 	round uint64
-	buf   [4096]byte
 
-	io     *procfile.Batch[int, Bytes]
-	asked  [atOnce]int // indexes of the processes whose files are read
-	pids   [atOnce]int
-	files  [atOnce]int
-	counts [atOnce]Bytes
+	io      *procfile.Batch[openIO, ioAnswer]
+	asked   [atOnce]int // indexes of the processes whose files are read
+	pids    [atOnce]int
+	files   [atOnce]openIO
+	answers [atOnce]ioAnswer
 }
 
 // openIO is an open /proc/PID/io. It belongs to its process: if another process gets the PID, reading fails.
 type openIO struct {
-	fd   int
+	key  Key
+	fd   int    // -1 if it is to be opened
 	used uint64 // number of the last round that asked for it
+}
+
+// ioAnswer is what was read, and the open file; -1 for none.
+type ioAnswer struct {
+	Bytes
+	fd int
 }
 
 const (
@@ -38,9 +45,14 @@ const (
 
 // NewDirect returns a Direct for the processes of a mounted proc, such as "/proc".
 func NewDirect(proc string) *Direct {
-	closeFile := func(fd int) { _ = unix.Close(fd) }
-	return &Direct{
-		proc: proc, open: map[Key]*openIO{}, io: procfile.NewBatch(Bytes{Err: unix.ETIMEDOUT}, readIO, closeFile),
+	d := &Direct{proc: proc, open: map[Key]openIO{}}
+	d.io = procfile.NewBatch(ioAnswer{Bytes{Err: unix.ETIMEDOUT}, -1}, d.readIO, func(a ioAnswer) { closeFD(a.fd) })
+	return d
+}
+
+func closeFD(fd int) {
+	if fd >= 0 {
+		_ = unix.Close(fd)
 	}
 }
 
@@ -69,64 +81,56 @@ func (d *Direct) bytes(of []Key, into []Bytes) {
 			into[i] = Bytes{Err: unix.ETIMEDOUT}
 			continue
 		}
-		fd, err := d.file(key)
-		if err != nil {
-			into[i] = Bytes{Err: errno(err)}
-			continue
+		f := openIO{key: key, fd: -1}
+		if kept, ok := d.open[key]; ok {
+			f = kept
+			delete(d.open, key) // whoever reads it has it meanwhile
 		}
-		d.asked[n], d.pids[n], d.files[n] = i, key.PID, fd
+		d.asked[n], d.pids[n], d.files[n] = i, key.PID, f
 		n++
 	}
-	d.io.Each(d.proc, d.pids[:n], d.files[:n], d.counts[:n])
+	d.io.Each(d.proc, d.pids[:n], d.files[:n], d.answers[:n])
 	for k, i := range d.asked[:n] {
-		key, b := of[i], d.counts[k]
-		f := d.open[key]
-		kept := f != nil && f.fd == d.files[k]
-		switch {
-		case b.Err == unix.ETIMEDOUT && kept: // whoever reads it closes it
-			delete(d.open, key)
-		case b.Err == unix.ETIMEDOUT:
-		case !kept:
-			_ = unix.Close(d.files[k])
-		case b.Err != 0:
-			d.close(key)
+		key, a := of[i], d.answers[k]
+		if into[i] = a.Bytes; a.fd < 0 {
+			continue
 		}
-		into[i] = b
+		_, twice := d.open[key]
+		if a.Err != 0 || key.Start == 0 || len(d.open) >= maxOpen || twice {
+			closeFD(a.fd)
+			continue
+		}
+		d.open[key] = openIO{key, a.fd, d.round}
 	}
 }
 
-// file returns the open file of a process. It is kept if the key is exact and there is room. A process that is asked for
-// twice in a round has a second file.
-func (d *Direct) file(key Key) (fd int, err error) {
-	f := d.open[key]
-	if f != nil && f.used != d.round {
-		f.used = d.round
-		return f.fd, nil
+// readIO reads the counters of a process, on any goroutine.
+func (d *Direct) readIO(f openIO) ioAnswer {
+	if f.fd < 0 {
+		fd, err := d.openIO(f.key)
+		if err != nil {
+			return ioAnswer{Bytes{Err: errno(err)}, -1}
+		}
+		f.fd = fd
 	}
-	if fd, err = d.openIO(key); err == nil && f == nil && key.Start != 0 && len(d.open) < maxOpen {
-		d.open[key] = &openIO{fd: fd, used: d.round}
-	}
-	return fd, err
-}
-
-// readIO reads an open /proc/PID/io.
-func readIO(fd int) (b Bytes) {
+	a := ioAnswer{fd: f.fd}
 	var buf [4096]byte
-	n, err := unix.Pread(fd, buf[:], 0)
+	n, err := unix.Pread(f.fd, buf[:], 0)
 	if err != nil {
-		return Bytes{Err: errno(err)}
+		a.Err = errno(err)
+		return a
 	}
 	var ok bool
-	if b.Read, b.Chars, b.Write, ok = ParseIO(buf[:n]); !ok {
-		return Bytes{Err: errFormat}
+	if a.Read, a.Chars, a.Write, ok = ParseIO(buf[:n]); !ok {
+		a.Bytes = Bytes{Err: errFormat}
 	}
-	return b
+	return a
 }
 
 // close closes the file of a process, if it is open.
 func (d *Direct) close(key Key) {
-	if f := d.open[key]; f != nil {
-		_ = unix.Close(f.fd)
+	if f, ok := d.open[key]; ok {
+		closeFD(f.fd)
 		delete(d.open, key)
 	}
 }
@@ -173,11 +177,12 @@ func (d *Direct) started(folder int) (ticks uint64, err error) {
 		return 0, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	n, err := unix.Pread(fd, d.buf[:], 0)
+	var buf [4096]byte
+	n, err := unix.Pread(fd, buf[:], 0)
 	if err != nil {
 		return 0, err
 	}
-	s, ok := parseStat(d.buf[:n])
+	s, ok := parseStat(buf[:n])
 	if !ok {
 		return 0, errFormat
 	}
@@ -196,28 +201,45 @@ func (d *Direct) check(key Key) error {
 
 // Files implements Reader. It reads links only.
 func (d *Direct) Files(of Key, from, limit int) (list []OpenFile, files int, err error) {
-	list, files, err = filesIn(d.dir(of.PID), from, limit)
-	switch {
-	case err != nil:
-		return nil, 0, errno(err)
-	case of.Start == 0:
-		return list, files, nil
+	type answer struct {
+		list  []OpenFile
+		files int
 	}
-	return list, files, d.check(of)
+	a, err := doFor(d, of, func() (a answer, err error) {
+		a.list, a.files, err = filesIn(d.dir(of.PID), from, limit)
+		return a, err
+	})
+	return a.list, a.files, err
 }
 
 // SameProgram implements Reader. It reads links only: the file itself may be on a server that does not respond.
 func (d *Direct) SameProgram(one, other Key) (bool, error) {
 	var programs [2]string
 	for i, key := range [...]Key{one, other} {
-		to, err := os.Readlink(d.dir(key.PID) + "/exe")
-		if err == nil {
-			err = d.check(key)
-		}
+		program, err := doFor(d, key, func() (string, error) { return os.Readlink(d.dir(key.PID) + "/exe") })
 		if err != nil {
-			return false, errno(err)
+			return false, err
 		}
-		programs[i] = to
+		programs[i] = program
 	}
 	return programs[0] == programs[1], nil
+}
+
+// doFor reads what belongs to a process, and returns the number of an error.
+func doFor[T any](d *Direct, of Key, read func() (T, error)) (T, error) {
+	type answer struct {
+		result T
+		err    error
+	}
+	a, err := procfile.Do(d.proc, of.PID, func() (a answer) {
+		if a.result, a.err = read(); a.err == nil && of.Start != 0 {
+			a.err = d.check(of)
+		}
+		return a
+	})
+	if err = cmp.Or(err, a.err); err != nil {
+		var none T
+		return none, errno(err)
+	}
+	return a.result, nil
 }

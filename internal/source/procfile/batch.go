@@ -11,22 +11,22 @@ import (
 type Batch[I, T any] struct {
 	late T
 	read func(I) T
-	drop func(I)
+	drop func(T)
 
 	run   *run[I, T] // that no goroutine uses; nil for none
 	timer *time.Timer
 }
 
 // NewBatch returns a Batch that reads each item with read, on another goroutine. Results of what is late are late. It
-// calls drop with the item of a late read when that has ended.
-func NewBatch[I, T any](late T, read func(I) T, drop func(I)) *Batch[I, T] {
+// calls drop with the true result of a late read when that has ended, to close what belongs to it.
+func NewBatch[I, T any](late T, read func(I) T, drop func(T)) *Batch[I, T] {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	return &Batch[I, T]{late: late, read: read, drop: drop, timer: timer}
 }
 
 // Each reads items into results, which has the same length. pids has the process of each, below proc. It returns how
-// many were late: their items belong to the batch from then on.
+// many were late.
 func (b *Batch[I, T]) Each(proc string, pids []int, items []I, results []T) (late int) {
 	for from := 0; from < len(items); {
 		done, all := b.some(proc, pids[from:], items[from:], results[from:])
@@ -89,7 +89,7 @@ func (b *Batch[I, T]) wait(r *run[I, T]) bool {
 // run reads items once. A late one keeps it for good.
 type run[I, T any] struct {
 	read  func(I) T
-	drop  func(I)
+	drop  func(T)
 	body  func() // a value, so that a goroutine needs no memory
 	items []I
 	done  chan struct{}
@@ -100,7 +100,7 @@ type run[I, T any] struct {
 	late    *lateRead // once nobody waits for it any more
 }
 
-func newRun[I, T any](read func(I) T, drop func(I)) *run[I, T] {
+func newRun[I, T any](read func(I) T, drop func(T)) *run[I, T] {
 	r := &run[I, T]{read: read, drop: drop, done: make(chan struct{}, 1)}
 	each := r.each
 	r.body = func() {
@@ -111,7 +111,6 @@ func newRun[I, T any](read func(I) T, drop func(I)) *run[I, T] {
 			r.done <- struct{}{}
 			return
 		}
-		r.drop(r.items[len(r.results)])
 		reads.end(r.late)
 	}
 	return r
@@ -127,6 +126,7 @@ func (r *run[I, T]) each() {
 		}
 		r.mu.Unlock()
 		if left {
+			r.drop(result)
 			return
 		}
 	}

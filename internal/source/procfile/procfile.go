@@ -3,9 +3,10 @@
 //
 // cmdline, environ, mem, smaps, smaps_rollup, numa_maps and, on older kernels, maps take the lock of the process's
 // memory map. A thread holds that lock while it waits for a page of a file, perhaps of a server that does not respond.
-// io, syscall and stack, and opening what shows memory, take the lock of execve(2), which lasts while that waits: for
-// the memory map of the program before, or for the files that it closes. Nobody but the kernel can end such a read.
-// stat, status, statm, comm, cgroup, exe and the links of fd never wait.
+// io, syscall and stack, and what shows memory, take the lock of execve(2), which lasts while that waits: for the memory
+// map of the program before, or for the files that it closes. Newer kernels take it for all that depends on the right
+// to trace the process: stat, wchan and all links, too. Nobody but the kernel can end such a read. status, statm, comm,
+// cgroup, schedstat, children, fdinfo and the lists of folders never wait.
 //
 // So each read runs on a goroutine, and who asked waits for about 100 ms. A process whose read is late is left out
 // until the read has ended, and for a while after that, so that it cannot hold up each round again. Each user has a
@@ -55,7 +56,7 @@ func Do[T any](proc string, pid int, read func() T) (result T, err error) {
 		return result, LateError{pid}
 	}
 	var results [1]T
-	b := NewBatch(result, func(struct{}) T { return read() }, func(struct{}) {})
+	b := NewBatch(result, func(struct{}) T { return read() }, func(T) {})
 	if b.Each(proc, []int{pid}, make([]struct{}, 1), results[:]) > 0 {
 		return result, LateError{pid}
 	}
@@ -99,12 +100,13 @@ type process struct {
 	pid  int
 }
 
-// lateRead is a read that is late, or was.
+// lateRead is a process with reads that are late, or were.
 type lateRead struct {
 	process
 	user   string
-	placed bool   // it has a place
+	places int    // that its reads have taken
 	number uint64 // in the order of those that became late
+	going  int    // reads
 	ended  time.Duration
 }
 
@@ -127,9 +129,9 @@ func (r *registry) may(p process) bool {
 	}
 	now := sample.Now().Mono
 	for of, l := range r.late {
-		if l.ended != 0 && now-l.ended >= pause {
+		if l.going == 0 && now-l.ended >= pause {
 			delete(r.late, of)
-			if l.placed {
+			for range l.places {
 				r.places.Release(l.user)
 			}
 		}
@@ -152,16 +154,23 @@ func (r *registry) may(p process) bool {
 func (r *registry) leave(p process) *lateRead {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.number++
-	l := &lateRead{process: p, user: userOf(p), number: r.number}
-	l.placed = r.places.Take(l.user) == nil // some may ask at the same time for the last place
-	r.late[p] = l
+	l := r.late[p]
+	if l == nil {
+		r.number++
+		l = &lateRead{process: p, user: userOf(p), number: r.number}
+		r.late[p] = l
+	}
+	l.going++
+	if r.places.Take(l.user) == nil { // some may ask at the same time for the last place
+		l.places++
+	}
 	return l
 }
 
 func (r *registry) end(l *lateRead) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	l.going--
 	l.ended = sample.Now().Mono
 }
 
