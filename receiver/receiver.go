@@ -23,8 +23,9 @@ import (
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
 
-// flushTime bounds how long Shutdown waits for the pipelines to accept what is left.
-const flushTime = 10 * time.Second
+// flushBy is how long after its begin Shutdown waits for the pipelines to accept what is left. What is before that takes
+// ten seconds at most, and what is after it six, whatever hangs.
+const flushBy = 14 * time.Second
 
 // stallspanReceiver is one receiver in one to three pipelines. The first Start starts it, and the first Shutdown ends
 // it: the Collector shuts a receiver down before the rest of its pipeline, so the last spans must leave then.
@@ -150,6 +151,8 @@ func (r *stallspanReceiver) hasWindows() bool { return r.spans != nil || r.recor
 
 // close undoes open, also one that failed halfway.
 func (r *stallspanReceiver) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushBy)
+	defer cancel()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.server.stop()
@@ -159,8 +162,6 @@ func (r *stallspanReceiver) close(ctx context.Context) {
 	if r.unsubscribe != nil {
 		r.unsubscribe()
 	}
-	ctx, cancel := context.WithTimeout(ctx, flushTime)
-	defer cancel()
 	var outputs sync.WaitGroup
 	outputs.Go(func() { r.spans.close(ctx) })
 	outputs.Go(func() { r.records.close(ctx) })

@@ -51,8 +51,6 @@ type Monitor struct {
 
 	stop context.CancelFunc
 	done sync.WaitGroup
-
-	looking chan struct{} // closed when no look is going on; nil for no looker
 }
 
 // Failure is how often a source could not be read in full, and the newest error.
@@ -153,11 +151,7 @@ func (m *Monitor) Start() {
 	m.drives.start(ctx, m)
 	if m.looker != nil {
 		report := func(err error) { m.problems.Note("windows", err) }
-		m.looking = make(chan struct{})
-		go func() {
-			defer close(m.looking)
-			sample.Restart(ctx, report, func() { m.looker.Run(ctx) })
-		}()
+		m.done.Go(func() { sample.Restart(ctx, report, func() { m.looker.Run(ctx) }) })
 	}
 	if m.names != nil {
 		report := func(err error) { m.problems.Note("jobs", err) }
@@ -194,46 +188,47 @@ func (m *Monitor) followJobs(ctx context.Context) {
 	}
 }
 
+// How long End and Stop wait for what hangs. The last samples of GPUs take 4.5 s at most.
+const (
+	endWait  = 6 * time.Second
+	stopWait = 5 * time.Second
+)
+
 // End closes a client and ends its windows as unfinished, with the detected ones if no other client takes them. It
-// returns when all have their final reports.
+// returns when all have their final reports, or after six seconds if a source hangs.
 func (m *Monitor) End(c *windows.Client) {
-	if m.looker != nil && c.HasDetectedAlone() {
-		m.looker.Close()
-	}
-	c.Close()
-	c.EndAll(m.Now())
-}
-
-// lookWait bounds the wait for a look that is going on: each of its questions has a limit, and there may be hundreds.
-const lookWait = 2 * time.Second
-
-// awaitLook waits until no look is going on.
-func (m *Monitor) awaitLook() {
-	if m.looking == nil {
-		return
-	}
-	late := time.NewTimer(lookWait)
-	defer late.Stop()
-	select {
-	case <-m.looking:
-	case <-late.C:
-		m.problems.Note("windows", errors.New("a look at the files of jobs does not end"))
+	if !sample.Within(endWait, func() {
+		if m.looker != nil && c.HasDetectedAlone() {
+			m.looker.Close()
+		}
+		c.Close()
+		c.EndAll(m.Now())
+	}) {
+		m.problems.Note("windows", errors.New("those that are open cannot be ended, because a source hangs: they are lost"))
 	}
 }
 
 // Stop stops the sampling, waits for it, and closes the sources. Windows that are open stay open: end them before. Stop
-// may be called on a monitor that never started.
+// may be called on a monitor that never started. It returns after six seconds if a part hangs, which is left behind.
 func (m *Monitor) Stop() {
 	if m.stop != nil {
 		m.stop()
-		m.awaitLook()
-		m.done.Wait()
-		m.drives.wait()
 	}
+	var baselines sync.WaitGroup // have a limit of their own
+	baselines.Go(m.judge.Close)
+	if !sample.Within(stopWait, m.close) {
+		m.problems.Note("windows", errors.New("a source hangs, and is left behind"))
+	}
+	baselines.Wait()
+}
+
+// close waits for all goroutines, and closes the rest.
+func (m *Monitor) close() {
+	m.done.Wait()
+	m.drives.wait()
 	m.Jobs.Close()
 	m.names.close()
 	m.Probe.Stop()
-	m.judge.Close()
 	if m.sources != nil {
 		m.sources.Close()
 	}
