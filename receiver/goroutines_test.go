@@ -18,13 +18,12 @@ import (
 // and the reason.
 var unprotected = [][3]string{
 	{"internal/api", "http.Serve(g", "package net/http, which calls what is protected"},
-	{"internal/api", "s.open.Wait()", "it only waits"},
 	{"internal/monitor", "m.sources.Run(", "the sampler protects each source and each tick"},
-	{"internal/monitor/probe", "b.tasks.Wait()", "it only waits"},
 	{"internal/emit/queue", "cancel", "a single call"},
 	{"internal/emit/queue", "q.run(ctx)", "it protects each call of Send"},
 	{"internal/recording", "s.run(files)", "it protects itself"},
 	{"internal/sample", "file.SetReadDeadline", "a single call"},
+	{"internal/source/procfile", "r.body()", "it protects the reads"},
 	{"internal/source/gpu", "w.active.run()", "it recovers from each job"},
 	{"internal/state/baseline", "s.run(loaded)", "it protects itself"},
 	{"internal/trust", "c.Start()", "it only starts a program"},

@@ -46,6 +46,7 @@ type Monitor struct {
 	names    *names          // nil for none
 	looker   *looking.Looker // nil for none
 	alerts   alerts
+	hangs    receivers[bool]
 	late     atomic.Uint64 // of procfile.Late
 	due      atomic.Int64  // monotonic time in nanoseconds at which tick cleans up next
 
@@ -147,6 +148,9 @@ func (m *Monitor) Start() {
 		}
 	}
 	m.done.Go(func() { m.sources.Run(ctx, m.readings.Append, tick) })
+	m.done.Go(func() {
+		sample.Restart(ctx, func(err error) { m.problems.Note("sampling", err) }, func() { m.watchRounds(ctx) })
+	})
 	m.sources.WaitForGPUs()
 	m.drives.start(ctx, m)
 	if m.looker != nil {
@@ -215,7 +219,7 @@ func (m *Monitor) Stop() {
 		m.stop()
 	}
 	var baselines sync.WaitGroup // have a limit of their own
-	baselines.Go(m.judge.Close)
+	baselines.Go(func() { _ = sample.Protect(m.judge.Close) })
 	if !sample.Within(stopWait, m.close) {
 		m.problems.Note("windows", errors.New("a source hangs, and is left behind"))
 	}
@@ -334,6 +338,44 @@ func (m *Monitor) Rounds() uint64 {
 	}
 	return m.sources.Rounds()
 }
+
+// hungAfter is how long no round of readings may be complete until that is a problem.
+const hungAfter = 5 * time.Second
+
+// RoundAge returns for how long no round of readings has been complete; 0 before the first, and for a recording.
+func (m *Monitor) RoundAge() time.Duration {
+	if m.sources == nil || m.sources.Last() == 0 {
+		return 0
+	}
+	return sample.Now().Mono - m.sources.Last()
+}
+
+var errHung = errors.New("no round of readings has ended for five seconds: a source hangs, and all of the numbers are old")
+
+// watchRounds notes a sampling that hangs, once for each time, until ctx ends.
+func (m *Monitor) watchRounds(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for was := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		is := m.RoundAge() > hungAfter
+		if is && !was {
+			m.problems.Note("sampling", errHung)
+		}
+		if is != was {
+			m.hangs.emit(is)
+		}
+		was = is
+	}
+}
+
+// OnHang calls emit with true when no round of readings has ended for five seconds, and with false when they go on,
+// until unsubscribe is called. emit must not block.
+func (m *Monitor) OnHang(emit func(hangs bool)) (unsubscribe func()) { return m.hangs.add(emit) }
 
 // Problems returns what could not be read so far: each problem once.
 func (m *Monitor) Problems() []error { return m.problems.All() }

@@ -94,7 +94,9 @@ func Start(t testing.TB, o Options) *Process {
 	cmd := exec.Command("/proc/self/exe") // other users may start this path, and not that of the binary
 	cmd.Env = append(os.Environ(), variable+"="+o.How, "STALLSPAN_TEST_SPIN="+strconv.FormatBool(o.Spins))
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{given}, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: o.User, Gid: o.User}, Pdeathsig: unix.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: o.User, Gid: o.User}, Pdeathsig: unix.SIGKILL,
+	}
 	begin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +107,7 @@ func Start(t testing.TB, o Options) *Process {
 	file.holds.Store(true) // not before: to start a program closes files, too
 	_ = begin.Close()
 	p := &Process{PID: cmd.Process.Pid, Release: release, Released: file.released}
+	waits := map[string]string{Memory: "cmdline", Exec: "io"}[o.How]
 	var reads sync.WaitGroup
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -116,7 +119,7 @@ func Start(t testing.TB, o Options) *Process {
 	for late := false; !late; {
 		answer := make(chan struct{})
 		reads.Go(func() {
-			_, _ = os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), map[string]string{Memory: "cmdline", Exec: "io"}[o.How]))
+			_, _ = os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), waits))
 			close(answer)
 		})
 		select {

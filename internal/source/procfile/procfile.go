@@ -5,12 +5,12 @@
 // memory map. A thread holds that lock while it waits for a page of a file, perhaps of a server that does not respond.
 // io, syscall and stack, and what shows memory, take the lock of execve(2), which lasts while that waits: for the memory
 // map of the program before, or for the files that it closes. Newer kernels take it for all that depends on the right
-// to trace the process: stat, wchan and all links, too. Nobody but the kernel can end such a read. status, statm, comm,
-// cgroup, schedstat, children, fdinfo and the lists of folders never wait.
+// to trace the process: stat, wchan and all links, too. Only the kernel can end such a read. status, statm, comm, cgroup,
+// schedstat, children, fdinfo and the lists of folders never wait.
 //
-// So each read runs on a goroutine, and who asked waits for about 100 ms. A process whose read is late is left out
-// until the read has ended, and for a while after that, so that it cannot hold up each round again. Each user has a
-// share of the late reads, each of which keeps a thread.
+// So each read runs on a goroutine, and the caller waits for about 100 ms. After a late read its process is left out
+// until the read has ended, and for a while after that, so that it cannot hold up each round again. A late read keeps a
+// thread, and each user has a share of them.
 package procfile
 
 import (
@@ -42,8 +42,8 @@ const (
 type LateError struct{ PID int }
 
 func (e LateError) Error() string {
-	return fmt.Sprintf("process %d is left out for now: the kernel does not answer for it, perhaps because it waits for a "+
-		"file system that hangs", e.PID)
+	return fmt.Sprintf("process %d is left out for now: the kernel does not answer for it, perhaps because it waits for "+
+		"a file system that hangs", e.PID)
 }
 
 // Unwrap returns syscall.ETIMEDOUT.
@@ -90,8 +90,8 @@ func Leave(proc string, pid int) (end func()) {
 	return func() { reads.end(l) }
 }
 
-// Late returns the processes that became late since an earlier call, which has returned next; 0 for all of which
-// reads are late now, or were a moment ago.
+// Late returns the processes with reads that became late since an earlier call, which has returned next; 0 for all that
+// are left out.
 func Late(earlier uint64) (list []LateError, next uint64) { return reads.since(earlier) }
 
 // process is one below a mounted proc.
@@ -118,7 +118,7 @@ type registry struct {
 	places *trust.Places
 }
 
-// reads are all of this program: the kernel's threads are what they take, whoever asks.
+// reads are all of this program: what they take are its threads.
 var reads = registry{late: map[process]*lateRead{}, places: trust.NewPlaces(maxLate)}
 
 func (r *registry) may(p process) bool {
@@ -140,7 +140,7 @@ func (r *registry) may(p process) bool {
 		return false
 	}
 	if len(r.late) < r.places.Each() {
-		return true // nobody has taken a share
+		return true // no user has taken a share
 	}
 	user := userOf(p)
 	free := r.places.Take(user) == nil
