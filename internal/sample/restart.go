@@ -37,8 +37,8 @@ func Protect(do func()) (err error) {
 	return nil
 }
 
-// Within calls do on another goroutine, and waits for it up to limit. It reports false if do goes on: nobody waits for it
-// any more, as only the kernel may be able to end what it waits for.
+// Within calls do on another goroutine, and waits for it up to limit. It reports false if do goes on, and leaves it
+// behind: only the kernel may be able to end what it waits for.
 func Within(limit time.Duration, do func()) bool {
 	done := make(chan struct{})
 	go func() {

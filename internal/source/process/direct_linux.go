@@ -84,7 +84,7 @@ func (d *Direct) bytes(of []Key, into []Bytes) {
 		f := openIO{key: key, fd: -1}
 		if kept, ok := d.open[key]; ok {
 			f = kept
-			delete(d.open, key) // whoever reads it has it meanwhile
+			delete(d.open, key) // a read that is late keeps it
 		}
 		d.asked[n], d.pids[n], d.files[n] = i, key.PID, f
 		n++

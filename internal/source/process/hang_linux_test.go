@@ -13,7 +13,7 @@ import (
 
 // A reading does not wait for a process for which the kernel does not answer: it has the other jobs, and says what it
 // lacks. Whether that process is a program of its own stays open.
-func TestReadingsGoOnBesideAHang(t *testing.T) {
+func TestReadingsDuringAHang(t *testing.T) {
 	for _, how := range []string{hang.Memory, hang.Exec} {
 		t.Run(how, func(t *testing.T) {
 			other, _ := fixture.Sleeper(t)
@@ -46,7 +46,7 @@ func TestReadingsGoOnBesideAHang(t *testing.T) {
 				return slices.ContainsFunc(reading.Jobs, func(j sample.Job) bool { return j.ID == id && j.HasIO })
 			}
 			if err != nil && !errors.Is(err, syscall.ETIMEDOUT) || !known("other") || known("stuck") != (how == hang.Memory) || launched {
-				t.Errorf("got %+v and %v, want the bytes of the other job, and no program that was launched", reading.Jobs, err)
+				t.Errorf("got %+v and %v, want the bytes of the other job, and no program launched", reading.Jobs, err)
 			}
 		})
 	}

@@ -86,7 +86,7 @@ func (b *Batch[I, T]) wait(r *run[I, T]) bool {
 	return false
 }
 
-// run reads items once. A late one keeps it for good.
+// run reads items once. After a late one it is not used again.
 type run[I, T any] struct {
 	read  func(I) T
 	drop  func(T)
@@ -97,7 +97,7 @@ type run[I, T any] struct {
 	mu      sync.Mutex
 	results []T
 	over    bool
-	late    *lateRead // once nobody waits for it any more
+	late    *lateRead // once its reader has left it
 }
 
 func newRun[I, T any](read func(I) T, drop func(T)) *run[I, T] {

@@ -3,10 +3,10 @@
 //
 // cmdline, environ, mem, smaps, smaps_rollup, numa_maps and, on older kernels, maps take the lock of the process's
 // memory map. A thread holds that lock while it waits for a page of a file, perhaps of a server that does not respond.
-// io, syscall and stack, and what shows memory, take the lock of execve(2), which lasts while that waits: for the memory
-// map of the program before, or for the files that it closes. Newer kernels take it for all that depends on the right
-// to trace the process: stat, wchan and all links, too. Only the kernel can end such a read. status, statm, comm, cgroup,
-// schedstat, children, fdinfo and the lists of folders never wait.
+// io, syscall and stack, and what shows memory, take the lock of execve(2), which lasts while that waits: for the
+// memory map of the program before, or for the files that it closes. Newer kernels take it for all that depends on the
+// right to trace the process: stat, wchan and all links, too. Only the kernel can end such a read. status, statm, comm,
+// cgroup, schedstat, children, fdinfo and the lists of folders never wait.
 //
 // So each read runs on a goroutine, and the caller waits for about 100 ms. After a late read its process is left out
 // until the read has ended, and for a while after that, so that it cannot hold up each round again. A late read keeps a
@@ -84,7 +84,8 @@ func Text(proc string, pid int, name string, limit int) ([]byte, error) {
 // May reports whether a process is not left out.
 func May(proc string, pid int) bool { return reads.may(process{proc, pid}) }
 
-// Leave leaves out a process whose files a goroutine of the caller reads, until it calls end and for a while after that.
+// Leave leaves out a process whose files a goroutine of the caller reads, until end is called and for a while after
+// that.
 func Leave(proc string, pid int) (end func()) {
 	l := reads.leave(process{proc, pid})
 	return func() { reads.end(l) }
