@@ -20,7 +20,7 @@ type hanging struct {
 	release chan struct{}
 }
 
-func (h *hanging) Bytes(of []process.Key, into []process.Bytes) error {
+func (h *hanging) Bytes(_ []process.Key, into []process.Bytes) error {
 	if h.holds.Load() {
 		select {
 		case h.held <- struct{}{}:
