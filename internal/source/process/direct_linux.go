@@ -105,7 +105,7 @@ func (d *Direct) bytes(of []Key, into []Bytes) {
 }
 
 // readIO reads the counters of a process, on any goroutine.
-func (d *Direct) readIO(f openIO) ioAnswer {
+func (d *Direct) readIO(f openIO, buf []byte) ioAnswer {
 	if f.fd < 0 {
 		fd, err := d.openIO(f.key)
 		if err != nil {
@@ -114,8 +114,7 @@ func (d *Direct) readIO(f openIO) ioAnswer {
 		f.fd = fd
 	}
 	a := ioAnswer{fd: f.fd}
-	var buf [4096]byte
-	n, err := unix.Pread(f.fd, buf[:], 0)
+	n, err := unix.Pread(f.fd, buf, 0)
 	if err != nil {
 		a.Err = errno(err)
 		return a

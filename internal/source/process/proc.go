@@ -148,14 +148,13 @@ func (s *Source) readStats(list []*proc) {
 }
 
 // readStat reads a stat on any goroutine. A file that fails is closed.
-func readStat(f file) (r statRead) {
+func readStat(f file, buf []byte) (r statRead) {
 	if r.open = f.open; r.open == nil {
 		if r.open, r.err = kernfile.Open(f.path); r.err != nil {
 			return statRead{err: r.err}
 		}
 	}
-	var buf [maxStat]byte
-	n, err := r.open.ReadAt(buf[:], 0)
+	n, err := r.open.ReadAt(buf, 0)
 	if err != nil {
 		_ = r.open.Close()
 		return statRead{err: err}

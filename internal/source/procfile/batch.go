@@ -10,16 +10,16 @@ import (
 // Batch reads many processes, again and again, without allocations. It is not safe for concurrent use.
 type Batch[I, T any] struct {
 	late T
-	read func(I) T
+	read func(I, []byte) T
 	drop func(T)
 
 	run   *run[I, T] // that no goroutine uses; nil for none
 	timer *time.Timer
 }
 
-// NewBatch returns a Batch that reads each item with read, on another goroutine. Results of what is late are late. It
-// calls drop with the true result of a late read when that has ended, to close what belongs to it.
-func NewBatch[I, T any](late T, read func(I) T, drop func(T)) *Batch[I, T] {
+// NewBatch returns a Batch that reads each item with read, on another goroutine, with room for a small file. Results of
+// what is late are late. It calls drop with the true result of a late read when that has ended, to close what belongs to it.
+func NewBatch[I, T any](late T, read func(I, []byte) T, drop func(T)) *Batch[I, T] {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	return &Batch[I, T]{late: late, read: read, drop: drop, timer: timer}
@@ -88,10 +88,11 @@ func (b *Batch[I, T]) wait(r *run[I, T]) bool {
 
 // run reads items once. After a late one it is not used again.
 type run[I, T any] struct {
-	read  func(I) T
+	read  func(I, []byte) T
 	drop  func(T)
 	body  func() // a value, so that a goroutine needs no memory
 	items []I
+	buf   [4096]byte
 	done  chan struct{}
 
 	mu      sync.Mutex
@@ -100,7 +101,7 @@ type run[I, T any] struct {
 	late    *lateRead // once its reader has left it
 }
 
-func newRun[I, T any](read func(I) T, drop func(T)) *run[I, T] {
+func newRun[I, T any](read func(I, []byte) T, drop func(T)) *run[I, T] {
 	r := &run[I, T]{read: read, drop: drop, done: make(chan struct{}, 1)}
 	each := r.each
 	r.body = func() {
@@ -118,7 +119,7 @@ func newRun[I, T any](read func(I) T, drop func(T)) *run[I, T] {
 
 func (r *run[I, T]) each() {
 	for _, item := range r.items {
-		result := r.read(item)
+		result := r.read(item, r.buf[:])
 		r.mu.Lock()
 		left := r.late != nil
 		if !left {

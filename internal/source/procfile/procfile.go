@@ -56,7 +56,7 @@ func Do[T any](proc string, pid int, read func() T) (result T, err error) {
 		return result, LateError{pid}
 	}
 	var results [1]T
-	b := NewBatch(result, func(struct{}) T { return read() }, func(T) {})
+	b := NewBatch(result, func(struct{}, []byte) T { return read() }, func(T) {})
 	if b.Each(proc, []int{pid}, make([]struct{}, 1), results[:]) > 0 {
 		return result, LateError{pid}
 	}
