@@ -70,6 +70,7 @@ full: ## Check what takes too long for each change, as root (two hours; docs/int
 	$(TOOL) thresholds internal/ledger internal/ledger/chain internal/window
 	$(MAKE) race ALL=1
 	go -C lab test -count 1 -timeout $(TIMEOUT) ./refuse -all
+	go -C lab test -count 1 -timeout $(TIMEOUT) ./faults -all
 	$(MAKE) kernels
 	$(MAKE) slurm-test
 	$(MAKE) fleet SHORT=1

@@ -129,7 +129,7 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-// A pipeline that hangs delays the shutdown by flushTime, and what it holds is counted as lost.
+// A pipeline that hangs delays the shutdown by flushBy, and what it holds is counted as lost.
 func TestOutputHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutput("numbers", zap.NewNop(), func(ctx context.Context, _ []int) error {
@@ -138,12 +138,12 @@ func TestOutputHangs(t *testing.T) {
 		})
 		o.start()
 		o.push(1, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), flushTime)
+		ctx, cancel := context.WithTimeout(t.Context(), flushBy)
 		defer cancel()
 		began := time.Now()
 		o.close(ctx)
-		if took := time.Since(began); took != flushTime || o.lost() != 1 {
-			t.Errorf("close took %v with %d lost, want %v with 1", took, o.lost(), flushTime)
+		if took := time.Since(began); took != flushBy || o.lost() != 1 {
+			t.Errorf("close took %v with %d lost, want %v with 1", took, o.lost(), flushBy)
 		}
 	})
 }

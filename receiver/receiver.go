@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
@@ -24,8 +25,9 @@ import (
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
 
-// flushTime bounds how long Shutdown waits for the pipelines to accept what is left.
-const flushTime = 10 * time.Second
+// flushBy is how long after its begin Shutdown waits for the pipelines to accept what is left. What is before that
+// takes ten seconds at most, and what is after it six, whatever hangs.
+const flushBy = 14 * time.Second
 
 // stallspanReceiver is one receiver in one to three pipelines. The first Start starts it, and the first Shutdown ends
 // it: the Collector shuts a receiver down before the rest of its pipeline, so the last spans must leave then.
@@ -51,6 +53,7 @@ type stallspanReceiver struct {
 	telemetry   *metadata.TelemetryBuilder
 	server      *server // nil if windows cannot be announced
 	unsubscribe func()  // from the monitor's events
+	unwatch     func()  // from its hangs
 
 	writer   otlp.Writer
 	failures map[string]uint64 // by source, up to the last scrape
@@ -76,13 +79,22 @@ func newReceiver(set receiver.Settings, c *Config) *stallspanReceiver {
 }
 
 // Start begins to sample and to serve the API. The Collector calls it once for each pipeline.
-func (r *stallspanReceiver) Start(context.Context, component.Host) error {
+func (r *stallspanReceiver) Start(_ context.Context, host component.Host) error {
 	r.start.Do(func() {
-		if r.startErr = r.open(); r.startErr != nil {
+		if r.startErr = r.open(host); r.startErr != nil {
 			r.close(context.Background())
 		}
 	})
 	return r.startErr
+}
+
+// reportHang sets the status of the component, by which an extension such as healthcheckv2 judges the Collector.
+func reportHang(host component.Host, hangs bool) {
+	event := componentstatus.NewEvent(componentstatus.StatusOK)
+	if hangs {
+		event = componentstatus.NewRecoverableErrorEvent(errors.New("no reading has ended for five seconds: a source hangs"))
+	}
+	componentstatus.ReportStatus(host, event)
 }
 
 // Shutdown ends open windows as unfinished, delivers what is left, and stops sampling. The Collector calls it once for
@@ -96,7 +108,7 @@ func (r *stallspanReceiver) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-func (r *stallspanReceiver) open() (err error) {
+func (r *stallspanReceiver) open(host component.Host) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.hasWindows() { // first, because it fails if another receiver serves the socket
@@ -119,6 +131,7 @@ func (r *stallspanReceiver) open() (err error) {
 	if r.telemetry, err = r.observe(m, r.client); err != nil {
 		return err
 	}
+	r.unwatch = m.OnHang(func(hangs bool) { reportHang(host, hangs) })
 	r.spans.start()
 	r.records.start()
 	if r.hasWindows() {
@@ -151,6 +164,8 @@ func (r *stallspanReceiver) hasWindows() bool { return r.spans != nil || r.recor
 
 // close undoes open, also one that failed halfway.
 func (r *stallspanReceiver) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushBy)
+	defer cancel()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.server.stop()
@@ -160,8 +175,9 @@ func (r *stallspanReceiver) close(ctx context.Context) {
 	if r.unsubscribe != nil {
 		r.unsubscribe()
 	}
-	ctx, cancel := context.WithTimeout(ctx, flushTime)
-	defer cancel()
+	if r.unwatch != nil {
+		r.unwatch()
+	}
 	var outputs sync.WaitGroup
 	outputs.Go(func() { r.spans.close(ctx) })
 	outputs.Go(func() { r.records.close(ctx) })
@@ -170,5 +186,5 @@ func (r *stallspanReceiver) close(ctx context.Context) {
 		r.telemetry.Shutdown()
 	}
 	r.share.Stop()
-	r.monitor, r.client, r.telemetry, r.server, r.unsubscribe = nil, nil, nil, nil, nil
+	r.monitor, r.client, r.telemetry, r.server, r.unsubscribe, r.unwatch = nil, nil, nil, nil, nil, nil
 }

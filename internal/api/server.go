@@ -135,7 +135,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if failed == nil {
 		failed = <-served
 	}
-	s.wait()
+	sample.Within(grace, s.open.Wait) // for the connections' goroutines: only Windows can hold one for longer
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
 	}
@@ -147,19 +147,6 @@ func (s *Server) stop() {
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
 		_ = s.http.Close() // disconnects clients that still send or do not read
-	}
-}
-
-// wait waits for the connections' goroutines. Only Windows can hold one for longer than grace.
-func (s *Server) wait() {
-	done := make(chan struct{})
-	go func() {
-		s.open.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(grace):
 	}
 }
 

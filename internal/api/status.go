@@ -14,6 +14,7 @@ type Status struct {
 	Version      string  `json:"version"`
 	Uptime       float64 `json:"uptime_s"`
 	Interval     float64 `json:"interval_s"`
+	LastRound    float64 `json:"last_round_age_s"` // since a round of readings was complete
 	LateReadings uint64  `json:"late_readings"`
 	Panics       uint64  `json:"panics"`
 	WindowsOpen  int     `json:"windows_open"`
@@ -58,6 +59,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 		Version:        s.version,
 		Uptime:         time.Since(s.started).Seconds(),
 		Interval:       s.monitor.Interval().Seconds(),
+		LastRound:      s.monitor.RoundAge().Seconds(),
 		LateReadings:   s.monitor.Late(),
 		Panics:         sample.Panics(),
 		WindowsOpen:    s.monitor.Windows.Open(),

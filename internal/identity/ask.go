@@ -3,6 +3,8 @@ package identity
 import (
 	"slices"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // reader reads the claims of one user's processes in one container. A process may hold up who reads its memory. Then
@@ -75,15 +77,25 @@ func (f *Finder) askAll(r *reader) {
 
 // askOne reads the claims of a process. known are those that were read before, if any.
 func (f *Finder) askOne(p process, known claims) {
-	program := programOf(f.proc, p.pid)
-	c, some := known, true
-	if known.again.IsZero() || known.program != program {
-		c, some = environment(f.proc, p.pid)
+	type answer struct {
+		claims
+		some bool // it has an environment
+		same bool // the claims are not those of another process or program
 	}
-	c.context = processContext(f.proc, p.pid)
-	c.program = programOf(f.proc, p.pid)
-	if start, ok := startOf(f.proc, p.pid); !ok || start != p.start || c.program != program {
-		return // the claims may be those of another process or program
+	c, err := procfile.Do(f.proc, p.pid, func() answer {
+		program := programOf(f.proc, p.pid)
+		a := answer{claims: known, some: true}
+		if known.again.IsZero() || known.program != program {
+			a.claims, a.some = environment(f.proc, p.pid)
+		}
+		a.context = processContext(f.proc, p.pid)
+		a.program = programOf(f.proc, p.pid)
+		start, ok := startOf(f.proc, p.pid)
+		a.same = ok && start == p.start && a.program == program
+		return a
+	})
+	if err != nil || !c.same {
+		return // it is asked for again
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,12 +104,12 @@ func (f *Finder) askOne(p process, known claims) {
 		return
 	}
 	age := time.Since(e.first)
-	if !some && age <= startsIn {
+	if !c.some && age <= startsIn {
 		return
 	}
 	c.again = time.Now().Add(min(max(askSoon, age), askRarely))
 	with := *e
-	with.claims, with.again = &c, time.Time{}
+	with.claims, with.again = &c.claims, time.Time{}
 	f.known[p.pid] = &with
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -110,11 +111,26 @@ func New(root string, o Options) *Finder {
 
 // Of returns who a process is. It reads one small file if the answer is cached, and a few otherwise. What the process
 // says of itself, and what the kubelet says, is read in the background, and is in later answers. gpus are the UUIDs of
-// the GPUs and MIG slices that the process uses, if they are known: the kubelet names pods by them.
+// the GPUs and MIG slices that the process uses, if they are known: the kubelet names pods by them. While the kernel
+// does not answer for the process, it is who it was before.
 func (f *Finder) Of(pid int, gpus ...string) Identity {
 	if pid <= 0 {
 		return Identity{}
 	}
+	i, err := procfile.Do(f.proc, pid, func() Identity { return f.of(pid, gpus) })
+	if err == nil {
+		return i
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e := f.known[pid]; e != nil {
+		return e.current
+	}
+	return Identity{}
+}
+
+// of is Of on a goroutine that may wait for the process.
+func (f *Finder) of(pid int, gpus []string) Identity {
 	start, ok := startOf(f.proc, pid)
 	if !ok {
 		f.forget(pid)

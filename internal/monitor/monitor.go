@@ -24,6 +24,7 @@ import (
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -46,12 +47,12 @@ type Monitor struct {
 	names    *names          // nil for none
 	looker   *looking.Looker // nil for none
 	alerts   alerts
-	due      atomic.Int64 // monotonic time in nanoseconds at which tick cleans up next
+	hangs    receivers[bool]
+	late     atomic.Uint64 // of procfile.Late
+	due      atomic.Int64  // monotonic time in nanoseconds at which tick cleans up next
 
 	stop context.CancelFunc
 	done sync.WaitGroup
-
-	looking chan struct{} // closed when no look is going on; nil for no looker
 }
 
 // Failure is how often a source could not be read in full, and the newest error.
@@ -153,15 +154,14 @@ func (m *Monitor) Start() {
 		}
 	}
 	m.done.Go(func() { m.sources.Run(ctx, m.readings.Append, tick) })
+	m.done.Go(func() {
+		sample.Restart(ctx, func(err error) { m.problems.Note("sampling", err) }, func() { m.watchRounds(ctx) })
+	})
 	m.sources.WaitForGPUs()
 	m.drives.start(ctx, m)
 	if m.looker != nil {
 		report := func(err error) { m.problems.Note("windows", err) }
-		m.looking = make(chan struct{})
-		go func() {
-			defer close(m.looking)
-			sample.Restart(ctx, report, func() { m.looker.Run(ctx) })
-		}()
+		m.done.Go(func() { sample.Restart(ctx, report, func() { m.looker.Run(ctx) }) })
 	}
 	if m.names != nil {
 		report := func(err error) { m.problems.Note("jobs", err) }
@@ -198,47 +198,48 @@ func (m *Monitor) followJobs(ctx context.Context) {
 	}
 }
 
+// How long End and Stop wait for what hangs. The last samples of GPUs take 4.5 s at most.
+const (
+	endWait  = 6 * time.Second
+	stopWait = 5 * time.Second
+)
+
 // End closes a client and ends its windows as unfinished, with the detected ones if no other client takes them. It
-// returns when all have their final reports.
+// returns when all have their final reports, or after six seconds if a source hangs.
 func (m *Monitor) End(c *windows.Client) {
-	if m.looker != nil && c.HasDetectedAlone() {
-		m.looker.Close()
-	}
-	c.Close()
-	c.EndAll(m.Now(), window.Outcome{Ended: "the end of the agent or Collector"})
-}
-
-// lookWait bounds the wait for a look that is going on: each of its questions has a limit, and there may be hundreds.
-const lookWait = 2 * time.Second
-
-// awaitLook waits until no look is going on.
-func (m *Monitor) awaitLook() {
-	if m.looking == nil {
-		return
-	}
-	late := time.NewTimer(lookWait)
-	defer late.Stop()
-	select {
-	case <-m.looking:
-	case <-late.C:
-		m.problems.Note("windows", errors.New("a look at the files of jobs does not end"))
+	if !sample.Within(endWait, func() {
+		if m.looker != nil && c.HasDetectedAlone() {
+			m.looker.Close()
+		}
+		c.Close()
+		c.EndAll(m.Now(), window.Outcome{Ended: "the end of the agent or Collector"})
+	}) {
+		m.problems.Note("windows", errors.New("those that are open cannot be ended, because a source hangs: they are lost"))
 	}
 }
 
 // Stop stops the sampling, waits for it, and closes the sources. Windows that are open stay open: end them before. Stop
-// may be called on a monitor that never started.
+// may be called on a monitor that never started. It returns after six seconds if a part hangs, which is left behind.
 func (m *Monitor) Stop() {
 	if m.stop != nil {
 		m.stop()
-		m.awaitLook()
-		m.done.Wait()
-		m.drives.wait()
 	}
+	var baselines sync.WaitGroup // have a limit of their own
+	baselines.Go(func() { _ = sample.Protect(m.judge.Close) })
+	if !sample.Within(stopWait, m.close) {
+		m.problems.Note("windows", errors.New("a source hangs, and is left behind"))
+	}
+	baselines.Wait()
+}
+
+// close waits for all goroutines, and closes the rest.
+func (m *Monitor) close() {
+	m.done.Wait()
+	m.drives.wait()
 	m.Windows.Close()
 	m.Jobs.Close()
 	m.names.close()
 	m.Probe.Stop()
-	m.judge.Close()
 	if m.sources != nil {
 		m.sources.Close()
 	}
@@ -256,6 +257,7 @@ const cleanEvery = 10 * time.Second
 // tick follows a round of readings.
 func (m *Monitor) tick() {
 	m.readings.EndRound()
+	m.nameLate()
 	m.Windows.Resume()
 	now := m.readings.Present()
 	m.alerts.check(now, m)
@@ -263,6 +265,15 @@ func (m *Monitor) tick() {
 		m.Windows.EndOverdue()
 		m.Jobs.RemoveDead()
 		m.measured.Refresh()
+	}
+}
+
+// nameLate notes the processes for which the kernel does not answer, each once.
+func (m *Monitor) nameLate() {
+	list, next := procfile.Late(m.late.Load())
+	m.late.Store(next)
+	for _, err := range list {
+		m.problems.Note("process", err)
 	}
 }
 
@@ -334,6 +345,44 @@ func (m *Monitor) Rounds() uint64 {
 	}
 	return m.sources.Rounds()
 }
+
+// hungAfter is how long no round of readings may be complete until that is a problem.
+const hungAfter = 5 * time.Second
+
+// RoundAge returns for how long no round of readings has been complete; 0 before the first, and for a recording.
+func (m *Monitor) RoundAge() time.Duration {
+	if m.sources == nil || m.sources.Last() == 0 {
+		return 0
+	}
+	return sample.Now().Mono - m.sources.Last()
+}
+
+var errHung = errors.New("no round of readings has ended for five seconds: a source hangs, and all of the numbers are old")
+
+// watchRounds notes a sampling that hangs, once for each time, until ctx ends.
+func (m *Monitor) watchRounds(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for was := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		is := m.RoundAge() > hungAfter
+		if is && !was {
+			m.problems.Note("sampling", errHung)
+		}
+		if is != was {
+			m.hangs.emit(is)
+		}
+		was = is
+	}
+}
+
+// OnHang calls emit with true when no round of readings has ended for five seconds, and with false when they go on,
+// until unsubscribe is called. emit must not block.
+func (m *Monitor) OnHang(emit func(hangs bool)) (unsubscribe func()) { return m.hangs.add(emit) }
 
 // Problems returns what could not be read so far: each problem once.
 func (m *Monitor) Problems() []error { return m.problems.All() }

@@ -1,19 +1,25 @@
 package monitor
 
 import (
+	"path/filepath"
+
 	"github.com/stallspan/stallspan/internal/identity"
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // names finds out who the processes of this machine are.
 type names struct {
+	proc   string
 	finder *identity.Finder
 	owners *locate.Owners
 }
 
 func newNames(root, kubelet string) *names {
-	return &names{identity.New(root, identity.Options{PodResources: kubelet}), locate.NewOwners(root)}
+	return &names{
+		filepath.Join("/", root, "proc"), identity.New(root, identity.Options{PodResources: kubelet}), locate.NewOwners(root),
+	}
 }
 
 // of returns who a process is that holds memory of GPUs, or all processes of its group. Some of it is found in the
@@ -23,7 +29,11 @@ func (n *names) of(pid int, group string, gpus []string) sample.JobName {
 	if group != "" {
 		found = found.OfGroup(group)
 	}
-	name := sample.JobName{Name: found.Name, User: found.User, Client: n.owners.Client(pid)}
+	client, err := procfile.Do(n.proc, pid, func() string { return n.owners.Client(pid) })
+	if err != nil {
+		client = locate.Unknown
+	}
+	name := sample.JobName{Name: found.Name, User: found.User, Client: client}
 	for _, a := range found.Attributes {
 		name.Attributes = append(name.Attributes, sample.Attribute{Key: a.Key, Value: a.Value})
 	}

@@ -37,6 +37,24 @@ func Protect(do func()) (err error) {
 	return nil
 }
 
+// Within calls do on another goroutine, and waits for it up to limit. It reports false if do goes on, and leaves it
+// behind: only the kernel may be able to end what it waits for.
+func Within(limit time.Duration, do func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = Protect(do) // counted there
+	}()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-done:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
 // Restart runs a part of the program until it returns. If it panics, Restart reports that, pauses and runs it again,
 // unless ctx has ended.
 func Restart(ctx context.Context, report func(error), run func()) {

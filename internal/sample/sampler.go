@@ -30,6 +30,7 @@ type Sampler struct {
 	beat     func(context.Context, time.Duration) beat
 	late     atomic.Uint64
 	rounds   atomic.Uint64
+	last     atomic.Int64 // see Last
 
 	mu      sync.Mutex // held while sources are read: concurrent readings would only queue in the kernel
 	sources []slot
@@ -57,10 +58,12 @@ func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
 	beat := s.beat(ctx, s.interval)
 	defer beat.stop()
 	last := Now().Mono
+	s.last.Store(int64(last))
 	for {
 		s.read(sink, false)
 		tick()
 		s.rounds.Add(1)
+		s.last.Store(int64(Now().Mono))
 		if !beat.wait() {
 			return
 		}
@@ -108,6 +111,9 @@ func (s *slot) read(sink Sink, edge bool, now Stamp) {
 
 // Rounds returns the number of complete rounds of Run. It does not grow while a source hangs.
 func (s *Sampler) Rounds() uint64 { return s.rounds.Load() }
+
+// Last returns when the last round of Run was complete, or when it began, as Stamp.Mono; 0 before that.
+func (s *Sampler) Last() time.Duration { return time.Duration(s.last.Load()) }
 
 // Late returns the number of ticks that were late by more than one interval.
 func (s *Sampler) Late() uint64 { return s.late.Load() }

@@ -1,17 +1,18 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // pid returns the id of this process in the machine's /proc, which may belong to another PID namespace.
@@ -99,7 +100,8 @@ func (m *machine) others() (readable, denied int, protected []string) {
 	slices.Sort(names)
 	ours := 0
 	for _, name := range names {
-		if _, err := strconv.Atoi(name); err != nil {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
 			continue
 		}
 		folder := m.path(filepath.Join("proc", name))
@@ -107,14 +109,14 @@ func (m *machine) others() (readable, denied int, protected []string) {
 		if own && ours >= maxOthers || !own && readable+denied >= maxOthers {
 			continue
 		}
-		text, err := readStart(filepath.Join(folder, "io"))
+		text, err := procfile.Text(m.path("proc"), pid, "io", 4<<10)
 		switch {
 		case own && os.IsPermission(err):
 			protected = append(protected, name)
 			ours++
 		case own:
 			ours++
-		case err == nil && strings.Contains(text, "read_bytes"):
+		case err == nil && bytes.Contains(text, []byte("read_bytes")):
 			readable++
 		case os.IsPermission(err):
 			denied++

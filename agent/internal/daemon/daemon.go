@@ -28,6 +28,7 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/state/drives"
 	"github.com/stallspan/stallspan/internal/store/past"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -95,6 +96,10 @@ const gcPercent = 40
 func (d *Daemon) run(ctx context.Context) (err error) {
 	debug.SetGCPercent(gcPercent)
 	runtime.GOMAXPROCS(1) // never more than one core, and no second thread that spins for work
+	late := time.AfterFunc(endTime, giveUp)
+	late.Stop()
+	defer late.Stop()
+	defer context.AfterFunc(ctx, func() { late.Reset(endTime) })()
 	d.token = d.config.APIToken
 	listeners, err := d.listen()
 	defer func() {
@@ -141,13 +146,38 @@ func (d *Daemon) run(ctx context.Context) (err error) {
 	}
 	err = d.Serve(ctx, listeners, watchdog())
 	say(systemd.SdNotifyStopping)
-	d.Monitor.End(d.Client)
-	d.past.Stop()
-	var ended sync.WaitGroup // the flush does not wait for an action that hangs
-	ended.Go(func() { d.events.close(lasting) })
-	d.Telemetry.Close(lasting)
-	ended.Wait()
+	d.end(lasting)
 	return err
+}
+
+// The end has steps, each with a limit, so that what hangs costs only what depends on it. Together they take less than
+// endTime in all cases but some in which several parts hang. Units and charts have room for it (TimeoutStopSec).
+const (
+	endTime   = 20 * time.Second // then the program exits
+	flushTime = 8 * time.Second  // for the backend
+)
+
+// giveUp is called if the steps of the end take too long.
+func giveUp() {
+	cli.Say("warning: a part of the agent hangs and does not stop: what it had to write may be lost")
+	os.Exit(cli.ExitFailed)
+}
+
+// end ends what is open, and writes and sends all there is: the history, spans, events and logs at the same time.
+func (d *Daemon) end(ctx context.Context) {
+	_, printed := d.Monitor.NewProblems(0)
+	d.Monitor.End(d.Client)
+	var flushes sync.WaitGroup
+	flushes.Go(d.past.Stop)
+	flushes.Go(func() { d.events.close(ctx) })
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	d.Telemetry.Close(ctx)
+	flushes.Wait()
+	problems, _ := d.Monitor.NewProblems(printed)
+	for _, problem := range problems {
+		cli.Warn(problem)
+	}
 }
 
 // watch starts the monitor.
@@ -172,8 +202,10 @@ func (d *Daemon) watch() (err error) {
 func (d *Daemon) stop() {
 	d.past.Stop()
 	d.Monitor.Stop()
-	d.helpers.Close()
+	sample.Within(helpersTime, d.helpers.Close)
 }
+
+const helpersTime = time.Second // they may hang in the kernel, and end with this process
 
 func (d *Daemon) listen() ([]net.Listener, error) {
 	path := d.config.Socket

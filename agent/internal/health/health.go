@@ -35,6 +35,7 @@ type options struct {
 	sudo     bool
 	kind     string // of the only device
 	forget   string
+	live     bool
 }
 
 // Command is stallspan health.
@@ -45,7 +46,10 @@ func Command() *cobra.Command {
 		Short: "Show the disks' health: worst first, with the finding and what to do",
 		Long: `Reads the health of this machine's disks with smartctl (smartmontools 7.0 or later), and wakes none
 that sleeps. Shows them worst first. The growth of errors comes from the history that an agent
-keeps. With --from it reads the saved output of smartctl --json.`,
+keeps. With --from it reads the saved output of smartctl --json.
+
+With --live it looks at no disk, but whether this machine's agent still reads: the probe for a
+container's liveness.`,
 		Example: `  sudo stallspan health
   stallspan health --json nvme0n1
   smartctl --json -a /dev/sda > sda.json; stallspan health --from sda.json`,
@@ -54,6 +58,9 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args); err != nil {
 				return cli.Usage(err)
+			}
+			if o.live {
+				return checkAgent(cmd.Context())
 			}
 			if o.forget != "" {
 				return o.forgetDisk(cmd.OutOrStdout())
@@ -76,11 +83,14 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 	f.BoolVar(&o.sudo, "sudo", false, "run smartctl with sudo")
 	f.StringVar(&o.kind, "type", "", "the `type` of the only DEVICE, as in smartctl --device: sat, megaraid,0")
 	f.StringVar(&o.forget, "forget", "", "forget a disk that was removed on purpose: its `ID`, serial number or device")
+	f.BoolVar(&o.live, "live", false, "fail if the agent does not answer, or has read nothing for 30 seconds")
 	return cmd
 }
 
 func (o *options) check(args []string) error {
 	switch {
+	case o.live && (len(args) > 0 || len(o.from) > 0 || o.forget != ""):
+		return errors.New("health --live looks at the agent and no disk: leave out DEVICE, --from and --forget")
 	case len(o.from) > 0 && (len(args) > 0 || o.sudo || o.smartctl != "" || o.kind != "" || o.config != ""):
 		return errors.New("health --from reads a file and no disk: leave out DEVICE, --type, --smartctl, --sudo and --config")
 	case o.forget != "" && (len(args) > 0 || len(o.from) > 0):

@@ -17,6 +17,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/identity"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 const (
@@ -135,7 +136,11 @@ func Read(fs procfs.FS, pid int) (Process, bool) {
 	if status, err := p.NewStatus(); err == nil && os.Geteuid() != 0 {
 		found.Foreign = status.UIDs[0] != uint64(os.Getuid())
 	}
-	if argv, err := p.CmdLine(); err == nil && len(argv) > 0 { // kernel threads have none
+	argv, _ := procfile.Do(procfs.DefaultMountPoint, pid, func() []string {
+		argv, _ := p.CmdLine()
+		return argv
+	})
+	if len(argv) > 0 { // kernel threads have none, and nor has one for which the kernel does not answer
 		found.Name, found.Program = identity.NameOf(argv), filepath.Base(argv[0])
 		found.command = strings.TrimRight(output.Fit(strings.Join(argv, " "), commandWidth), " ")
 	}

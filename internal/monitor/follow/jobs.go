@@ -4,10 +4,8 @@ package follow
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/cuda"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -80,12 +79,7 @@ func (j *Jobs) environment(pid int) func(key string) (string, bool) {
 	if pid == 0 {
 		return os.LookupEnv
 	}
-	file, err := os.Open(filepath.Join("/", j.root, "proc", strconv.Itoa(pid), "environ"))
-	if err != nil {
-		return func(string) (string, bool) { return "", false }
-	}
-	defer func() { _ = file.Close() }()
-	text, _ := io.ReadAll(io.LimitReader(file, maxEnvironment))
+	text, _ := procfile.Text(filepath.Join("/", j.root, "proc"), pid, "environ", maxEnvironment)
 	return func(key string) (string, bool) {
 		for variable := range strings.SplitSeq(string(text), "\x00") {
 			if value, found := strings.CutPrefix(variable, key+"="); found {

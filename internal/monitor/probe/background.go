@@ -39,15 +39,7 @@ func (b *background) stop() {
 	b.mu.Lock()
 	b.stopped = true
 	b.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		b.tasks.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(stopTime):
-	}
+	sample.Within(stopTime, b.tasks.Wait)
 }
 
 // await returns what task returns, or the zero value if that takes longer than timeout, if the task cannot start, or if

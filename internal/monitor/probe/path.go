@@ -10,6 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/mount"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -70,8 +71,11 @@ func (p *Probe) rootOf(pid int) (root string, apart bool) {
 	proc := filepath.Join("/", p.root, "proc")
 	process := filepath.Join(proc, strconv.Itoa(pid))
 	ours, err1 := p.ownMounts(proc)
-	its, err2 := os.Readlink(filepath.Join(process, "ns/mnt"))
-	if err1 != nil || err2 != nil || ours == its {
+	its, err2 := procfile.Do(proc, pid, func() string {
+		its, _ := os.Readlink(filepath.Join(process, "ns/mnt"))
+		return its
+	})
+	if err1 != nil || err2 != nil || its == "" || ours == its {
 		return p.root, false
 	}
 	return filepath.Join(process, "root"), true

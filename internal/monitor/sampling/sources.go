@@ -167,6 +167,9 @@ func (s *Sources) Late() uint64 { return s.sampler.Late() }
 // Rounds returns how many rounds of readings are complete.
 func (s *Sources) Rounds() uint64 { return s.sampler.Rounds() }
 
+// Last returns when the last round of readings was complete: see sample.Sampler.
+func (s *Sources) Last() time.Duration { return s.sampler.Last() }
+
 // Close closes the files of the sources. Call it after Run has returned.
 func (s *Sources) Close() {
 	if s.Disks != nil {

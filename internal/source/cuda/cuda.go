@@ -19,6 +19,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // Device is the path of the device.
@@ -256,8 +257,7 @@ func (s *Search) lookAtOne(pid int, uptime, now time.Duration) (files int, hidde
 
 // identify reads when a process began, and whether it is one of the kernel. It reports false for one that has ended.
 func (s *Search) identify(pid int, k *known) bool {
-	var buf [4096]byte
-	text, err := kernfile.ReadPiece(s.proc+"/"+strconv.Itoa(pid)+"/stat", buf[:])
+	text, err := procfile.Text(s.proc, pid, "stat", 4096)
 	of, ok := process.ParseStat(text)
 	if err != nil || !ok || of.Ended {
 		return false

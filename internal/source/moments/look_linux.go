@@ -17,6 +17,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // looker reads what threads are in.
@@ -328,13 +329,14 @@ func (l *looker) counters(tid int, all bool) (c counters, err error) {
 	if !all {
 		return c, nil
 	}
-	if text, err = l.read(tid, "stat"); err != nil {
+	folder := "task/" + strconv.Itoa(tid) + "/"
+	if text, err = procfile.Text("/proc", tid, folder+"stat", 2*len(l.buffer)); err != nil {
 		return c, err
 	}
 	stat, _ := process.ParseStat(text)
 	c.system = uint64(process.Tick) * stat.System
-	if text, err = l.read(tid, "io"); err != nil {
-		return c, nil // not permitted
+	if text, err = procfile.Text("/proc", tid, folder+"io", len(l.buffer)); err != nil {
+		return c, nil // not permitted, or the kernel does not answer
 	}
 	c.fetched, c.chars, _, c.hasIO = process.ParseIO(text)
 	return c, nil

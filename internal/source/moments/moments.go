@@ -60,7 +60,6 @@ const (
 	yieldTicks = 10
 
 	// stuckAfter is how long a look may take. One that takes longer is given up, and its thread left out, as the kernel
-	// waits with it: at most maxStuck at a time.
+	// waits with it: see procfile.
 	stuckAfter = 2 * time.Second
-	maxStuck   = 8
 )

@@ -11,6 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // round is what the goroutine that looks has at hand.
@@ -146,18 +147,16 @@ func (r *round) take(d *due) bool {
 // look looks at a thread, unless an earlier look did not end. ok is false if another goroutine has taken over.
 func (r *round) look(tid int, leads bool) (in sample.In, ok bool, err error) {
 	s := r.source
-	s.mu.Lock()
-	if _, stuck := s.stuck[tid]; stuck {
-		s.mu.Unlock()
+	if !procfile.May("/proc", tid) {
 		return in, true, errGone
 	}
+	s.mu.Lock()
 	s.at, s.since = tid, sample.Now().Mono
 	s.mu.Unlock()
 	in, err = r.looker.look(tid, leads)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.turn != r.turn {
-		delete(s.stuck, tid)
 		return in, false, err
 	}
 	s.at = 0

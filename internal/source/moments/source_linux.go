@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // Source looks at the threads of jobs. Its methods may be called at the same time.
@@ -22,10 +23,10 @@ type Source struct {
 	closed bool
 	stop   context.CancelFunc // of the goroutine that looks; nil before the first job
 	done   sync.WaitGroup
-	stuck  map[int]struct{} // threads at which a look did not end
-	turn   int              // number of the goroutine that looks
-	at     int              // thread that it looks at; 0 for none
-	since  time.Duration    // Stamp.Mono, since when
+	stuck  map[int]func() // by number of a goroutine whose look did not end: what to call when it does
+	turn   int            // number of the goroutine that looks
+	at     int            // thread that it looks at; 0 for none
+	since  time.Duration  // Stamp.Mono, since when
 
 	counters looker // of Read
 	moments  sample.Moments
@@ -56,7 +57,7 @@ var errClosed = errors.New("the source of moments is closed")
 
 // New returns a Source without jobs.
 func New() *Source {
-	return &Source{jobs: map[string]*job{}, idle: map[string]bool{}, stuck: map[int]struct{}{}}
+	return &Source{jobs: map[string]*job{}, idle: map[string]bool{}, stuck: map[int]func(){}}
 }
 
 // Close ends everything. A closed source reads nothing.
@@ -192,6 +193,12 @@ func (s *Source) start() {
 			defer s.mu.Unlock()
 			s.failed = err
 		}, func() { s.run(ctx, turn) })
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if end := s.stuck[turn]; end != nil {
+			end()
+			delete(s.stuck, turn)
+		}
 	}()
 }
 
@@ -241,7 +248,7 @@ func (s *Source) Read(into *sample.Sample) error {
 	if s.closed {
 		return errClosed
 	}
-	failed := s.unstick(now.Mono)
+	s.unstick(now.Mono)
 	s.moments = sample.Moments{Until: now.Mono, Threads: s.moments.Threads[:0]}
 	for _, j := range s.jobs {
 		for tid, l := range j.leaders {
@@ -261,7 +268,7 @@ func (s *Source) Read(into *sample.Sample) error {
 	if len(s.jobs) > 0 {
 		into.Moments = &s.moments
 	}
-	failed = errors.Join(failed, s.failed)
+	failed := s.failed
 	s.failed = nil
 	return failed
 }
@@ -289,16 +296,11 @@ func (s *Source) watched(l *leader, now time.Duration, all bool) (w sample.Watch
 func grown(before, now uint64) time.Duration { return time.Duration(now - min(now, before)) }
 
 // unstick replaces the goroutine that looks if one look does not end. The lock is held.
-func (s *Source) unstick(now time.Duration) error {
+func (s *Source) unstick(now time.Duration) {
 	if s.at == 0 || now-s.since < stuckAfter {
-		return nil
+		return
 	}
-	if len(s.stuck) < maxStuck {
-		s.stuck[s.at] = struct{}{}
-		s.start()
-	}
-	err := fmt.Errorf("thread %d cannot be looked at: the kernel does not answer for its process, which may wait for a "+
-		"file system that hangs", s.at)
+	s.stuck[s.turn] = procfile.Leave("/proc", s.at)
+	s.start()
 	s.at = 0
-	return err
 }

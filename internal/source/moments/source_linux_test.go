@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -150,22 +151,31 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestStuckLook: a look that does not end is given up. Its thread is left out, and others go on.
+// TestStuckLook: a look that does not end is given up. Its thread is left out and named, and others go on.
 func TestStuckLook(t *testing.T) {
 	program := start(t, "sleep", "100")
 	s := follow(t, program.Process.Pid)
 	gather(t, s, program.Process.Pid, 3)
 	s.mu.Lock()
+	_, before := procfile.Late(0)
 	s.at, s.since = 1<<22, sample.Now().Mono-stuckAfter // as if the kernel did not answer
-	err := s.unstick(sample.Now().Mono)
+	s.unstick(sample.Now().Mono)
 	s.mu.Unlock()
-	if err == nil {
-		t.Error("got no error, want one that says so")
+	if late, _ := procfile.Late(before); len(late) != 1 || late[0].PID != 1<<22 || procfile.May("/proc", 1<<22) {
+		t.Errorf("late are %v, want the thread", late)
 	}
-	gather(t, s, program.Process.Pid, 3) // by another goroutine
-	s.mu.Lock()
-	delete(s.stuck, 1<<22) // the kernel answers
-	s.mu.Unlock()
+	gather(t, s, program.Process.Pid, 3)                                     // by another goroutine
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // the kernel answers
+		s.mu.Lock()
+		left := len(s.stuck)
+		s.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the goroutine that was given up does not end")
+		}
+	}
 }
 
 // TestCells: a signal with the period of the moments, or any other, is seen for its share of the time. Moments are at

@@ -1,22 +1,40 @@
 package process
 
 import (
+	"cmp"
 	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // HasDevice implements Reader. It reads the links of open files, and the numbers of those that are below a folder dev.
 // A link has the name that a container has for the device, so the number alone decides. What has a file of
 // /dev/nvidia-caps open only asks the driver with NVML, which opens the device, too.
 func (d *Direct) HasDevice(of Key, device uint64) (open bool, files int, err error) {
+	type answer struct {
+		open  bool
+		files int
+		err   error
+	}
+	a, err := procfile.Do(d.proc, of.PID, func() (a answer) {
+		a.open, a.files, a.err = d.hasDevice(of, device)
+		return a
+	})
+	if err = cmp.Or(err, a.err); err != nil {
+		err = errno(err)
+	}
+	return a.open, a.files, err
+}
+
+func (d *Direct) hasDevice(of Key, device uint64) (open bool, files int, err error) {
 	folder := d.dir(of.PID) + "/fd/"
 	names, err := kernfile.Names(folder, maxProcessFDs)
 	if err != nil {
-		return false, len(names), errno(err)
+		return false, len(names), err
 	}
 	asks := false
 	for _, name := range names {

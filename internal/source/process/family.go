@@ -189,11 +189,7 @@ func (j *job) scanParents(s *Source) {
 		if err != nil {
 			continue
 		}
-		text, err := readSmall(filepath.Join(s.proc, name, "stat"))
-		if err != nil {
-			continue
-		}
-		if now, ok := parseStat(text); ok {
+		if now, ok := s.statOf(pid); ok {
 			children[int(now.parent)] = append(children[int(now.parent)], pid)
 		}
 	}

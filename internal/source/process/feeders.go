@@ -12,6 +12,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // A feeder is a program that writes to a pipe from which a job reads: tar in "tar -c data | train.py". It belongs to
@@ -402,7 +403,7 @@ func (j *job) below(s *Source, pid int) bool {
 }
 
 func (s *Source) statOf(pid int) (stat, bool) {
-	text, err := kernfile.ReadPiece(s.proc+"/"+strconv.Itoa(pid)+"/stat", s.buf[:])
+	text, err := procfile.Text(s.proc, pid, "stat", maxStat)
 	if err != nil {
 		return stat{}, false
 	}

@@ -59,9 +59,12 @@ func outOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// readSmall returns the text of a file that is read once and that the kernel prints in one piece, of 4 KiB at most.
+// maxSmall bounds files that are read once, in bytes.
+const maxSmall = 4096
+
+// readSmall returns the text of a file that is read once and that the kernel prints in one piece.
 func readSmall(path string) ([]byte, error) {
-	var buf [4096]byte
+	var buf [maxSmall]byte
 	text, err := kernfile.ReadPiece(path, buf[:])
 	return bytes.Clone(text), err
 }

@@ -15,31 +15,32 @@ import (
 )
 
 // ModelFiles implements Reader. It reads links, positions and the attributes that the kernel has in memory: a file on
-// a server that does not respond blocks nothing. The list of mappings may block: see mapsReads.
-func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
-	dir := d.dir(of.PID)
+// a server that does not respond blocks nothing.
+func (d *Direct) ModelFiles(of Key, want FilesWanted) (Files, error) {
+	return doFor(d, of, func() (Files, error) { return modelFilesIn(d.dir(of.PID), want) })
+}
+
+func modelFilesIn(dir string, want FilesWanted) (all Files, err error) {
 	names, err := kernfile.Names(dir+"/fd", maxProcessFDs)
 	if err != nil {
-		return all, errno(err)
+		return all, err
 	}
 	l := lister{dir: dir, want: want, all: &all}
 	for _, name := range names {
 		l.add(name)
 	}
 	if want.Maps {
-		mapped, err := d.maps.list(of.PID, dir)
-		if err != nil {
-			return Files{}, err
-		}
-		all.List = addMapped(all.List, mapped)
+		all.List = addMapped(all.List, mappedIn(dir))
 	}
 	if len(l.sockets) > 0 {
 		all.Listening = listening(dir+"/net/tcp", l.sockets) + listening(dir+"/net/tcp6", l.sockets)
 	}
-	if of.Start == 0 && !l.missed {
-		return all, nil // the folder was the process's to the last link
+	if l.missed {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		closeFD(fd)
+		return all, err // it has ended
 	}
-	return all, d.check(of)
+	return all, nil
 }
 
 // lister lists the open files of a process.

@@ -96,6 +96,7 @@ func (j *job) readNew(s *Source, problems *sample.Problems) {
 // refresh reads one member.
 func (j *job) refresh(s *Source, m *member, problems *sample.Problems) {
 	if m.round != s.round {
+		s.readStats(append(s.due[:0], m.proc))
 		s.refresh(m.proc)
 	}
 	exists, err := m.take()

@@ -3,14 +3,17 @@ package process
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 const (
@@ -216,7 +219,7 @@ func (m *member) isShim() bool { return m.own < shimTicks && m.bytes() < shimByt
 // waitsForChild reports whether a process sleeps until one of its children ends. Then its own time shows what it waits
 // for, whichever of them that is. It is false where that may not be read.
 func (m *member) waitsForChild() bool {
-	text, err := readSmall(filepath.Join(m.dir, "syscall"))
+	text, err := procfile.Text(filepath.Dir(m.dir), m.pid, "syscall", maxSmall)
 	if err != nil {
 		return false
 	}
@@ -226,12 +229,17 @@ func (m *member) waitsForChild() bool {
 }
 
 // launched reports whether a child is a program of its own: another one, or the same with other arguments, as of
-// Python's launchers. A worker of Python's multiprocessing is not: a forked one has the arguments of its parent.
+// Python's launchers. A worker of Python's multiprocessing is not: a forked one has the arguments of its parent. It is
+// false while the kernel does not answer for one of them.
 func (s *Source) launched(m, child *member) bool {
 	if !s.sameProgram(m, child) {
 		return true
 	}
-	own, other := m.arguments(), child.arguments()
+	own, err := m.arguments()
+	other, failed := child.arguments()
+	if errors.Is(errors.Join(err, failed), syscall.ETIMEDOUT) {
+		return false
+	}
 	return own != other && !strings.Contains(other, "multiprocessing")
 }
 
@@ -244,10 +252,10 @@ func (s *Source) sameProgram(m, child *member) bool {
 	return same
 }
 
-// arguments returns the command line of a process.
-func (m *member) arguments() string {
-	text, _ := readAll(filepath.Join(m.dir, "cmdline"), 4096)
-	return string(text)
+// arguments returns the beginning of the command line of a process.
+func (m *member) arguments() (string, error) {
+	text, err := procfile.Text(filepath.Dir(m.dir), m.pid, "cmdline", maxSmall)
+	return string(text), err
 }
 
 func (j *job) oldest() *member {

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"math"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on all platforms of Linux and Go.
@@ -52,13 +52,15 @@ const kernelThread = 0x00200000
 
 // StatOf reads that of a process in the /proc below root. It reports false for a process that does not exist.
 func StatOf(root string, pid int) (Stat, bool) {
-	var buf [4096]byte
-	text, err := kernfile.ReadPiece(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"), buf[:])
+	text, err := procfile.Text(filepath.Join("/", root, "proc"), pid, "stat", maxStat)
 	if err != nil {
 		return Stat{}, false
 	}
 	return ParseStat(text)
 }
+
+// maxStat is more than /proc/PID/stat has, in bytes: about 1.2 KiB.
+const maxStat = 2048
 
 // Tick is the unit of the times in /proc/PID/stat.
 const Tick = tick

@@ -8,6 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // proc is a process that jobs follow. It is read once in a round for all of them.
@@ -17,6 +21,7 @@ type proc struct {
 	dir   string // /proc/PID
 	stat  file
 	users int // members of jobs
+	read  statRead
 
 	round    uint64 // of the last reading
 	wanted   bool   // in the round that begins
@@ -62,16 +67,15 @@ func (s *Source) admit(pid int) (*member, error) {
 		pid: pid, dir: dir, users: 1,
 		stat: file{path: filepath.Join(dir, "stat")},
 	}
-	text, err := s.read(&p.stat)
-	if err != nil {
-		return nil, err
+	s.readStats([]*proc{p})
+	if p.read.err != nil {
+		return nil, p.read.err
 	}
-	now, ok := parseStat(text)
-	if !ok {
+	if !p.read.ok {
 		s.close(&p.stat)
 		return nil, fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.stat.path)
 	}
-	p.start = now.start
+	p.start = p.read.start
 	s.procs[pid] = p
 	return &member{proc: p, fresh: true}, nil
 }
@@ -93,12 +97,76 @@ func (s *Source) dismiss(m *member) {
 
 // same reports whether the process ID still belongs to p. Then earlier reads by that ID are of p.
 func (s *Source) same(p *proc) bool {
-	text, err := s.read(&p.stat)
-	if err != nil {
-		return false
+	s.readStats([]*proc{p})
+	return p.read.err == nil && p.read.ok && p.read.start == p.start
+}
+
+// statRead is a reading of the stat of a process.
+type statRead struct {
+	stat
+	ok   bool // it has the format
+	err  error
+	open *kernfile.File
+}
+
+// statsAtOnce is how many processes are read ahead. If one of them turns out to have inherited, the others are read
+// again.
+const statsAtOnce = 16
+
+// readStats reads the stats of up to statsAtOnce processes, without waiting for one of them.
+func (s *Source) readStats(list []*proc) {
+	n := 0
+	for _, p := range list {
+		if p.gone {
+			continue
+		}
+		if p.read = (statRead{}); !procfile.May(s.proc, p.pid) {
+			p.read.err = procfile.LateError{PID: p.pid}
+			continue
+		}
+		s.reading[n], s.pids[n], s.files[n] = p, p.pid, p.stat
+		n++
 	}
-	now, ok := parseStat(text)
-	return ok && now.start == p.start
+	s.stats.Each(s.proc, s.pids[:n], s.files[:n], s.statReads[:n])
+	for i, p := range s.reading[:n] {
+		p.read = s.statReads[i]
+		if errors.Is(p.read.err, syscall.ETIMEDOUT) {
+			p.read.err = procfile.LateError{PID: p.pid}
+		}
+		before := p.stat.open != nil
+		if p.stat.open = p.read.open; p.stat.open != nil && !before && s.open >= maxOpen {
+			_ = p.stat.open.Close()
+			p.stat.open = nil
+		}
+		if after := p.stat.open != nil; after && !before {
+			s.open++
+		} else if before && !after {
+			s.open--
+		}
+	}
+	clear(s.reading[:n])
+}
+
+// readStat reads a stat on any goroutine. A file that fails is closed.
+func readStat(f file, buf []byte) (r statRead) {
+	if r.open = f.open; r.open == nil {
+		if r.open, r.err = kernfile.Open(f.path); r.err != nil {
+			return statRead{err: r.err}
+		}
+	}
+	n, err := r.open.ReadAt(buf, 0)
+	if err != nil {
+		_ = r.open.Close()
+		return statRead{err: err}
+	}
+	r.stat, r.ok = parseStat(buf[:n])
+	return r
+}
+
+func closeStat(r statRead) {
+	if r.open != nil {
+		_ = r.open.Close()
+	}
 }
 
 // want has the processes of a job read in the round that begins.
@@ -118,44 +186,51 @@ func (s *Source) readWanted() {
 		slices.SortFunc(s.wanted, byAge)
 	}
 	s.ask(s.wanted)
-	for _, p := range s.wanted {
-		p.wanted = false
-		s.refresh(p)
+	for left := s.wanted; len(left) > 0; {
+		ahead := left[:min(len(left), statsAtOnce)]
+		s.readStats(slices.DeleteFunc(append(s.due[:0], ahead...), s.isIdle))
+		for again := false; len(ahead) > 0 && !again; ahead, left = ahead[1:], left[1:] {
+			ahead[0].wanted = false
+			again = s.refresh(ahead[0])
+		}
 	}
 	clear(s.wanted)
 	s.wanted = s.wanted[:0]
 }
 
-// refresh reads the counters.
-func (s *Source) refresh(p *proc) {
+// refresh takes over the counters that were read. It reports whether the process has inherited.
+func (s *Source) refresh(p *proc) (inherited bool) {
 	p.round, p.failed = s.round, nil
 	if p.gone {
-		return
+		return false
 	}
 	if s.isIdle(p) {
 		p.left = s.round
-		return
+		return false
 	}
 	p.ran = false
-	text, err := s.read(&p.stat)
-	if outOfFiles(err) {
+	now, err := &p.read, p.read.err
+	switch {
+	case errors.Is(err, syscall.ETIMEDOUT):
+		p.failed = err
+		return false
+	case outOfFiles(err):
 		p.failed = fmt.Errorf("processes cannot be read: %w", cause(err))
-		return
-	}
-	now, ok := parseStat(text)
-	if err != nil || !ok || now.start != p.start { // another process has its ID
+		return false
+	case err != nil || !now.ok || now.start != p.start: // another process has its ID
 		p.gone = true
-		return
+		return false
 	}
 	counted := now.counted(p.counts)
 	reaped := counts{cpuTicks: now.cuser + now.csystem, sysTicks: now.csystem, faults: now.cfaults}
 	if reaped[cpuTicks] != p.reaped[cpuTicks] || reaped[faults] != p.reaped[faults] {
-		p.answered = 0 // the answer may be from before that
+		p.answered, inherited = 0, true // the answer may be from before that
 	}
 	p.readIO(s, &counted)
 	reaped.takeBytes(counted)
 	p.parent, p.ended, p.own = int(now.parent), now.ended(), now.user+now.system
 	p.reaped, p.counts = reaped, counted
+	return inherited
 }
 
 // ask asks the reader for the bytes of processes that will be read in this round: one question for all costs less than
@@ -226,6 +301,8 @@ func (p *proc) readIO(s *Source, into *counts) {
 		p.ioError = errors.New("the bytes that processes read are not known: the kernel needs CONFIG_TASK_IO_ACCOUNTING")
 	case gone(err):
 		return // it ended after its stat was read: keep the last bytes
+	case errors.Is(err, syscall.ETIMEDOUT):
+		p.ioError = procfile.LateError{PID: p.pid}
 	default:
 		p.ioError = fmt.Errorf("the bytes that processes read are not known: %w", cause(err))
 	}

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // MaxJobs bounds the jobs of a Source: 64 that hold GPUs, and 16 for windows.
@@ -60,7 +62,14 @@ type Source struct {
 	searched, searchTime time.Duration // Stamp.Mono of the last search for feeders, and how long it took
 
 	caps *cgroup.Limits
-	buf  [4096]byte // a /proc/PID/stat has at most about 1.2 KiB
+	buf  [4096]byte
+
+	stats     *procfile.Batch[file, statRead]
+	due       [statsAtOnce]*proc // of one call of readStats
+	reading   [statsAtOnce]*proc
+	pids      [statsAtOnce]int
+	files     [statsAtOnce]file
+	statReads [statsAtOnce]statRead
 
 	candidates candidates // processes that a span may name
 
@@ -95,6 +104,7 @@ func New(root string) *Source {
 		procs: map[int]*proc{}, holders: map[string][]int{}}
 	s.direct = NewDirect(s.proc)
 	s.reader = s.direct
+	s.stats = procfile.NewBatch(statRead{err: syscall.ETIMEDOUT}, readStat, closeStat)
 	if root == "/" {
 		s.connections = newConnections()
 	}

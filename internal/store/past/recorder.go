@@ -38,10 +38,11 @@ const (
 
 // Recorder records one machine. It is safe for concurrent use. A nil Recorder records nothing.
 type Recorder struct {
-	options store.Options
-	ctx     context.Context
-	cancel  context.CancelFunc
-	ended   chan struct{} // closed when the goroutine ends; nil before Start
+	options  store.Options
+	ctx      context.Context
+	cancel   context.CancelFunc
+	stopping sync.Once
+	ended    chan struct{} // closed when the goroutine ends; nil before Start
 
 	mu      sync.Mutex // guards the fields below
 	waiting trust.Queue[waiting]
@@ -95,10 +96,9 @@ func (r *Recorder) Stop() {
 		return
 	}
 	r.cancel()
-	select {
-	case <-r.ended:
-	case <-time.After(stopTime):
-	}
+	r.stopping.Do(func() {
+		sample.Within(stopTime, func() { <-r.ended })
+	})
 }
 
 func (r *Recorder) run() {

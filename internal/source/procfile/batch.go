@@ -1,0 +1,134 @@
+package procfile
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Batch reads many processes, again and again, without allocations. It is not safe for concurrent use.
+type Batch[I, T any] struct {
+	late T
+	read func(I, []byte) T
+	drop func(T)
+
+	run   *run[I, T] // that no goroutine uses; nil for none
+	timer *time.Timer
+}
+
+// NewBatch returns a Batch that reads each item with read, on another goroutine, with room for a small file. Results of
+// what is late are late. It calls drop with the true result of a late read when that has ended, to close what belongs to it.
+func NewBatch[I, T any](late T, read func(I, []byte) T, drop func(T)) *Batch[I, T] {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return &Batch[I, T]{late: late, read: read, drop: drop, timer: timer}
+}
+
+// Each reads items into results, which has the same length. pids has the process of each, below proc. It returns how
+// many were late.
+func (b *Batch[I, T]) Each(proc string, pids []int, items []I, results []T) (late int) {
+	for from := 0; from < len(items); {
+		done, all := b.some(proc, pids[from:], items[from:], results[from:])
+		if from += done; !all {
+			late++
+		}
+	}
+	return late
+}
+
+// some reads items until one is late, and returns the number of results.
+func (b *Batch[I, T]) some(proc string, pids []int, items []I, results []T) (done int, all bool) {
+	r := b.run
+	if r == nil {
+		r = newRun(b.read, b.drop)
+	}
+	b.run = nil
+	r.items, r.results, r.over = append(r.items[:0], items...), r.results[:0], false
+	go r.body()
+	ended := b.wait(r)
+	r.mu.Lock()
+	done = copy(results, r.results)
+	if !r.over && done < len(items) {
+		defer r.mu.Unlock()
+		r.late = reads.leave(process{proc, pids[done]})
+		results[done] = b.late
+		return done + 1, false
+	}
+	r.mu.Unlock()
+	if !ended {
+		<-r.done
+	}
+	for ; done < len(results); done++ { // after a panic
+		results[done] = b.late
+	}
+	b.run = r
+	return done, true
+}
+
+// wait reports whether all items have been read; false if one is late.
+func (b *Batch[I, T]) wait(r *run[I, T]) bool {
+	defer b.timer.Stop()
+	for last, same := -1, 0; same < 2; same++ {
+		b.timer.Reset(lookEvery)
+		select {
+		case <-r.done:
+			return true
+		case <-b.timer.C:
+		}
+		r.mu.Lock()
+		at := len(r.results)
+		r.mu.Unlock()
+		if at != last {
+			last, same = at, -1
+		}
+	}
+	return false
+}
+
+// run reads items once. After a late one it is not used again.
+type run[I, T any] struct {
+	read  func(I, []byte) T
+	drop  func(T)
+	body  func() // a value, so that a goroutine needs no memory
+	items []I
+	buf   [4096]byte
+	done  chan struct{}
+
+	mu      sync.Mutex
+	results []T
+	over    bool
+	late    *lateRead // once its reader has left it
+}
+
+func newRun[I, T any](read func(I, []byte) T, drop func(T)) *run[I, T] {
+	r := &run[I, T]{read: read, drop: drop, done: make(chan struct{}, 1)}
+	each := r.each
+	r.body = func() {
+		_ = sample.Protect(each) // counted there
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.over = true; r.late == nil {
+			r.done <- struct{}{}
+			return
+		}
+		reads.end(r.late)
+	}
+	return r
+}
+
+func (r *run[I, T]) each() {
+	for _, item := range r.items {
+		result := r.read(item, r.buf[:])
+		r.mu.Lock()
+		left := r.late != nil
+		if !left {
+			r.results = append(r.results, result)
+		}
+		r.mu.Unlock()
+		if left {
+			r.drop(result)
+			return
+		}
+	}
+}
