@@ -70,9 +70,6 @@ func TestMapsThatBlock(t *testing.T) {
 
 // Processes of one user whose mappings are not listed do not keep those of another user from it.
 func TestMapsOfOthers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to make files of other users")
-	}
 	proc := t.TempDir()
 	const stuck = 8
 	var pipes []string
@@ -85,9 +82,11 @@ func TestMapsOfOthers(t *testing.T) {
 		var err error
 		if pid <= stuck {
 			pipes = append(pipes, maps)
-			err = errors.Join(unix.Mkfifo(maps, 0o600), os.Chown(folder, 1, 1))
+			err = errors.Join(unix.Mkfifo(maps, 0o600),
+				os.WriteFile(filepath.Join(folder, "status"), []byte("Uid:\t1\t1\t1\t1\n"), 0o600))
 		} else {
 			err = os.WriteFile(maps, []byte("7f0000000000-7f0000100000 r--p 00000000 00:01 2 /models/a.gguf\n"), 0o600)
+			err = errors.Join(err, os.WriteFile(filepath.Join(folder, "status"), []byte("Uid:\t2\t2\t2\t2\n"), 0o600))
 		}
 		if err != nil {
 			t.Fatal(err)
