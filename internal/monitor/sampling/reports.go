@@ -157,6 +157,9 @@ func (r *Readings) shared(m window.Machine) window.Machine {
 
 func (s *state) report(w *window.Window, at Moment, readers []window.Reader, concurrent Concurrent) *window.Report {
 	w.End, w.EndEdge = at.At, at.edge
+	if at.next != nil {
+		w.Next = at.next
+	}
 	gone := s.clientGone(w)
 	if gone {
 		w.Job = ""
@@ -164,7 +167,7 @@ func (s *state) report(w *window.Window, at Moment, readers []window.Reader, con
 	machine := s.machine(w, concurrent)
 	machine.Readers, machine.ClientGone = readers, gone
 	report := window.Make(s.history, w, machine)
-	report.Who = s.who(w)
+	report.Who, report.Next = s.who(w), nil
 	return report
 }
 
