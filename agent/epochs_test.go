@@ -81,6 +81,18 @@ print("pass=7")
 ` + pause + `
 print("\033[1mpass=8\033[0m")
 ` + pause},
+		{name: "own pattern of ends", flags: []string{"--epoch-end-pattern", `^done with pass (\d+)`},
+			labels: []string{"epoch 1", "epoch 2"}, program: pause + `
+print("done with pass 1")
+` + pause + `
+print("done with pass 2")
+`},
+		{name: "first batch", labels: []string{"epoch 0", "epoch 1"}, program: `
+for epoch in range(2):
+    time.sleep(0.5)
+    print("Epoch: [%d][ 0/40]  Time 0.500 (0.500)  Data 0.490 (0.490)  Loss 6.9" % epoch)
+    print("Epoch: [%d][39/40]  Time 0.001 (0.013)  Data 0.001 (0.012)  Loss 6.1" % epoch)
+`},
 		{name: "loads", flags: []string{"--load-begin", `opening (?P<model>\S+)`, "--load-end", "is open"}, program: `
 print("opening a/b.gguf")
 ` + pause + `

@@ -16,6 +16,7 @@ type Report struct {
 	Name   string        `json:"name,omitempty"`
 	Model  string        `json:"model,omitempty"`
 	Epoch  *int          `json:"epoch,omitempty"`
+	Epochs int           `json:"epochs,omitempty"`
 	Source window.Source `json:"source,omitempty"`
 	Scope  window.Scope  `json:"scope,omitempty"`
 	Job    *Job          `json:"job,omitempty"`
@@ -321,6 +322,9 @@ func NewReport(r *window.Report) *Report {
 	}
 	if r.HasEpoch {
 		out.Epoch = &r.Epoch
+	}
+	if r.Epochs > 1 {
+		out.Epochs = r.Epochs
 	}
 	out.Job = newJob(&r.Who)
 	if r.Split {

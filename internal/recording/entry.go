@@ -146,6 +146,7 @@ type Window struct {
 	Run        string            `json:"run,omitempty"`
 	Path       string            `json:"path,omitempty"`
 	Epoch      *int              `json:"epoch,omitempty"`
+	Epochs     int               `json:"epochs,omitempty"`
 	Source     window.Source     `json:"source,omitempty"`
 	Owned      bool              `json:"owned,omitempty"`
 	Job        string            `json:"job,omitempty"`
@@ -190,7 +191,7 @@ const maxDisks = 64
 func NewWindow(w *window.Window) *Window {
 	r := &Window{
 		Kind: w.Kind, Name: w.Name, Model: w.Model, Run: w.Run, Path: w.Path, Source: w.Source, Owned: w.Owned,
-		Job: w.Job, PID: w.PID, ByClient: w.ByClient, GPUs: w.GPUs, Attributes: w.Attributes,
+		Job: w.Job, PID: w.PID, ByClient: w.ByClient, GPUs: w.GPUs, Attributes: w.Attributes, Epochs: w.Epochs,
 	}
 	if w.HasEpoch {
 		r.Epoch = &w.Epoch
@@ -212,7 +213,7 @@ func NewWindow(w *window.Window) *Window {
 func (r *Window) Window(id string) window.Window {
 	w := window.Window{
 		ID: id, Kind: r.Kind, Name: r.Name, Model: r.Model, Run: r.Run, Path: r.Path, Source: r.Source, Owned: r.Owned,
-		Job: r.Job, PID: r.PID, ByClient: r.ByClient, GPUs: r.GPUs, Attributes: r.Attributes,
+		Job: r.Job, PID: r.PID, ByClient: r.ByClient, GPUs: r.GPUs, Attributes: r.Attributes, Epochs: max(0, r.Epochs),
 	}
 	if r.Epoch != nil {
 		w.Epoch, w.HasEpoch = *r.Epoch, true

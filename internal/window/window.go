@@ -61,6 +61,7 @@ type Window struct {
 	Run    string // the training run or wrapped program that it belongs to
 	Path   string // the file or folder that it reads, if known
 	Epoch  int    // as the program counts, if HasEpoch
+	Epochs int    // how many it stands for: 10 of a program that prints each tenth; 0 and 1 are one
 	Source Source
 
 	HasEpoch bool

@@ -80,11 +80,11 @@ func (j *SlowJudge) limits(r *window.Report, key baseline.Key) window.Limits {
 	return limits
 }
 
-// key returns the baseline that a window is compared with. It is "" for a window with approximate bounds, and while it
-// is unknown whether a load comes from memory.
+// key returns the baseline that a window is compared with. It is "" for a window with approximate bounds or of several
+// epochs, and while it is unknown whether a load comes from memory.
 func (j *SlowJudge) key(r *window.Report, retried window.Seen, ended bool) baseline.Key {
 	whole := ended && !r.Unfinished
-	uncertain := r.ApproximateBounds || r.Source == window.Detected && !detect.Precise(r.Kind)
+	uncertain := r.ApproximateBounds || r.Epochs > 1 || r.Source == window.Detected && !detect.Precise(r.Kind)
 	if j.store == nil || uncertain || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
 		return ""
 	}

@@ -68,3 +68,16 @@ func TestBaselinesOfDetectedWindows(t *testing.T) {
 		}
 	}
 }
+
+// A window of ten epochs is not compared with those of one.
+func TestNoBaselineOfSeveralEpochs(t *testing.T) {
+	j := NewSlowJudge(config.Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db")}, nil,
+		func(source string, err error) { t.Errorf("got the error %s: %v, want none", source, err) })
+	defer j.Close()
+	for epochs, compared := range map[int]bool{0: true, 1: true, 10: false} {
+		r := &window.Report{Window: window.Window{Kind: window.Epoch, Run: "train", Epochs: epochs}}
+		if key := j.key(r, window.Seen{}, true); (key != "") != compared {
+			t.Errorf("%d epochs: got the key %q", epochs, key)
+		}
+	}
+}

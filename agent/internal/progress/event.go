@@ -1,48 +1,35 @@
 package progress
 
+import "time"
+
 // Kind is the kind of an event.
 type Kind uint8
 
 const (
-	EpochStart    Kind = iota + 1 // Epoch begins with this line
-	EpochProgress                 // the open epoch goes on
-	EpochEnd                      // Epoch is over
-	LoadBegin                     // Model begins to load
-	LoadEnd                       // Model is loaded, or its loading has failed
+	EpochBegin Kind = iota + 1 // an epoch is open; that it began at From may be corrected
+	EpochEnd                   // an epoch was from From to To; only this is final
+	EpochDrop                  // the open epoch was none
+	LoadBegin                  // Model began to load at From
+	LoadEnd                    // Model was loaded at To, or its loading has failed
+	LoadDrop                   // the end of an open load was never printed
 )
 
 // String is the kind's name in Go, for logs and tests.
 func (k Kind) String() string {
-	switch k {
-	case EpochStart:
-		return "EpochStart"
-	case EpochProgress:
-		return "EpochProgress"
-	case EpochEnd:
-		return "EpochEnd"
-	case LoadBegin:
-		return "LoadBegin"
-	case LoadEnd:
-		return "LoadEnd"
-	}
-	return "Kind(0)"
+	return [...]string{"Kind(0)", "EpochBegin", "EpochEnd", "EpochDrop", "LoadBegin", "LoadEnd", "LoadDrop"}[k]
 }
 
-// Event is the begin, progress or end of an epoch or a model load. The Reader has no clock: an event happens when its
-// line is read.
+// Event is the begin or end of an epoch or a model load. Times are those that were passed to the Reader; they may lie
+// in the past, as the lines that follow show what a line was.
 //
-// Epochs never overlap: between two EpochStarts there is always an EpochEnd. An EpochEnd without a start comes from
-// programs that print a line only at an epoch's end. That epoch began at the previous EpochEnd, or with the program.
+// Epochs do not overlap, and their ends come in order. An EpochEnd may come without an EpochBegin.
 type Event struct {
-	Kind Kind
+	Kind     Kind
+	From, To time.Duration
 
-	Epoch    int     // as printed: programs count from 0 or from 1
-	Fraction float64 // of the epoch that is done, 0 to 1; 0 if the line does not have it
-	Total    int     // number of epochs, as printed; 0 if the line does not have it
+	Epoch  int  // as printed: programs count from 0 or from 1
+	Epochs int  // how many the window stands for, of an EpochEnd: 10 if a program prints each tenth
+	Loose  bool // the begin or the end is that of the program: the window contains time of something else
 
-	Model string // name or path as printed, at most 256 bytes of UTF-8; empty if the line does not have it
-
-	// Void marks a window to drop. For an EpochEnd, training or the program ended at the amount at which the epoch
-	// would have begun, so no output shows that it took place. For a LoadEnd, the end was never printed.
-	Void bool
+	Model string // name or path as printed, at most 256 bytes of UTF-8; empty if no line has it
 }

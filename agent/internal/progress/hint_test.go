@@ -2,6 +2,7 @@ package progress
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -14,6 +15,9 @@ func TestHint(t *testing.T) {
 		{"JSON", `"step": (\d+)`, `{"step": 1, "loss": 3}`, []string{`{"step": 1, "loss": 3}`, `{"step": 2, "loss": 2}`}},
 		{"the rarer one", `round=(\d+)`, "round=1 step=1",
 			[]string{"round=1 step=1", "step=2", "step=3", "round=2 step=1"}},
+		{"padded", `step: +(\d+)`, "step:  8 loss 2", []string{"step:  8 loss 2", "step:  9 loss 2", "step: 10 loss 2"}},
+		{"a number within a longer word", `\bstep +(\d+)`, "substep 7 step 1",
+			[]string{"substep 7 step 1", "substep 7 step 2"}},
 		{"a number that stays", "", "", []string{"batch 32", "batch 32"}},
 		{"a fraction", "", "", []string{"it 1.5", "it 2.5"}},
 		{"nothing", "", "", []string{"hello", "world 1", "world 2"}},
@@ -23,10 +27,10 @@ func TestHint(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range test.lines {
-			r.Line([]byte(line))
+			r.Line(0, []byte(line))
 		}
 		got := r.Hint()
-		if want := (Hint{len(test.lines), test.example, test.pattern}); got != want {
+		if want := (Hint{len(test.lines), test.example, test.pattern, strings.Contains(test.example, ".")}); got != want {
 			t.Errorf("%s: got %+v, want %+v", test.what, got, want)
 		}
 		if got.Pattern != "" && !regexp.MustCompile(got.Pattern).MatchString(got.Example) {

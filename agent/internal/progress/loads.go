@@ -1,61 +1,376 @@
 package progress
 
+import (
+	"bytes"
+	"time"
+)
+
 // maxLoads bounds the loads that are open at a time. Further begins are ignored.
 const maxLoads = 64
 
-// loads follows model loads. All open loads belong to one framework: lines of another one are part of the same load
-// (vLLM's checkpoint bars, the llama.cpp inside Ollama).
-type loads struct {
-	emit      func(Event)
-	framework string
-	open      []string // names in the order of their begin; at most one is empty
+// Ranks of what is loaded. The end of a part, such as the last of a checkpoint's shards, does not end the load of the
+// whole.
+const (
+	shards uint8 = iota + 1
+	weights
+	model
+	server // is started, and loads a model meanwhile
+)
+
+var (
+	loaded = map[string]uint8{
+		"shards": shards, "shard": shards, "weight": weights, "weights": weights, "checkpoint": weights, "tensors": weights,
+		"safetensors": shards, "model": model, "servable": model, "pipeline": model, "models": model, "engine": model,
+		"network": model, "encoder": model, "tokenizer": 0,
+	}
+)
+
+type load struct {
+	model string
+	what  uint8
+	from  time.Duration
 }
 
-func (l *loads) begin(framework, model string) {
-	if len(l.open) > 0 && (l.framework != framework || model == "" || l.find(model) >= 0) {
+// loads follows model loads.
+type loads struct {
+	emit   func(Event)
+	open   []load        // in the order of their begin; at most one has no name
+	lastTo time.Duration // end of the latest load
+	label  bool          // the open load is that of a loader, and ends with the first line of something else
+}
+
+// line handles a line by its verb: it begins a load, ends it, or is within.
+func (l *loads) line(at time.Duration, x *text) {
+	if len(x.tokens) == 0 {
+		return
+	}
+	label := x.label()
+	if l.label && len(l.open) > 0 && label != nil && !bytes.Contains(label, []byte("load")) {
+		l.end(at, server, "", 0)
+		return
+	}
+	verb, form := x.loadVerb()
+	if form == noVerb {
+		if bytes.Contains(label, []byte("load")) && len(l.open) == 0 {
+			if name := x.modelFile(); name != "" {
+				l.begin(at, model, name)
+				l.label = true
+			}
+		}
+		return
+	}
+	if l.label && bytes.Contains(label, []byte("load")) {
+		return
+	}
+	what := x.loadedThing(verb)
+	switch percent, bar := x.percent(); {
+	case bar && percent == 0 && form == verbBegins:
+		l.begin(at, what, "")
+	case bar && percent == 100:
+		l.end(at, what, "", 0)
+	case bar:
+	case form == verbBegins && what == server:
+		l.begin(at, what, orName(x.modelFile(), x.serverName()))
+	case form == verbBegins:
+		l.begin(at, what, x.modelName(verb))
+	case what == server:
+		l.end(at, what, x.serverName(), x.loadTime())
+	default:
+		l.end(at, what, x.modelName(verb), x.loadTime())
+	}
+}
+
+func (l *loads) begin(at time.Duration, what uint8, name string) {
+	if len(l.open) > 0 && (l.open[0].what != what || name == "" || l.find(name) >= 0 || l.label) {
 		return // a part of an open load, or another worker with the same model
 	}
 	if len(l.open) == maxLoads {
 		return
 	}
-	l.framework = framework
-	l.open = append(l.open, model)
-	l.emit(Event{Kind: LoadBegin, Model: model})
+	l.open = append(l.open, load{name, what, at})
+	l.label = false
+	l.emit(Event{Kind: LoadBegin, From: at, Model: name})
 }
 
-// end ends the load of this name, or else one that began without a name. Without a name it ends the latest.
-func (l *loads) end(framework, model string) {
-	if len(l.open) == 0 || l.framework != framework {
-		return
-	}
+// end ends the load of this name, or else one that began without a name. Without a name it ends the latest. took is how
+// long the load took by its line; a load whose begin was not printed is made of it.
+func (l *loads) end(at time.Duration, what uint8, name string, took time.Duration) {
 	i := len(l.open) - 1
-	if model != "" {
-		if i = l.find(model); i < 0 {
+	switch {
+	case i < 0 && took > 0 && at-took >= l.lastTo && what >= weights:
+		l.open = append(l.open, load{name, what, at - took})
+		l.emit(Event{Kind: LoadBegin, From: at - took, Model: name})
+		i = 0
+	case i < 0 || what != 0 && what < l.open[i].what:
+		return
+	case name != "":
+		if i = l.find(name); i < 0 {
 			i = l.find("")
 		}
 	}
 	if i < 0 {
 		return
 	}
-	if l.open[i] != "" {
-		model = l.open[i]
+	one := l.open[i]
+	if one.model != "" {
+		name = one.model
 	}
 	l.open = append(l.open[:i], l.open[i+1:]...)
-	l.emit(Event{Kind: LoadEnd, Model: model})
+	l.lastTo, l.label = at, false
+	l.emit(Event{Kind: LoadEnd, From: one.from, To: at, Model: name})
 }
 
 func (l *loads) close() {
-	for _, model := range l.open {
-		l.emit(Event{Kind: LoadEnd, Model: model, Void: true})
+	for _, one := range l.open {
+		l.emit(Event{Kind: LoadDrop, From: one.from, Model: one.model})
 	}
 	l.open = l.open[:0]
 }
 
-func (l *loads) find(model string) int {
-	for i, open := range l.open {
-		if open == model {
+func (l *loads) find(name string) int {
+	for i, one := range l.open {
+		if one.model == name {
 			return i
 		}
 	}
 	return -1
+}
+
+const (
+	noVerb uint8 = iota
+	verbBegins
+	verbEnds
+)
+
+// loadVerb finds the verb of a line that is about a load, and whether it begins or ends it.
+func (x *text) loadVerb() (verb int, form uint8) {
+	for i := range x.tokens {
+		if form := x.loadForm(i); form != noVerb {
+			return i, form
+		}
+	}
+	return 0, noVerb
+}
+
+func (x *text) loadForm(i int) uint8 {
+	switch c := x.tokens[i].class; {
+	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord) == 0:
+		return x.stateForm(i)
+	case x.dotted(i):
+	case c&loadingWord != 0:
+		return x.loadingForm(i)
+	case c&loadWord != 0:
+		return x.loadNounForm(i)
+	case c&loadedWord != 0 && x.endsLoad(i), c&startedWord != 0 && x.lowerIs(i+1, "in") && x.loadTime() > 0:
+		return verbEnds
+	case c&startWord != 0 && x.beginsText(i) && !x.lowerIs(i+1, "to") && x.modelFile() != "":
+		return verbBegins
+	}
+	return noVerb
+}
+
+// stateForm reads a change of state: WORKER_STARTED -> WORKER_MODEL_LOADED.
+func (x *text) stateForm(i int) uint8 {
+	name := x.line[x.tokens[i].from:x.tokens[i].to]
+	switch {
+	case !bytes.Contains(x.between(i), []byte("->")):
+	case bytes.HasSuffix(name, []byte("STARTED")):
+		return verbBegins
+	case bytes.HasSuffix(name, []byte("LOADED")):
+		return verbEnds
+	}
+	return noVerb
+}
+
+func (x *text) loadingForm(i int) uint8 {
+	ended := x.hasAfter(i, endWord)
+	switch {
+	case x.beginsText(i) && (ended || x.loadTime() > 0 && !x.bar()):
+		return verbEnds
+	case x.beginsText(i) && (!x.is(i, readingWord) || x.loadedThing(i) >= weights):
+		return verbBegins
+	case ended && x.thing(i-1) > 0, x.is(i-1, endWord) && x.joined(i): // Model loading took, Finished loading
+		return verbEnds
+	case x.is(i-1, beginWord) && x.joined(i):
+		return verbBegins
+	}
+	return noVerb
+}
+
+func (x *text) loadNounForm(i int) uint8 {
+	switch {
+	case x.lowerIs(i-1, "to") && x.is(i-2, requestWord):
+		return verbBegins
+	case x.hasAfter(i, failedWord), x.beginsText(i) && x.hasAfter(i, endWord):
+		return verbEnds
+	case x.beginsText(i) && x.hasAfter(i, beginWord):
+		return verbBegins
+	}
+	return noVerb
+}
+
+func (x *text) lowerIs(i int, name string) bool { return string(x.lowered(i)) == name }
+
+func (x *text) thing(i int) uint8 { return loaded[string(x.lowered(i))] }
+
+// beginsText reports whether a word is the first of what a line says, behind the logger's prefix.
+func (x *text) beginsText(i int) bool {
+	if i == 0 || x.tokens[i-1].form == clock {
+		return true
+	}
+	gap := x.between(i)
+	if bytes.HasSuffix(gap, []byte(":")) || bytes.HasSuffix(gap, []byte(": ")) {
+		return x.dotted(i-1) || x.tokens[i-1].form == integer || x.is(i-1, levelWord)
+	}
+	return bytes.Contains(gap, []byte("  ")) || bytes.ContainsAny(gap, "])}\"'>|-\t") && bytes.IndexByte(gap, ',') < 0
+}
+
+// endsLoad reports whether "loaded" is about a model: as the first word, behind what was loaded, or with
+// "successfully".
+func (x *text) endsLoad(i int) bool {
+	if x.beginsText(i) || x.lowerIs(i-1, "successfully") {
+		return true
+	}
+	return x.thing(i-1) > 0 && x.joined(i) &&
+		(x.beginsText(i-1) || x.loadTime() > 0 || x.hasAfter(i, endWord) || x.lowerIs(i+1, "successfully"))
+}
+
+func (x *text) hasAfter(i int, c class) bool {
+	for j := i + 1; j < len(x.tokens); j++ {
+		if x.is(j, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// loadedThing is what a line's verb is about: the last of its nouns, so that a checkpoint's shards are shards.
+func (x *text) loadedThing(verb int) (what uint8) {
+	if x.is(verb, startWord|startedWord) || x.stateForm(verb) != noVerb {
+		return server
+	}
+	what = x.thing(verb - 1)
+	for i := verb + 1; i < len(x.tokens) && i <= verb+4; i++ {
+		if thing := x.thing(i); thing > 0 && (what == 0 || thing == shards) {
+			what = thing
+		}
+	}
+	return what
+}
+
+func (x *text) bar() bool { _, bar := x.percent(); return bar }
+
+func (x *text) percent() (percent float64, bar bool) {
+	for i := range x.tokens {
+		if x.integer(i) && x.tokens[i].to < len(x.line) && x.line[x.tokens[i].to] == '%' {
+			return x.tokens[i].value, true
+		}
+	}
+	return 0, false
+}
+
+func (x *text) loadTime() time.Duration {
+	total := 0.0
+	for i := range x.tokens {
+		if d := x.durationAt(i); d > 0 && total == 0 {
+			total = d
+		}
+	}
+	return seconds(total)
+}
+
+// label is the name before a line's first colon.
+func (x *text) label() []byte {
+	colon := bytes.Index(x.line, []byte(": "))
+	if colon <= 0 {
+		return nil
+	}
+	for i := range x.tokens {
+		if x.tokens[i].to == colon && x.tokens[i].form == word && bytes.IndexByte(x.lowered(i), '_') >= 0 {
+			return x.line[x.tokens[i].from:colon]
+		}
+	}
+	return nil
+}
+
+// modelFile is the path of a model in a line, up to a blank, a quote or what is behind its ending.
+func (x *text) modelFile() string {
+	if at := bytes.Index(x.line, []byte("--model ")); at >= 0 {
+		return nameOf(firstField(x.line[at+len("--model "):]))
+	}
+	if at := bytes.Index(x.line, []byte(" from ")); at >= 0 {
+		path := x.line[at+len(" from "):]
+		for _, behind := range [][]byte{[]byte(" ("), []byte(" in "), []byte(" took ")} {
+			path, _, _ = bytes.Cut(path, behind)
+		}
+		path = bytes.TrimSpace(path)
+		if bytes.ContainsAny(path, `/\`) {
+			return nameOf(path)
+		}
+	}
+	return ""
+}
+
+func firstField(text []byte) []byte {
+	text = bytes.TrimPrefix(bytes.TrimLeft(text, " "), []byte("model="))
+	if end := bytes.IndexAny(text, " \"'\t,;"); end >= 0 {
+		text = text[:end]
+	}
+	return text
+}
+
+// serverName is the worker's name before a change of its state, without its number and version.
+func (x *text) serverName() string {
+	at := bytes.Index(x.line, []byte(" State"))
+	if at < 0 {
+		return ""
+	}
+	name := x.line[bytes.LastIndexByte(x.line[:at], ' ')+1 : at]
+	parts := bytes.SplitN(name, []byte("-"), 3)
+	if len(parts) == 3 {
+		name = parts[2]
+	}
+	if end := bytes.LastIndexByte(name, '_'); end > 0 {
+		name = name[:end]
+	}
+	return nameOf(name)
+}
+
+// modelName is the name behind a verb: a path, a quoted text, or the word that stands alone.
+func (x *text) modelName(verb int) string {
+	if file := x.modelFile(); file != "" {
+		return file
+	}
+	rest := bytes.TrimSpace(x.line[x.tokens[verb].to:])
+	if at := bytes.Index(x.line, []byte("name: ")); at >= 0 {
+		return nameOf(firstField(x.line[at+len("name: "):]))
+	}
+	if at := bytes.IndexByte(rest, '\''); at >= 0 {
+		if end := bytes.IndexByte(rest[at+1:], '\''); end > 0 {
+			return nameOf(rest[at+1 : at+1+end])
+		}
+	}
+	rest = bytes.TrimLeft(rest, ":= ")
+	field := firstField(rest)
+	if loaded[string(bytes.ToLower(field))] > 0 {
+		rest = bytes.TrimLeft(rest[len(field):], ":= ")
+		field = firstField(rest)
+	}
+	alone := len(bytes.TrimSpace(rest)) == len(field) || len(bytes.TrimRight(bytes.TrimSpace(rest), ".\"")) == len(field)
+	field = bytes.TrimRight(field, ".\"")
+	if colon := bytes.LastIndexByte(field, ':'); colon > 0 && colon+1 < len(field) && digit(field[colon+1]) {
+		field = field[:colon] // its version
+	}
+	if !alone || len(field) == 0 || loaded[string(bytes.ToLower(field))] > 0 ||
+		!alphabetic(field[0]) && bytes.IndexByte(field, '/') < 0 {
+		return ""
+	}
+	return nameOf(field)
+}
+
+func orName(name, other string) string {
+	if name != "" {
+		return name
+	}
+	return other
 }

@@ -16,36 +16,21 @@ type Options struct {
 	// the group named "epoch", or the first group. Without a group every match starts an epoch, counted from 0. A
 	// number with a decimal point is the amount done: 1.0 ends epoch 0.
 	EpochPattern string
+	// EpochEnd (--epoch-end-pattern) matches the line that ends an epoch. Its groups are those of EpochPattern. Alone, an
+	// epoch begins where the one before ended.
+	EpochEnd string
 	// LoadBegin and LoadEnd (--load-begin, --load-end) match the lines around a model load. Both are required. The
 	// group named "model" is the model's name.
 	LoadBegin, LoadEnd string
 }
 
-func (o *Options) epochs() (formats, error) {
-	re, err := compile("--epoch-pattern", o.EpochPattern)
-	if err != nil {
-		return formats{}, err
+// missing names the option of a pair that is not given.
+func missing(begin string) error {
+	option := "--load-end"
+	if begin == "" {
+		option = "--load-begin"
 	}
-	m := newMatcher(pattern{}, re)
-	if m.epoch < 0 {
-		m.epoch = firstGroup(re)
-	}
-	m.counted = m.epoch < 0
-	return formats{matchers: []*matcher{m}}, nil
-}
-
-func (o *Options) loads() (formats, error) {
-	begin, err := compile("--load-begin", o.LoadBegin)
-	if err != nil {
-		return formats{}, err
-	}
-	end, err := compile("--load-end", o.LoadEnd)
-	if err != nil {
-		return formats{}, err
-	}
-	return formats{matchers: []*matcher{
-		newMatcher(pattern{marks: beginsLoad}, begin), newMatcher(pattern{marks: endsLoad}, end),
-	}}, nil
+	return fmt.Errorf("%s is missing: give --load-begin and --load-end together", option)
 }
 
 // firstGroup is the first group whose name has no meaning here, -1 if there is no such group.
@@ -60,9 +45,6 @@ func firstGroup(re *regexp.Regexp) int {
 
 // compile returns an error of one line with the fault and its position, counted in characters from 1.
 func compile(option, expr string) (*regexp.Regexp, error) {
-	if expr == "" {
-		return nil, fmt.Errorf("%s is missing: give --load-begin and --load-end together", option)
-	}
 	re, err := regexp.Compile(expr)
 	var fault *syntax.Error
 	switch {

@@ -10,6 +10,9 @@ var rankPrefix = regexp.MustCompile(`^(?:\[[A-Za-z_]+ ?\d{1,6}\]: ?|\[rank ?\d{1
 
 // cutRank divides a line into the prefix that names a rank, and the rest.
 func cutRank(line []byte) (rank, rest []byte) {
+	if len(line) > 0 && !digit(line[0]) && line[0] != '[' && line[0] != '(' && line[0] != ' ' {
+		return nil, line
+	}
 	n := len(rankPrefix.Find(line))
 	return line[:n], line[n:]
 }

@@ -3,6 +3,7 @@ package progress
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,10 +16,10 @@ type printed struct {
 	line string
 }
 
-// begunAt is an epoch of a reader, and when it began or, for programs that print at the end, ended.
+// begunAt is an epoch of a reader.
 type begunAt struct {
-	epoch int
-	at    float64
+	epoch    int
+	from, to float64
 }
 
 // rankFormats print the lines of one epoch: line i of n.
@@ -87,20 +88,17 @@ func epochsOf(t *testing.T, options Options, lines []printed) (got []begunAt) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := false
-	for _, l := range lines {
-		for _, e := range reader.Line([]byte(l.line)) {
-			switch e.Kind {
-			case EpochStart:
-				got, open = append(got, begunAt{e.Epoch, l.at}), true
-			case EpochEnd:
-				if !open {
-					got = append(got, begunAt{e.Epoch, l.at})
-				}
-				open = false
+	take := func(events []Event) {
+		for _, e := range events {
+			if e.Kind == EpochEnd {
+				got = append(got, begunAt{e.Epoch, e.From.Seconds(), e.To.Seconds()})
 			}
 		}
 	}
+	for _, l := range lines {
+		take(reader.Line(seconds(l.at), []byte(l.line)))
+	}
+	take(reader.Close(seconds(lines[len(lines)-1].at)))
 	return got
 }
 
@@ -116,28 +114,28 @@ func TestRanksAreOneTraining(t *testing.T) {
 				one := epochsOf(t, format.options, job(r, format.line, trainings, perEpoch, 1, 0, false))
 				lines := job(r, format.line, trainings, perEpoch, ranks, skew, prefix)
 				many := epochsOf(t, format.options, lines)
-				if err := sameEpochs(many, one, skew); err != "" {
+				if err := sameEpochs(many, one, skew, skew+1/float64(perEpoch)); err != "" {
 					t.Fatalf("seed %d: trainings %v, %d lines each, %d ranks, skew %.3f, prefix %v: %s\ngot  %v\nwant %v\n%s", seed,
-						trainings, perEpoch, ranks, skew, prefix, err, many, one, text(lines))
+						trainings, perEpoch, ranks, skew, prefix, err, many, one, listed(lines))
 				}
 			}
 		})
 	}
 }
 
-func sameEpochs(got, want []begunAt, skew float64) string {
+func sameEpochs(got, want []begunAt, skew, endSkew float64) string {
 	if len(got) != len(want) {
 		return fmt.Sprintf("got %d epochs, want %d", len(got), len(want))
 	}
 	for i := range got {
-		if got[i].epoch != want[i].epoch || got[i].at < want[i].at || got[i].at > want[i].at+skew {
-			return fmt.Sprintf("got epoch %d at %.3f, want %d at %.3f", got[i].epoch, got[i].at, want[i].epoch, want[i].at)
+		if g, w := got[i], want[i]; g.epoch != w.epoch || math.Abs(g.from-w.from) > skew || math.Abs(g.to-w.to) > endSkew {
+			return fmt.Sprintf("got %v, want %v", g, w)
 		}
 	}
 	return ""
 }
 
-func text(lines []printed) string {
+func listed(lines []printed) string {
 	var s strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&s, "%.3f %s\n", l.at, l.line)

@@ -2,29 +2,28 @@
 // program.
 // Lines cuts the output into lines, and Reader recognizes them. Passing the output on is the caller's task.
 //
-// To add a format, add one row to the table in patterns.go: the framework, the meaning of the line, a literal text that
-// every such line holds, the expression, and a real line as its example. If the literal holds none of the table's
-// gates, add a gate too. Then put a complete transcript into testdata/output and run the tests with -update: they write
-// the events next to the transcript, and the row into docs/epochs.md. Loads come in pairs of rows. Use only lines from
-// real logs.
+// The Reader knows no framework. scan makes tokens of a line, observe reads what its words and numbers say, and epochs
+// and loads decide by the lines around it. A program that is read wrongly is a case for one of those rules: put a
+// complete transcript into testdata/output, and run the tests with -update, which write the events next to it.
 package progress
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
-// Reader finds epochs and loads in lines. The first built-in epoch pattern that matches decides the framework; then
-// only that framework's patterns are tried. Its memory is bounded.
+// Reader finds epochs and loads in lines. Its memory is bounded, and so is the time for a line.
 //
 // A Reader is for one goroutine at a time. A program's two outputs need two Lines and one Reader. One lock must cover
 // Line and the handling of its events, so that they stay in order.
 type Reader struct {
-	epochFormats formats
-	loadFormats  formats
-	settled      bool // the epoch patterns are those of one framework, or the user's
-	own          bool // the epoch pattern is the user's
-	count        int  // epochs seen by a user's pattern that has no number
+	own     ownPatterns
+	text    text
+	heading int // column of the epoch in a table whose heading was printed; -1 for none
 
 	ranks  ranks
 	epochs epochs
+	nested nested
 	loads  loads
 	hints  hints
 	events []Event
@@ -33,107 +32,193 @@ type Reader struct {
 // NewReader returns an error if a pattern of the user is not a regular expression. It names the option, the place
 // and the fault.
 func NewReader(options Options) (*Reader, error) {
-	r := &Reader{epochFormats: builtin()[0], loadFormats: builtin()[1]}
+	own, err := options.compile()
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{own: own, heading: -1}
 	emit := func(e Event) { r.events = append(r.events, e) }
 	r.epochs.emit, r.loads.emit = emit, emit
-	if options.EpochPattern != "" {
-		own, err := options.epochs()
-		if err != nil {
-			return nil, err
-		}
-		r.epochFormats, r.settled, r.own = own, true, true
-	}
-	if options.LoadBegin != "" || options.LoadEnd != "" {
-		own, err := options.loads()
-		if err != nil {
-			return nil, err
-		}
-		r.loadFormats = own
-	}
 	return r, nil
 }
 
-// Line returns the events of a line, nearly always none. The line comes from Lines; only its first MaxLine bytes are
-// read. The events are valid until the next call.
-func (r *Reader) Line(line []byte) []Event {
+// Line returns the events of a line that was printed at a time since the program's start, nearly always none. The line
+// comes from Lines; only its first MaxLine bytes are read. The events are valid until the next call.
+func (r *Reader) Line(at time.Duration, line []byte) []Event {
 	line = line[:min(len(line), MaxLine)]
 	r.events = r.events[:0]
-	r.hints.line(line)
-	if r.epochFormats.pass(line) {
-		r.epochLine(line)
+	if len(line) == 0 {
+		return nil
 	}
-	if m, text, loc := r.loadFormats.match(line); m != nil {
-		if m.marks == beginsLoad {
-			r.loads.begin(m.framework, m.name(text, loc))
-		} else {
-			r.loads.end(m.framework, m.name(text, loc))
-		}
+	rank, rest := cutRank(line)
+	r.text.line, r.text.tokens = rest, scan(r.text.tokens[:0], rest)
+	r.hints.line(&r.text)
+	if r.own.epochs() {
+		r.ownEpoch(at, rank, line, rest)
+	} else {
+		r.epochLine(at, rank)
+	}
+	if r.own.loadBegin != nil {
+		r.ownLoad(at, line)
+	} else {
+		r.loads.line(at, &r.text)
 	}
 	return r.events
 }
 
-// epochLine handles a line that may be about an epoch. The launcher's prefix is removed from it. A user's pattern may
-// match with or without.
-func (r *Reader) epochLine(line []byte) {
-	rank, rest := cutRank(line)
-	m, text, loc := r.epochFormats.match(rest)
-	if m == nil && r.own && len(rank) > 0 {
-		m, text, loc = r.epochFormats.match(line)
-	}
-	if m == nil || !r.ranks.heard(rank) {
+// epochLine handles a line by its own words and numbers.
+func (r *Reader) epochLine(at time.Duration, rank []byte) {
+	x := &r.text
+	if column := x.epochColumn(); column >= 0 {
+		r.heading = column
 		return
 	}
-	if r.epoch(m, text, loc) && !r.settled {
-		r.epochFormats, r.settled = r.epochFormats.of(m.framework), true
+	row := -1
+	if r.heading >= 0 {
+		row = x.cell(r.heading)
+	}
+	o := x.observe(at, row)
+	if r.heading >= 0 && row < 0 {
+		o.numbered = false // the table counts
+	}
+	counted := !o.numbered && r.heading < 0 && !o.evaluates && x.findNested(&o)
+	if (o.numbered || counted) && !r.ranks.heard(rank) {
+		return
+	}
+	o.template, o.exact = x.template(o.numbered || counted || r.epochs.open)
+	switch {
+	case o.numbered:
+		r.epochs.line(&o)
+	case counted:
+		r.nested.line(&o, &r.epochs)
+	default:
+		r.epochs.other(&o, bytes.Contains(x.line, []byte("poch")))
 	}
 }
 
 // Hint is for a program without epochs.
 func (r *Reader) Hint() Hint { return r.hints.hint() }
 
-// Close returns the events of the program's end: the end of the open epoch, and void ends of the open loads.
-func (r *Reader) Close() []Event {
+// Close returns the events of the program's end: the end of the open epoch, and the drops of the open loads.
+func (r *Reader) Close(at time.Duration) []Event {
 	r.events = r.events[:0]
-	r.epochs.end(r.epochs.empty)
+	r.epochs.close(at)
 	r.loads.close()
 	return r.events
 }
 
-// epoch handles a line that matches. It returns false if the line's number is not valid.
-func (r *Reader) epoch(m *matcher, line []byte, loc []int) bool {
-	text := group(line, loc, m.epoch)
-	total, _ := integer(group(line, loc, m.total))
-	switch {
-	case m.marks == announces:
-		return true
-	case m.marks == finishes:
-		done, ok := amount(text)
-		if !ok {
-			done = -1 // the line has no amount, and no later line repeats it
-		}
-		r.epochs.finish(done)
-		return true
-	case m.counted:
-		r.epochs.begun(r.count, 0)
-		r.count++
-		return true
+// nested follows a line whose epoch has no word: 1|50|Loss. It is one if it rises by one where the line's other counter
+// begins again.
+type nested struct {
+	proven      bool
+	lines       int // with the number
+	first, last observation
+}
+
+// findNested reads a number without a word: at the begin of a line, or behind "Train:". It needs a place in the epoch.
+func (x *text) findNested(o *observation) bool {
+	i := 0
+	for i < len(x.tokens) && !x.is(i, trainWord) {
+		i++
 	}
-	number, ok := integer(text)
-	switch {
-	case m.marks == reaches || (m.marks == 0 && !ok):
-		done, ok := amount(text)
-		if ok {
-			r.epochs.reached(done, total, bytes.ContainsAny(text, ".e"))
-		}
-		return ok
-	case !ok:
+	if i++; i >= len(x.tokens) || x.dotted(i-1) || len(bytes.Trim(x.between(i), aroundNumber)) > 0 {
+		i = 0
+	}
+	if !x.integer(i) || x.glued(i) || i == 0 && len(bytes.Trim(x.between(0), " [(")) > 0 {
 		return false
-	case m.marks == starts:
-		r.epochs.begun(number, total)
-	case m.marks == ends:
-		r.epochs.over(number, total)
-	default:
-		r.epochs.running(number, total, m.place(line, loc))
 	}
+	total, next, _ := x.pair(i)
+	n := *o
+	n.place = place{}
+	x.findPlace(&n, i, next)
+	prose := next < len(x.tokens) && len(bytes.TrimSpace(x.between(next))) == 0
+	if n.place.of == 0 || x.tokens[i].value > maxNumber || prose {
+		return false
+	}
+	n.number, n.total, n.begins, n.firm = x.tokens[i].value, int(min(total, maxNumber)), false, i > 0
+	*o = n
 	return true
+}
+
+func (n *nested) line(o *observation, e *epochs) {
+	if !n.proven && o.firm {
+		n.proven = true
+	}
+	if n.proven {
+		o.firm = true
+		e.line(o)
+		return
+	}
+	switch {
+	case n.lines > 0 && n.first.template == o.template && n.first.number == o.number:
+		n.last = *o
+		n.lines++
+		return
+	case n.lines > 1 && n.first.template == o.template && n.first.number+1 == o.number &&
+		o.place.part() < n.last.place.part():
+		n.proven = true
+		n.first.firm = true
+		e.line(&n.first)
+		e.line(&n.last)
+		e.line(o)
+		return
+	}
+	n.first, n.last, n.lines = *o, *o, 1
+}
+
+// Tables.
+
+const minColumns = 3
+
+// epochColumn returns the column of the epoch if a line is the heading of a table; -1 if not.
+func (x *text) epochColumn() int {
+	column, cells := -1, 0
+	for i := range x.tokens {
+		if x.tokens[i].form != word && !x.inName(i) {
+			return -1
+		}
+		if !x.cellBegins(i) {
+			continue
+		}
+		if name := string(x.lowered(i)); column < 0 && (name == "epoch" || name == "e" && len(x.tokens) > i+1 &&
+			bytes.Contains(x.between(i+1), []byte("#"))) {
+			column = cells
+		}
+		cells++
+	}
+	if cells < minColumns {
+		return -1
+	}
+	return column
+}
+
+// inName reports whether a number is the end of a name, as in mAP50.
+func (x *text) inName(i int) bool {
+	from := x.tokens[i].from
+	return from > 0 && (alphabetic(x.line[from-1]) || x.line[from-1] == '_')
+}
+
+// cellBegins reports whether a token is the first of a cell.
+func (x *text) cellBegins(i int) bool {
+	gap := x.between(i)
+	return i == 0 || bytes.Contains(gap, []byte("  ")) || bytes.ContainsAny(gap, "\t|│┃")
+}
+
+// cell returns the token at the begin of a column of a row of results; -1 if the line is no such row.
+func (x *text) cell(column int) int {
+	cells, found, measured := 0, -1, false
+	for i := range x.tokens {
+		measured = measured || x.tokens[i].form == decimal
+		if !x.cellBegins(i) {
+			continue
+		}
+		if cells == column && x.integer(i) {
+			found = i
+		}
+		cells++
+	}
+	if cells < minColumns || !measured {
+		return -1
+	}
+	return found
 }

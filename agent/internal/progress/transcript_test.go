@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
-var update = flag.Bool("update", false, "write the events of the transcripts, and the table in docs/epochs.md")
+var update = flag.Bool("update", false, "write the events of the transcripts")
 
 // events renders the events of a whole output, with the numbers of their lines.
 func events(t testing.TB, options Options, output []byte) string {
@@ -23,7 +24,7 @@ func events(t testing.TB, options Options, output []byte) string {
 	n := 0
 	lines := NewLines(func(line []byte) {
 		n++
-		for _, e := range r.Line(line) {
+		for _, e := range r.Line(time.Duration(n)*time.Second, line) {
 			fmt.Fprintf(&rendered, "%d: %s\n", n, render(e))
 		}
 	})
@@ -31,25 +32,31 @@ func events(t testing.TB, options Options, output []byte) string {
 		t.Fatal(err)
 	}
 	lines.Close()
-	for _, e := range r.Close() {
+	for _, e := range r.Close(time.Duration(n+1) * time.Second) {
 		fmt.Fprintf(&rendered, "exit: %s\n", render(e))
 	}
 	return rendered.String()
 }
 
+// render shows an event. A line is printed each second.
 func render(e Event) string {
-	s := e.Kind.String()
-	if e.Kind == LoadBegin || e.Kind == LoadEnd {
-		s += fmt.Sprintf(" %q", e.Model)
-	} else {
-		s += fmt.Sprintf(" %d", e.Epoch)
-		if e.Total > 0 {
-			s += fmt.Sprintf(" of %d", e.Total)
-		}
-		s += fmt.Sprintf(", %.4g done", e.Fraction)
+	times := fmt.Sprintf("from %.4g", e.From.Seconds())
+	if e.Kind == EpochEnd || e.Kind == LoadEnd {
+		times += fmt.Sprintf(" to %.4g", e.To.Seconds())
 	}
-	if e.Void {
-		s += ", void"
+	subject := fmt.Sprint(e.Epoch)
+	if e.Epochs > 1 {
+		subject += fmt.Sprintf(" of %d epochs", e.Epochs)
+	}
+	switch e.Kind {
+	case LoadBegin, LoadEnd, LoadDrop:
+		subject = fmt.Sprintf("%q", e.Model)
+	case EpochDrop:
+		times = ""
+	}
+	s := strings.TrimSpace(fmt.Sprintf("%v %s %s", e.Kind, subject, times))
+	if e.Loose {
+		s += ", loose"
 	}
 	return s
 }

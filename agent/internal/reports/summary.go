@@ -98,5 +98,9 @@ func noEpochs(h *progress.Hint) string {
 		return text + "If it has epochs, give --epoch-pattern (see stallspan docs epochs)."
 	}
 	quoted := "'" + strings.ReplaceAll(h.Pattern, "'", `'\''`) + "'" // as a shell reads it
-	return text + fmt.Sprintf("%q looks like a counter: try --epoch-pattern %s", h.Example, quoted)
+	option := "--epoch-pattern"
+	if h.Ends {
+		option = "--epoch-end-pattern"
+	}
+	return text + fmt.Sprintf("%q looks like a counter: try %s %s", h.Example, option, quoted)
 }

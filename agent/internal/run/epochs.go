@@ -2,11 +2,13 @@ package run
 
 import (
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/agent/internal/progress"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -15,23 +17,35 @@ import (
 type follower struct {
 	monitor *monitor.Monitor
 	client  *announcedWindows
+	began   monitor.Moment // when the program started: the times of the reader count from here
 
 	mu     sync.Mutex
 	reader *progress.Reader
-	epoch  string            // id of the open epoch
-	began  monitor.Moment    // where an epoch that ends without a start began
-	ended  bool              // began is the end of another epoch, not the program's start
-	loads  map[string]string // ids of the open loads, by model
-	last   bool              // all lines have been read: open windows end with the program
-	how    window.Outcome    // of the program: open windows end as it does
-	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
+	epoch  open            // the open epoch
+	loads  map[string]open // the open loads, by model
+	how    window.Outcome  // of the program: what ends with it ends so
+	over   *monitor.Moment // when the program exited: lines that are read later were printed before
 }
 
-// line processes one line of the program's output. It reads the devices only if the line begins or ends a window.
+// open is an open window.
+type open struct {
+	id   string
+	from time.Duration
+}
+
+// line processes one line of the program's output.
 func (f *follower) line(text []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.act(f.reader.Line(text))
+	f.act(f.reader.Line(f.now(), text))
+}
+
+// now is the time of a line since the program's start.
+func (f *follower) now() time.Duration {
+	if f.over != nil {
+		return f.over.At.Mono - f.began.At.Mono
+	}
+	return sample.Now().Mono - f.began.At.Mono
 }
 
 // exited reads the devices at the program's exit. Output that is read later was printed before.
@@ -47,36 +61,36 @@ func (f *follower) exited() monitor.Moment {
 func (f *follower) close(how window.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last, f.how = true, how
-	f.act(f.reader.Close())
+	f.how = how
+	f.act(f.reader.Close(f.now()))
 }
 
 func (f *follower) act(events []progress.Event) {
-	at := f.over
 	for i := range events {
 		e := &events[i]
-		if e.Kind == progress.EpochProgress || f.announced(e) {
+		if f.announced(e) {
 			continue
 		}
-		if at == nil {
-			now := f.monitor.Now()
-			at = &now // one reading for an end and the begin that follows it
-		}
 		switch e.Kind {
-		case progress.EpochStart:
-			f.epoch = f.begin(epochWindow(e), *at)
+		case progress.EpochBegin:
+			f.epoch = f.begin(epochWindow(e), e.From)
 		case progress.EpochEnd:
-			f.endEpoch(e, *at)
-			f.began, f.ended = *at, true
+			f.endEpoch(e)
+		case progress.EpochDrop:
+			f.drop(&f.epoch)
 		case progress.LoadBegin:
 			w := window.Window{Kind: window.ModelLoad, Model: e.Model}
 			if f.monitor.Probe.PathExists(e.Model) {
 				w.Path = e.Model
 			}
-			f.loads[e.Model] = f.begin(w, *at)
+			f.loads[e.Model] = f.begin(w, e.From)
 		case progress.LoadEnd:
-			f.end(f.loads[e.Model], e, *at)
-			delete(f.loads, e.Model)
+			f.endLoad(e.Model, e.To)
+		case progress.LoadDrop:
+			if f.how.Unfinished { // the program failed before the load's end
+				f.endLoad(e.Model, f.now())
+			}
+			f.dropLoad(e.Model)
 		}
 	}
 }
@@ -84,58 +98,92 @@ func (f *follower) act(events []progress.Event) {
 // announced reports whether the program announces windows of this kind itself. What a line has opened is dropped then.
 func (f *follower) announced(e *progress.Event) bool {
 	switch e.Kind {
-	case progress.EpochStart, progress.EpochEnd:
+	case progress.EpochBegin, progress.EpochEnd, progress.EpochDrop:
 		if !f.client.epochs.Load() {
 			return false
 		}
-		f.drop(f.epoch)
-		f.epoch = ""
+		f.drop(&f.epoch)
 	default:
 		if !f.client.loads.Load() {
 			return false
 		}
-		f.drop(f.loads[e.Model])
-		delete(f.loads, e.Model)
+		f.dropLoad(e.Model)
 	}
 	return true
 }
 
-func (f *follower) drop(id string) {
-	if id != "" {
-		f.monitor.Windows.Drop(id)
+func (f *follower) drop(o *open) {
+	if o.id != "" {
+		f.monitor.Windows.Drop(o.id)
 	}
+	*o = open{}
+}
+
+func (f *follower) endLoad(name string, to time.Duration) {
+	f.end(f.loads[name].id, to)
+	delete(f.loads, name)
+}
+
+func (f *follower) dropLoad(name string) {
+	one := f.loads[name]
+	f.drop(&one)
+	delete(f.loads, name)
 }
 
 func epochWindow(e *progress.Event) window.Window {
-	return window.Window{Kind: window.Epoch, Epoch: e.Epoch, HasEpoch: true}
+	return window.Window{Kind: window.Epoch, Epoch: e.Epoch, HasEpoch: true, Epochs: e.Epochs, ApproximateBounds: e.Loose}
 }
 
-func (f *follower) begin(w window.Window, at monitor.Moment) string {
+// moment is a time of the reader: now, or in the past.
+func (f *follower) moment(at time.Duration) monitor.Moment {
+	if f.over != nil && at >= f.now() {
+		return *f.over
+	}
+	if at <= 0 {
+		return f.began
+	}
+	now := f.over
+	if now == nil {
+		reading := f.monitor.Now()
+		now = &reading
+	}
+	past := sample.Stamp{Mono: f.began.At.Mono + at, Wall: f.began.At.Wall.Add(at)}
+	if f.over == nil && now.At.Mono-past.Mono < fresh {
+		return *now
+	}
+	return now.Before(past)
+}
+
+// fresh is how old a time may be for which the devices are read.
+const fresh = 10 * time.Millisecond
+
+func (f *follower) begin(w window.Window, from time.Duration) open {
 	f.client.began()
 	w.Source, w.Owned = window.Announced, true
-	id, _, _ := f.client.BeginAt(w, at, trace.SpanContext{}) // fails only if thousands are open
-	return id
+	id, _, _ := f.client.BeginAt(w, f.moment(from), trace.SpanContext{}) // fails only if thousands are open
+	return open{id, from}
 }
 
-func (f *follower) endEpoch(e *progress.Event, at monitor.Moment) {
-	if f.epoch == "" && !e.Void {
-		w := epochWindow(e)
-		w.ApproximateBounds = !f.ended
-		f.epoch = f.begin(w, f.began)
+// endEpoch ends the open epoch, which is begun again if it proved to be another one.
+func (f *follower) endEpoch(e *progress.Event) {
+	if f.epoch.id == "" || f.epoch.from != e.From || e.Epochs > 1 {
+		f.drop(&f.epoch)
+		f.epoch = f.begin(epochWindow(e), e.From)
 	}
-	if f.last {
-		f.monitor.Windows.ApproximateBounds(f.epoch)
+	if e.Loose {
+		f.monitor.Windows.ApproximateBounds(f.epoch.id)
 	}
-	f.end(f.epoch, e, at)
-	f.epoch = ""
+	f.end(f.epoch.id, e.To)
+	f.epoch = open{}
 }
 
-func (f *follower) end(id string, e *progress.Event, at monitor.Moment) {
-	switch {
-	case id == "":
-	case e.Void && (!f.how.Unfinished || e.Kind == progress.EpochEnd):
-		f.monitor.Windows.Drop(id) // what ends with a program that ended by itself was none
-	default:
-		_, _ = f.client.EndAt(id, at, f.how) // ErrUnknown: it exceeded the maximum length of a window, and was closed
+func (f *follower) end(id string, to time.Duration) {
+	if id == "" {
+		return
 	}
+	var how window.Outcome
+	if to >= f.now() {
+		how = f.how
+	}
+	_, _ = f.client.EndAt(id, f.moment(to), how) // ErrUnknown: it exceeded the maximum length of a window, and was closed
 }

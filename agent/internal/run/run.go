@@ -82,6 +82,8 @@ spans over OTLP.`,
 	flags.StringVar(&o.name, "name", "", "`name` of the run on spans and metrics (default: the program or script)")
 	flags.StringVar(&o.patterns.EpochPattern, "epoch-pattern", "",
 		"`regexp` of a line that begins an epoch;\nits group \"epoch\", or the first one, is the number")
+	flags.StringVar(&o.patterns.EpochEnd, "epoch-end-pattern", "",
+		"`regexp` of a line that ends an epoch, with the\nsame groups; alone, an epoch begins where one ended")
 	flags.StringVar(&o.patterns.LoadBegin, "load-begin", "",
 		"`regexp` of a line that begins a model load;\nits group \"model\" is the name")
 	flags.StringVar(&o.patterns.LoadEnd, "load-end", "", "`regexp` of a line that ends a model load")
@@ -213,7 +215,7 @@ func (r *run) watch(socket string) error {
 	followed := group != nil && r.monitor.Jobs.Follow(runJob, 0, group.Path, true) == nil
 	r.began = r.monitor.Now()
 	r.follower = &follower{monitor: r.monitor, client: r.announced, reader: r.reader, began: r.began,
-		loads: map[string]string{}}
+		loads: map[string]open{}}
 
 	environment := append(os.Environ(), "TRACEPARENT="+r.root.Traceparent())
 	if socket != "" {

@@ -15,7 +15,14 @@ import (
 type Moment struct {
 	At     sample.Stamp
 	edge   *history.Edge
-	number uint64 // in the journal
+	number uint64        // in the journal
+	next   *history.Next // of a past moment: the reading that followed
+}
+
+// Before returns a moment of the past that this one follows. It has no readings of its own: those around it are
+// interpolated.
+func (at Moment) Before(past sample.Stamp) Moment {
+	return Moment{At: past, number: at.number, next: at.Next()}
 }
 
 func (at Moment) point() history.Point { return history.Point{At: at.At.Mono, Edge: at.edge} }

@@ -96,7 +96,11 @@ func (e *edges) moment(mark *recording.Mark) Moment {
 	if mark.At != nil {
 		moment.At = *mark.At
 	}
-	if at := e.known[mark.Edge]; at != nil {
+	switch at := e.known[mark.Edge]; {
+	case at == nil:
+	case at.At.Mono > moment.At.Mono:
+		return at.Before(moment.At)
+	default:
 		moment.edge = at.edge
 	}
 	return moment

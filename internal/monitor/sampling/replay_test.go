@@ -51,3 +51,20 @@ func TestRecordedEdges(t *testing.T) {
 		t.Errorf("got %d edges that wait, want %d", got, maxWaiting)
 	}
 }
+
+// A moment that a recording refers to by a later edge lies before it: its readings are interpolated.
+func TestRecordedPastMoment(t *testing.T) {
+	r, err := New(Config{}, &Problems{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edge := sample.Stamp{Mono: 5 * time.Second}
+	r.Apply(&recording.Entry{Mark: &recording.Mark{Op: recording.Edge, Edge: 1, At: &edge}})
+	for _, mono := range []time.Duration{3 * time.Second, 5 * time.Second} {
+		at, _ := r.Recorded(&recording.Mark{Op: recording.End, Edge: 1, At: &sample.Stamp{Mono: mono}})
+		past := mono < edge.Mono
+		if at.At.Mono != mono || (at.edge == nil) != past || (at.next != nil) != past || past && at.next.At != edge.Mono {
+			t.Errorf("at %v: got %+v", mono, at)
+		}
+	}
+}

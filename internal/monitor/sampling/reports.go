@@ -139,6 +139,9 @@ func (r *Readings) Measure(w *window.Window) *window.Report {
 
 func (s *state) report(w *window.Window, at Moment, readers []window.Reader, others Concurrent) *window.Report {
 	w.End, w.EndEdge = at.At, at.edge
+	if at.next != nil {
+		w.Next = at.next
+	}
 	gone := s.clientGone(w)
 	if gone {
 		w.Job = ""
@@ -146,7 +149,7 @@ func (s *state) report(w *window.Window, at Moment, readers []window.Reader, oth
 	machine := s.machine(w)
 	machine.Readers, machine.ClientGone = readers, gone
 	report := window.Make(s.history, w, machine)
-	report.Who = s.who(w)
+	report.Who, report.Next = s.who(w), nil
 	if len(report.From) > 0 {
 		report.CountOthers(s.others(w, others))
 	}

@@ -1,0 +1,161 @@
+package progress
+
+import "bytes"
+
+// kind is the form of a token.
+type form uint8
+
+const (
+	word    form = iota + 1 // letters, with underscores within
+	integer                 // digits alone
+	decimal                 // with a point or an exponent
+	clock                   // 0:02:51 or 00:14.5: a duration or a time of the day, in seconds
+	date                    // 2026-05-04, 05/04 before a clock
+)
+
+// token is a word or a number of a line. What is between two tokens separates them.
+type token struct {
+	form     form
+	from, to int // in the line
+	value    float64
+	class    class // of a word that is known
+}
+
+// maxTokens bounds what is read of a line. A longer line of metrics has its counters at its beginning.
+const maxTokens = 256
+
+// scan appends the tokens of a line. It looks at each byte a fixed number of times.
+func scan(tokens []token, line []byte) []token {
+	for i := 0; i < len(line) && len(tokens) < maxTokens; {
+		switch c := line[i]; {
+		case alphabetic(c):
+			t := readWord(line, i)
+			tokens = append(tokens, t)
+			i = t.to
+		case digit(c):
+			t := number(line, i)
+			tokens = append(tokens, t)
+			i = t.to
+		default:
+			i++
+		}
+	}
+	return tokens
+}
+
+// maxWord is the length of the longest word that may be known.
+const maxWord = 32
+
+// readWord reads the word at i, in lower case, and looks it up.
+func readWord(line []byte, i int) token {
+	var low [maxWord]byte
+	to := i
+	for ; to < len(line) && (alphabetic(line[to]) || line[to] == '_'); to++ {
+		if n := to - i; n < maxWord {
+			low[n] = line[to] | 0x20
+			if line[to] == '_' {
+				low[n] = '_'
+			}
+		}
+	}
+	t := token{form: word, from: i, to: to}
+	if to-i <= maxWord {
+		t.class = vocabulary[string(low[:to-i])]
+	}
+	return t
+}
+
+func alphabetic(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+func digit(c byte) bool      { return c >= '0' && c <= '9' }
+
+// digits reads digits as a value.
+func digits(line []byte, i int) (value float64, to int) {
+	for to = i; to < len(line) && digit(line[to]); to++ {
+		value = value*10 + float64(line[to]-'0')
+	}
+	return value, to
+}
+
+// number reads the number, clock or date at i.
+func number(line []byte, i int) token {
+	value, to := digits(line, i)
+	t := token{form: integer, from: i, to: to, value: value}
+	if to == len(line) {
+		return t
+	}
+	switch c := line[to]; {
+	case c == ':' && t.clock(line):
+	case (c == '-' || c == '/') && t.date(line):
+	case c == '.' && to+1 < len(line) && digit(line[to+1]):
+		t.form = decimal
+		t.fraction(line)
+		t.exponent(line)
+	default:
+		t.exponent(line)
+	}
+	return t
+}
+
+func (t *token) fraction(line []byte) {
+	from := t.to + 1
+	part, to := digits(line, from)
+	for range min(to-from, 300) {
+		part /= 10
+	}
+	t.value, t.to = t.value+part, to
+}
+
+// exponent reads e-05. The value is good for a comparison with the clock.
+func (t *token) exponent(line []byte) {
+	rest := line[t.to:]
+	if len(rest) < 3 || rest[0]|0x20 != 'e' || rest[1] != '-' && rest[1] != '+' || !digit(rest[2]) {
+		return
+	}
+	n, to := digits(line, t.to+2)
+	for range min(int(n), 20) {
+		if rest[1] == '-' {
+			t.value /= 10
+		} else {
+			t.value *= 10
+		}
+	}
+	t.form, t.to = decimal, to
+}
+
+// clock reads :MM or :MM:SS behind a number.
+func (t *token) clock(line []byte) bool {
+	end, value := t.to, t.value
+	for range 2 {
+		part, to := digits(line, min(end+1, len(line)))
+		if end == len(line) || line[end] != ':' || to != end+3 {
+			break
+		}
+		value, end = value*60+part, to
+	}
+	if end == t.to {
+		return false
+	}
+	t.form, t.value, t.to = clock, value, end
+	if end+1 < len(line) && (line[end] == '.' || line[end] == ',') && digit(line[end+1]) {
+		t.fraction(line)
+	}
+	return true
+}
+
+// date reads 2026-05-04 and 2026/05/04, and 05-04 before a clock.
+func (t *token) date(line []byte) bool {
+	mark := line[t.to]
+	_, month := digits(line, t.to+1)
+	if month != t.to+3 {
+		return false
+	}
+	end := month
+	if t.to-t.from == 4 && month < len(line) && line[month] == mark {
+		_, end = digits(line, month+1)
+	} else if next := bytes.TrimLeft(line[month:min(month+4, len(line))], " "); t.to-t.from != 2 || len(next) < 3 ||
+		!digit(next[0]) || next[2] != ':' || line[month] != ' ' {
+		return false
+	}
+	t.form, t.to = date, end
+	return true
+}
