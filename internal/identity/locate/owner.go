@@ -4,43 +4,59 @@ import (
 	"bytes"
 	"net"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // Unknown is the client of which nothing is vouched for. All of them are one client.
 const Unknown = "an unknown process"
 
+// in stands between the user and the container of a client.
+const in = " in container "
+
 // Owner is whose a process is, as the kernel vouches for it while the process lives.
 type Owner struct {
 	PID int // in /proc below root; 0 for none that is visible there
 	UID int // effective; -1 for unknown
-	// Client is "" for root and this program's user outside of all containers but this program's. It is "uid N" for
-	// another user, "uid N in container ID" for one in a container, and else Unknown. See window.Window, Client.
+	// Container is the ID of its container, by the names of root's cgroups; "" for none.
+	Container string
+	// Client is "" for root outside of all containers, and for root and this program's user where this program is. It is
+	// "uid N in container ID" in another container, "uid N" for another user, and else Unknown. See window.Window, Client.
 	Client string
 }
 
 // Owners find out whose processes are. They are safe for concurrent use.
 //
-// A container is what a cgroup of root is named after (ContainerID): users may name cgroups of their own like any
-// container. A process that is root in a namespace of processes below this program's, and in no such cgroup, is in a
-// container of a kind that is not known.
+// A container is what a cgroup of root is named after (ContainerID), with root's cgroups alone above: users may name
+// cgroups of their own like any container. A process that is root in a namespace of processes below this program's, and
+// in no such cgroup, is in a container of a kind that is not known. All users without a number here have the same.
 type Owners struct {
 	proc   string
 	groups *cgroup.View
 	self   status // this process in proc
 	own    string // its container
+	user   int
+	// unmapped is the number of each user who has none here, such as the machine's users in a container of a user; or -1.
+	unmapped int
 }
 
 // NewOwners returns the Owners of the processes in /proc below root.
 func NewOwners(root string) *Owners {
-	o := &Owners{proc: procOf(root), groups: cgroup.NewView(root)}
+	o := &Owners{proc: procOf(root), groups: cgroup.NewView(root), user: os.Geteuid(), unmapped: unmappedUser()}
 	buf := new([maxBytes]byte)
 	o.self, _ = parseStatus(readFile(o.proc+"/self/status", buf[:]))
-	o.own, _ = o.container(readFile(o.proc+"/self/cgroup", buf[:]))
+	var known bool
+	if o.own, known = o.container(readFile(o.proc+"/self/cgroup", buf[:])); !known {
+		o.own = Unknown // no process is where this one is
+	}
 	return o
 }
 
@@ -84,27 +100,36 @@ func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 	if pid <= 0 || pid > maxPID {
 		return who
 	}
+	// The open folder stays that of the process: the number may be another one's between two files.
+	folder, err := unix.Open(proc+"/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return who
+	}
+	defer func() { _ = unix.Close(folder) }()
+	process := here + "/self/fd/" + strconv.Itoa(folder) + "/"
 	buf, ok := owners.Get().(*[maxBytes]byte)
 	if !ok {
 		buf = new([maxBytes]byte)
 	}
 	defer owners.Put(buf)
-	s, ok := parseStatus(read(proc, pid, "status", buf[:]))
+	s, ok := parseStatus(readFile(process+"status", buf[:]))
 	if !ok {
 		return who
 	}
 	if who.PID = pid; uid < 0 {
 		who.UID = s.uid
 	}
-	container, known := o.container(read(proc, pid, "cgroup", buf[:]))
+	container, known := o.container(readFile(process+"cgroup", buf[:]))
+	who.Container = container
+	with := container == o.own && s.depth <= depth // where this program is, and not further in
 	switch {
-	case !known || who.UID < 0:
-	case container != "" && container != o.own:
-		who.Client = "uid " + strconv.Itoa(who.UID) + " in container " + container
-	case who.UID != 0 && who.UID != os.Geteuid():
-		who.Client = "uid " + strconv.Itoa(who.UID)
-	case s.depth == 0 || container == o.own && s.depth <= depth:
+	case !known || who.UID < 0 || who.UID == o.unmapped:
+	case who.UID == 0 && container == "" && s.depth == 0, with && (who.UID == 0 || who.UID == o.user):
 		who.Client = ""
+	case container != "":
+		who.Client = "uid " + strconv.Itoa(who.UID) + in + container[:shortDigits]
+	case who.UID != 0:
+		who.Client = "uid " + strconv.Itoa(who.UID)
 	}
 	return who
 }
@@ -112,18 +137,18 @@ func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 // owners are buffers for files: the API needs one for each connection.
 var owners sync.Pool
 
-// container returns the first digits of the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not
-// known without the text, and if only a cgroup that is not visible has the name of a container. Of a container inside
-// another it is the outer one.
+// container returns the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not known without the
+// text, and if only a cgroup that is not visible has the name of a container. Of a container inside another it is the
+// outer one.
 func (o *Owners) container(text []byte) (id string, known bool) {
 	known = len(text) > 0
 	eachContainer(text, o.groups.Own(), func(m membership) bool {
-		uid, visible := o.groups.Owner(m.controllers, string(m.path))
+		ours, visible := o.groups.OfRoot(m.controllers, string(m.path))
 		switch {
-		case visible && uid == 0:
-			id, known = string(m.id[:shortDigits]), true
+		case visible && ours == bytes.Count(m.path, []byte("/")):
+			id, known = string(m.id), true
 			return false
-		case !visible && !below(m.path, "user@"):
+		case !visible && !bytes.Contains(m.path, []byte("/user@")):
 			known = false
 		}
 		return true
@@ -131,5 +156,19 @@ func (o *Owners) container(text []byte) (id string, known bool) {
 	return id, known
 }
 
-// below reports whether a folder on a path has a name that begins so.
-func below(path []byte, name string) bool { return bytes.Contains(path, []byte("/"+name)) }
+// unmappedUser returns the number that stands for each user who has none in this program's namespace of users, or -1 if
+// all have one.
+func unmappedUser() int {
+	fields := strings.Fields(kernfile.Text(here + "/self/uid_map"))
+	if len(fields) == 0 || slices.Equal(fields, []string{"0", "0", "4294967295"}) {
+		return -1
+	}
+	uid, err := strconv.Atoi(kernfile.Text(here + "/sys/kernel/overflowuid"))
+	if err != nil {
+		return defaultOverflow
+	}
+	return uid
+}
+
+// defaultOverflow is DEFAULT_OVERFLOWUID of include/linux/highuid.h.
+const defaultOverflow = 65534
