@@ -27,7 +27,6 @@ import (
 type annotator struct {
 	monitor    *monitor.Monitor
 	locator    *locate.Locator
-	owners     *locate.Owners
 	conditions conditions
 	show       config.Spans
 	scope      instrumentation.Scope
@@ -119,7 +118,7 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 		return nil
 	}
 	if place.PID > 0 {
-		w.Job = p.monitor.Jobs.AutoFollow(p.owners.Client(place.PID), place.PID, place.Cgroup, place.Own)
+		w.Job = p.monitor.Jobs.AutoFollow(p.monitor.Owners.Client(place.PID), place.PID, place.Cgroup, place.Own)
 	}
 	return p.monitor.Spans.Report(w)
 }
@@ -147,7 +146,7 @@ func (p *pass) client(place locate.Place) string {
 	if namespace := resource.text(namespaceName); namespace != "" {
 		return "namespace " + namespace[:min(len(namespace), maxNamespace)]
 	}
-	return p.owners.Client(place.PID)
+	return p.monitor.Owners.Client(place.PID)
 }
 
 // maxNamespace is the longest name of a namespace in Kubernetes, in bytes.

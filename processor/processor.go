@@ -60,8 +60,7 @@ func (p *stallspanProcessor) start(context.Context, component.Host) error {
 	}
 	p.annotator.monitor = m
 	p.annotator.locator = locate.New(m.Root(), p.config.NodeName, p.config.AssumeLocal)
-	p.annotator.owners = locate.NewOwners(m.Root())
-	m.Jobs.ExpectSpans(p.annotator.owners.Client)
+	m.Jobs.ExpectSpans(m.Owners.Client)
 	return nil
 }
 

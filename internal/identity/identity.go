@@ -19,7 +19,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -45,23 +45,28 @@ type Attribute struct {
 	Claimed    bool // by the process or its user, and no other source knows it
 }
 
-// Identity is who a process is. The zero value stands for a process that has ended, or that may not be seen.
+// nobody is who a process is that has ended, or that may not be seen.
+var nobody = Identity{Client: locate.Unknown}
+
+// Identity is who a process is.
 type Identity struct {
 	Attributes []Attribute // sorted by key; do not change them
 	Name       string      // short, for people: see name
 	User       string      // its real user: a name, or a number without one
-	Kind       string      // one of the constants, "" for the zero value
+	Kind       string      // one of the constants; "" for a process that has ended
+	Client     string      // whose it is: see locate.Owner
 }
 
 // Options are for New.
 type Options struct {
-	PodResources string // the kubelet's socket; "" for its usual place below root, or Off
+	Owners       *locate.Owners // of the processes below root; nil for new ones
+	PodResources string         // the kubelet's socket; "" for its usual place below root, or Off
 }
 
 // Finder finds identities. It is safe for concurrent use, and caches up to maxCached of them.
 type Finder struct {
 	proc   string
-	groups *cgroup.View
+	owners *locate.Owners
 	users  users
 	pods   pods
 
@@ -78,7 +83,7 @@ type entry struct {
 	current Identity
 	claims  *claims  // nil until they have been read, once
 	gpus    []string // that it was last seen to use
-	owner   string   // its user and container
+	owner   string   // its user, and the container that root says
 }
 
 const (
@@ -98,8 +103,11 @@ func New(root string, o Options) *Finder {
 	case Off:
 		o.PodResources = ""
 	}
+	if o.Owners == nil {
+		o.Owners = locate.NewOwners(root)
+	}
 	return &Finder{
-		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root), users: users{root: root, lookUp: user.LookupId},
+		owners: o.Owners, proc: filepath.Join(root, "proc"), users: users{root: root, lookUp: user.LookupId},
 		pods: pods{root: root, socket: o.PodResources, given: make(map[podName]claimant)}, known: make(map[int]*entry),
 		readers: make(map[string]*reader),
 	}
@@ -110,12 +118,12 @@ func New(root string, o Options) *Finder {
 // the GPUs and MIG slices that the process uses, if they are known: the kubelet names pods by them.
 func (f *Finder) Of(pid int, gpus ...string) Identity {
 	if pid <= 0 {
-		return Identity{}
+		return nobody
 	}
 	start, ok := startOf(f.proc, pid)
 	if !ok {
 		f.forget(pid)
-		return Identity{}
+		return nobody
 	}
 	now := time.Now()
 	e := f.cached(pid, start, now)
@@ -190,11 +198,14 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 		buf = new([maxText]byte)
 	}
 	defer buffers.Put(buf)
-	at := placeOf(readFile(f.proc, pid, "cgroup", buf), f.groups.Own())
+	at := placeOf(readFile(f.proc, pid, "cgroup", buf), f.owners.Groups.Own(), f.owners.Groups.OfRoot)
 	program, called := executable(f.proc, pid, path, buf)
 	owner := f.users.name(uidOf(readFile(f.proc, pid, "status", buf)))
 
-	e.owner = owner + " " + at.container
+	e.owner = owner
+	if !at.own { // else the user could be any number of them
+		e.owner += " " + at.container
+	}
 	var in podName
 	named = at.pod == ""
 	if !named {
@@ -222,6 +233,7 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	}
 	return Identity{
 		Attributes: l.sorted(), Name: clean(short, maxValue), User: clean(owner, maxValue), Kind: kind(&at),
+		Client: f.owners.Client(pid),
 	}, named
 }
 

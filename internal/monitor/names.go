@@ -9,11 +9,10 @@ import (
 // names finds out who the processes of this machine are.
 type names struct {
 	finder *identity.Finder
-	owners *locate.Owners
 }
 
-func newNames(root, kubelet string) *names {
-	return &names{identity.New(root, identity.Options{PodResources: kubelet}), locate.NewOwners(root)}
+func newNames(root, kubelet string, owners *locate.Owners) *names {
+	return &names{identity.New(root, identity.Options{Owners: owners, PodResources: kubelet})}
 }
 
 // of returns who a process is that holds memory of GPUs, or all processes of its group. Some of it is found in the
@@ -23,9 +22,9 @@ func (n *names) of(pid int, group string, gpus []string) sample.JobName {
 	if group != "" {
 		found = found.OfGroup(group)
 	}
-	name := sample.JobName{Name: found.Name, User: found.User, Client: n.owners.Client(pid)}
+	name := sample.JobName{Name: found.Name, User: found.User, Client: found.Client}
 	for _, a := range found.Attributes {
-		name.Attributes = append(name.Attributes, sample.Attribute{Key: a.Key, Value: a.Value})
+		name.Attributes = append(name.Attributes, sample.Attribute{Key: a.Key, Value: a.Value, Claimed: a.Claimed})
 	}
 	return name
 }

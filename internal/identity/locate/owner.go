@@ -19,15 +19,10 @@ import (
 // Unknown is the client of which nothing is vouched for. All of them are one client.
 const Unknown = "an unknown process"
 
-// in stands between the user and the container of a client.
-const in = " in container "
-
 // Owner is whose a process is, as the kernel vouches for it while the process lives.
 type Owner struct {
 	PID int // in /proc below root; 0 for none that is visible there
 	UID int // effective; -1 for unknown
-	// Container is the ID of its container, by the names of root's cgroups; "" for none.
-	Container string
 	// Client is "" for root outside of all containers, and for root and this program's user where this program is. It is
 	// "uid N in container ID" in another container, "uid N" for another user, and else Unknown. See window.Window, Client.
 	Client string
@@ -39,18 +34,19 @@ type Owner struct {
 // cgroups of their own like any container. A process that is root in a namespace of processes below this program's, and
 // in no such cgroup, is in a container of a kind that is not known. All users without a number here have the same.
 type Owners struct {
-	proc   string
-	groups *cgroup.View
-	self   status // this process in proc
-	own    string // its container
-	user   int
+	Groups *cgroup.View // read-only
+
+	proc string
+	self status // this process in proc
+	own  string // its container
+	user int
 	// unmapped is the number of each user who has none here, such as the machine's users in a container of a user; or -1.
 	unmapped int
 }
 
 // NewOwners returns the Owners of the processes in /proc below root.
 func NewOwners(root string) *Owners {
-	o := &Owners{proc: procOf(root), groups: cgroup.NewView(root), user: os.Geteuid(), unmapped: unmappedUser()}
+	o := &Owners{Groups: cgroup.NewView(root), proc: procOf(root), user: os.Geteuid(), unmapped: unmappedUser()}
 	buf := new([maxBytes]byte)
 	o.self, _ = parseStatus(readFile(o.proc+"/self/status", buf[:]))
 	var known bool
@@ -120,14 +116,13 @@ func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 		who.UID = s.uid
 	}
 	container, known := o.container(readFile(process+"cgroup", buf[:]))
-	who.Container = container
 	with := container == o.own && s.depth <= depth // where this program is, and not further in
 	switch {
 	case !known || who.UID < 0 || who.UID == o.unmapped:
 	case who.UID == 0 && container == "" && s.depth == 0, with && (who.UID == 0 || who.UID == o.user):
 		who.Client = ""
 	case container != "":
-		who.Client = "uid " + strconv.Itoa(who.UID) + in + container[:shortDigits]
+		who.Client = "uid " + strconv.Itoa(who.UID) + " in container " + container
 	case who.UID != 0:
 		who.Client = "uid " + strconv.Itoa(who.UID)
 	}
@@ -137,16 +132,16 @@ func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 // owners are buffers for files: the API needs one for each connection.
 var owners sync.Pool
 
-// container returns the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not known without the
+// container returns the first digits of the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not known without the
 // text, and if only a cgroup that is not visible has the name of a container. Of a container inside another it is the
 // outer one.
 func (o *Owners) container(text []byte) (id string, known bool) {
 	known = len(text) > 0
-	eachContainer(text, o.groups.Own(), func(m membership) bool {
-		ours, visible := o.groups.OfRoot(m.controllers, string(m.path))
+	eachContainer(text, o.Groups.Own(), func(m membership) bool {
+		ours, visible := o.Groups.OfRoot(m.controllers, string(m.path))
 		switch {
 		case visible && ours == bytes.Count(m.path, []byte("/")):
-			id, known = string(m.id), true
+			id, known = string(m.id[:shortDigits]), true
 			return false
 		case !visible && !bytes.Contains(m.path, []byte("/user@")):
 			known = false
