@@ -25,6 +25,7 @@ func NewRate(places int, period time.Duration) *Rate { return &Rate{max: places,
 
 // Take takes a place for a client at a moment, on any clock that does not go back. The error is that of Places.Take.
 func (r *Rate) Take(client string, at time.Duration) error {
+	client = Sharer(client)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.taken = slices.DeleteFunc(r.taken, func(p place) bool { return at-p.at >= r.period })
