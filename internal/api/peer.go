@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -22,7 +23,8 @@ type caller struct {
 // overTCP is the name of all clients over TCP from this machine, which share what one client may use.
 const overTCP = "the TCP port"
 
-// privileged reports whether it is root or this program's own user, outside of any container, or has the token.
+// privileged reports whether it is known to be root outside of any container, or this program's own user where this
+// program is, or has the token: see locate.Owner.
 func (c *caller) privileged() bool { return c.name == "" || c.trusted }
 
 // anonymous reports whether nothing is known of a caller: anyone may be at the other end.
@@ -34,6 +36,14 @@ func (c *caller) owns(client string) bool { return c.privileged() || c.name == c
 // lists reports whether a caller is shown what is of a client. Those of which nothing is known are one client, and are
 // not shown what others of them have.
 func (c *caller) lists(client string) bool { return c.owns(client) && !c.anonymous() }
+
+// told returns what a caller is told of problems: their texts have names of jobs and paths.
+func (c *caller) told(problems []string) []string {
+	if !c.anonymous() || len(problems) == 0 {
+		return problems
+	}
+	return []string{fmt.Sprintf("Of %d problems, only a caller who is known is told: use the unix socket.", len(problems))}
+}
 
 // nameOver returns the name of a client over TCP: its address, or the network that one host has in IPv6.
 func nameOver(remote net.Addr) string {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,6 +71,16 @@ func TestGreedy(t *testing.T) {
 // as runs a test of this program as another user, and returns its first lines.
 func as(t *testing.T, uid uint32, test, variable, value string, lines int) []string {
 	t.Helper()
+	got, _ := within(t, nil, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}, test, variable, value,
+		lines)
+	return got
+}
+
+// within runs a test of this program with a command before it, and returns its first lines, and the command's process.
+func within(t *testing.T, before []string, attributes *syscall.SysProcAttr, test, variable, value string,
+	lines int,
+) ([]string, int) {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to run programs as other users")
 	}
@@ -89,9 +100,10 @@ func as(t *testing.T, uid uint32, test, variable, value string, lines int) []str
 	if err := os.WriteFile(copied, text, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(copied, "-test.run", "^"+test+"$")
+	argv := append(slices.Clone(before), copied, "-test.run", "^"+test+"$")
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = append(os.Environ(), variable+"="+value), "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	cmd.SysProcAttr = attributes
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +124,7 @@ func as(t *testing.T, uid uint32, test, variable, value string, lines int) []str
 	for all := ""; len(got) < lines; {
 		n, err := out.Read(buffer)
 		if err != nil {
-			t.Fatalf("uid %d printed %q, then %v", uid, all, err)
+			t.Fatalf("%s printed %q, then %v", argv, all, err)
 		}
 		all += string(buffer[:n])
 		got = strings.Split(strings.TrimSuffix(all, "\n"), "\n")
@@ -120,7 +132,7 @@ func as(t *testing.T, uid uint32, test, variable, value string, lines int) []str
 			got = got[:len(got)-1]
 		}
 	}
-	return got
+	return got, cmd.Process.Pid
 }
 
 // One user takes a quarter of everything at most. Others are served as before, and at once.

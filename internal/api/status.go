@@ -51,7 +51,7 @@ type ExportStatus struct {
 // maxStatusDisks bounds the disks in a Status.
 const maxStatusDisks = 1024
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
+func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	rights := s.monitor.Rights()
 	status := Status{
 		Version:        s.version,
@@ -82,6 +82,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 	if s.events.Trouble != nil {
 		status.Problems = append(status.Problems, s.events.Trouble()...)
 	}
+	status.Problems = peerOfRequest(r.Context()).told(status.Problems)
 	reply(w, http.StatusOK, status)
 	return nil
 }
