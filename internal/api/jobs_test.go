@@ -22,7 +22,9 @@ func TestJobsOfOthers(t *testing.T) {
 	}
 	names := []sample.JobName{
 		{ID: "late", Name: "llm", User: "ann", PID: 42, Client: "uid 1000",
-			Attributes: []sample.Attribute{{Key: "k8s.pod.name", Value: "llm-0"}, {Key: "service.name", Value: "s", Claimed: true}}},
+			Attributes: []sample.Attribute{
+				{Key: "k8s.pod.name", Value: "llm-0"}, {Key: "service.name", Value: "s", Claimed: true},
+			}},
 		{ID: "early", Client: "uid 1001"},
 	}
 	for _, test := range []struct {

@@ -187,7 +187,7 @@ func (v *viewer) first() *page.Live {
 	for _, problem := range v.server.monitor.Problems() {
 		problems = append(problems, problem.Error())
 	}
-	live.Problems = append(live.Problems, v.who.told(problems)...)
+	live.Problems = append(live.Problems, v.who.problems(problems)...)
 	return live
 }
 

@@ -33,16 +33,16 @@ func (c *caller) anonymous() bool { return c.tcp && !c.trusted || c.name == loca
 // owns reports whether a caller may read and end a window of a client, whose id it knows: its own, or one of its user.
 func (c *caller) owns(client string) bool { return c.privileged() || c.name == client }
 
-// lists reports whether a caller is shown what is of a client. Those of which nothing is known are one client, and are
-// not shown what others of them have.
+// lists reports whether a caller is shown what is of a client. Unknown callers are one client, and are not shown what
+// others of them have.
 func (c *caller) lists(client string) bool { return c.owns(client) && !c.anonymous() }
 
-// told returns what a caller is told of problems: their texts have names of jobs and paths.
-func (c *caller) told(problems []string) []string {
+// problems returns what a caller may read of problems: their texts have names of jobs and paths.
+func (c *caller) problems(problems []string) []string {
 	if !c.anonymous() || len(problems) == 0 {
 		return problems
 	}
-	return []string{fmt.Sprintf("Of %d problems, only a caller who is known is told: use the unix socket.", len(problems))}
+	return []string{fmt.Sprintf("%d problems: only a caller who is known gets them, over the unix socket", len(problems))}
 }
 
 // nameOver returns the name of a client over TCP: its address, or the network that one host has in IPv6.

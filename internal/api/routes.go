@@ -204,6 +204,6 @@ func (s *Server) owned(r *http.Request, id string) error {
 	if !known || peerOfRequest(r.Context()).owns(client) {
 		return nil
 	}
-	return refuse(http.StatusForbidden, "the window %s belongs to someone else: only its user, in its container, root and the "+
-		"server's user can read or end it", excerpt(id))
+	return refuse(http.StatusForbidden, "the window %s belongs to someone else: only its user, in its container, "+
+		"root and the server's user can read or end it", excerpt(id))
 }

@@ -71,8 +71,8 @@ func TestGreedy(t *testing.T) {
 // as runs a test of this program as another user, and returns its first lines.
 func as(t *testing.T, uid uint32, test, variable, value string, lines int) []string {
 	t.Helper()
-	got, _ := within(t, nil, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}, test, variable, value,
-		lines)
+	user := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	got, _ := within(t, nil, user, test, variable, value, lines)
 	return got
 }
 

@@ -82,7 +82,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	if s.events.Trouble != nil {
 		status.Problems = append(status.Problems, s.events.Trouble()...)
 	}
-	status.Problems = peerOfRequest(r.Context()).told(status.Problems)
+	status.Problems = peerOfRequest(r.Context()).problems(status.Problems)
 	reply(w, http.StatusOK, status)
 	return nil
 }

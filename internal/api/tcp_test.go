@@ -180,8 +180,8 @@ func TestNamesOverTCP(t *testing.T) {
 }
 
 // Without a token, anyone may be at the other end of a loopback port: a window is read and ended by its ID alone, and
-// nothing tells of others.
-func TestStrangersOverTCP(t *testing.T) {
+// is in no list.
+func TestUnknownOverTCP(t *testing.T) {
 	address := serveTCP(t, "")
 	client := newTCPClient(address, nil)
 	begun, err := client.Begin(t.Context(), Announcement{Kind: window.Custom, Name: "secret"})
@@ -198,7 +198,8 @@ func TestStrangersOverTCP(t *testing.T) {
 		}
 		text, _ := io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		if by := strings.HasSuffix(path, begun.ID); response.StatusCode != want || strings.Contains(string(text), "secret") != by {
+		byID, shown := strings.HasSuffix(path, begun.ID), strings.Contains(string(text), "secret")
+		if response.StatusCode != want || shown != byID {
 			t.Errorf("%s: got %s with %s, want %d, and the window by its ID alone", path, response.Status, text, want)
 		}
 	}
@@ -208,20 +209,20 @@ func TestStrangersOverTCP(t *testing.T) {
 }
 
 // Problems have names of jobs and paths, and are for callers who are known.
-func TestProblemsForStrangers(t *testing.T) {
+func TestProblemsForUnknown(t *testing.T) {
 	for _, c := range []struct {
-		who  caller
-		told bool
+		who   caller
+		texts bool
 	}{
 		{caller{uid: 0}, true}, {caller{uid: 1000, name: "uid 1000"}, true},
 		{caller{uid: -1, name: locate.Unknown}, false}, {caller{uid: -1, tcp: true, name: overTCP}, false},
 		{caller{uid: -1, tcp: true, name: overTCP, trusted: true}, true},
 	} {
-		got := c.who.told([]string{"a path", "a job"})
-		if told := len(got) == 2; told != c.told || !told && !strings.Contains(got[0], "2 problems") {
-			t.Errorf("%+v: got %q, want told %v", c.who, got, c.told)
+		got := c.who.problems([]string{"a path", "a job"})
+		if texts := len(got) == 2; texts != c.texts || !texts && !strings.Contains(got[0], "2 problems") {
+			t.Errorf("%+v: got %q, want the texts %v", c.who, got, c.texts)
 		}
-		if got := c.who.told(nil); got != nil {
+		if got := c.who.problems(nil); got != nil {
 			t.Errorf("%+v: got %q, want no problem", c.who, got)
 		}
 	}

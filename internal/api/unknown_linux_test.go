@@ -19,15 +19,15 @@ import (
 const (
 	// serving makes TestServing a server on the socket that it names.
 	serving = "STALLSPAN_TEST_SERVING"
-	// strange makes TestStrange the program of someone of whom the server knows nothing.
-	strange = "STALLSPAN_TEST_STRANGE"
+	// unknown makes TestUnknown the program of a caller that the server does not know.
+	unknown = "STALLSPAN_TEST_UNKNOWN"
 )
 
 // TestServing is the server. It prints that it serves, and does so until its input ends.
 func TestServing(t *testing.T) {
 	path := os.Getenv(serving)
 	if path == "" {
-		t.Skip("the program of another user, for TestStrangersInNamespaces")
+		t.Skip("the program of another user, for TestUnknownInNamespaces")
 	}
 	s := serve(t, func(s *Server) {
 		s.With(Events{Board: &alert.Board{}}).Keeping(&kept{}).Scraping(Scraped{All: text("all"), Machine: text("machine")})
@@ -50,11 +50,11 @@ func text(text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
 }
 
-// TestStrange prints what it gets, with the ID of a window of the server's.
-func TestStrange(t *testing.T) {
-	id, path, _ := strings.Cut(os.Getenv(strange), " ")
+// TestUnknown prints what it gets, with the ID of a window of the server's.
+func TestUnknown(t *testing.T) {
+	id, path, _ := strings.Cut(os.Getenv(unknown), " ")
 	if path == "" {
-		t.Skip("the program of another user, for TestStrangersInNamespaces")
+		t.Skip("the program of another user, for TestUnknownInNamespaces")
 	}
 	client := NewClient(path)
 	got := func(method, path string, body any) string {
@@ -85,20 +85,20 @@ func TestStrange(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// strangeLines are the lines that TestStrange prints.
-const strangeLines = 8
+// unknownLines are the lines that TestUnknown prints.
+const unknownLines = 8
 
-// A server in a namespace of processes of its own, as that of a pod, sees nobody outside. They are one client, who has
-// a share and no right over others. Those in its namespace keep their rights.
-func TestStrangersInNamespaces(t *testing.T) {
+// A server in a namespace of processes of its own, such as a pod's, sees no process outside. They are one client, which
+// has a share and no right over others. Those in its namespace keep their rights.
+func TestUnknownInNamespaces(t *testing.T) {
 	path := filepath.Join(folder(t), "l")
 	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	lines, unshare := within(t, []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}, nil, "TestServing",
 		serving, path, 1)
-	id, refused, _ := strings.Cut(lines[0], " ")
-	if refused != "<nil>" {
+	id, failed, _ := strings.Cut(lines[0], " ")
+	if failed != "<nil>" {
 		t.Skipf("needs the right to make a pid namespace: %s", lines)
 	}
 	socket, err := os.Readlink(path)
@@ -106,18 +106,18 @@ func TestStrangersInNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	const share = windows.MaxOpen / 4
-	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
-	const stranger = "process 403, path 403, list ok secret false, read 403, history 403, metrics machine, "
+	other := &syscall.Credential{Uid: 65534, Gid: 65534}
+	const refused = "process 403, path 403, list ok secret false, read 403, history 403, metrics machine, "
 	for _, c := range []struct {
 		name       string
 		attributes syscall.SysProcAttr
 		want       string
 	}{
-		{"root outside", syscall.SysProcAttr{}, stranger + fmt.Sprintf("windows %d, end 403", share)},
-		{"root in another namespace", syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, stranger + "windows 0, end 403"},
-		{"a user outside", syscall.SysProcAttr{Credential: nobody}, stranger + "windows 0, end 403"},
+		{"root outside", syscall.SysProcAttr{}, refused + fmt.Sprintf("windows %d, end 403", share)},
+		{"root in another namespace", syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, refused + "windows 0, end 403"},
+		{"a user outside", syscall.SysProcAttr{Credential: other}, refused + "windows 0, end 403"},
 	} {
-		lines, _ := within(t, nil, &c.attributes, "TestStrange", strange, id+" "+socket, strangeLines)
+		lines, _ := within(t, nil, &c.attributes, "TestUnknown", unknown, id+" "+socket, unknownLines)
 		if got := strings.Join(lines, ", "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
@@ -138,7 +138,7 @@ func TestStrangersInNamespaces(t *testing.T) {
 		{"root inside", nil, "process ok secret false, path ok secret false, list ok secret true, read ok secret true, " +
 			fmt.Sprintf("history ok secret false, metrics all, windows %d, end ok secret true", windows.MaxOpen-2*share-3)},
 	} {
-		lines, _ := within(t, append(inside, c.more...), nil, "TestStrange", strange, id+" "+socket, strangeLines)
+		lines, _ := within(t, append(inside, c.more...), nil, "TestUnknown", unknown, id+" "+socket, unknownLines)
 		if got := strings.Join(lines, ", "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}

@@ -45,8 +45,8 @@ type Attribute struct {
 	Claimed    bool // by the process or its user, and no other source knows it
 }
 
-// nobody is who a process is that has ended, or that may not be seen.
-var nobody = Identity{Client: locate.Unknown}
+// ended is who a process is that has ended, or that may not be seen.
+var ended = Identity{Client: locate.Unknown}
 
 // Identity is who a process is.
 type Identity struct {
@@ -118,12 +118,12 @@ func New(root string, o Options) *Finder {
 // the GPUs and MIG slices that the process uses, if they are known: the kubelet names pods by them.
 func (f *Finder) Of(pid int, gpus ...string) Identity {
 	if pid <= 0 {
-		return nobody
+		return ended
 	}
 	start, ok := startOf(f.proc, pid)
 	if !ok {
 		f.forget(pid)
-		return nobody
+		return ended
 	}
 	now := time.Now()
 	e := f.cached(pid, start, now)

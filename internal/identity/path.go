@@ -11,10 +11,10 @@ import (
 // place is what the cgroups of a process say. Empty fields are unknown.
 //
 // Only root makes cgroups, except in the parts of the tree that are given away: below user@UID.service to that user,
-// below a service to the service, below a container to its programs, and below any folder that root does not own. There,
-// any program could name a cgroup like a pod or a job of Slurm. So nothing is read below a container. Below a service
-// only a container counts, and below user@UID.service a container and a unit. Where root does not own the folders, these
-// are that user's claims. Of nested containers, the outer one counts.
+// below a service to the service, below a container to its programs, and below any folder that root does not own.
+// There, any program could name a cgroup like a pod or a job of Slurm. So nothing is read below a container. Below a
+// service only a container counts, and below user@UID.service a container and a unit. Where root does not own the
+// folders, these are that user's claims. Of nested containers, the outer one counts.
 type place struct {
 	pod       string // its UID
 	container string // 64 hexadecimal digits
@@ -68,7 +68,7 @@ func (p *place) fill(other place) {
 	}
 }
 
-// parsePath parses the path of one cgroup, from the top, of which so many folders are root's.
+// parsePath parses the path of one cgroup, from the top, where so many folders are root's.
 func parsePath(path string, folders int) (p place) {
 	var kubelet, slurm, users bool // what the folders above are of
 	above, depth := "", 0

@@ -16,7 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
-// Unknown is the client of which nothing is vouched for. All of them are one client.
+// Unknown is the client of all processes for which the kernel does not vouch.
 const Unknown = "an unknown process"
 
 // Owner is whose a process is, as the kernel vouches for it while the process lives.
@@ -89,8 +89,8 @@ func (o *Owners) Peer(conn *net.UnixConn) Owner {
 	return who
 }
 
-// of returns whose a process in a /proc is, where this one is so many namespaces below. uid is its effective user, or -1
-// for the one that /proc says.
+// of returns whose a process in a /proc is, where this one is so many namespaces below. uid is its effective user, or
+// -1 for the one that /proc says.
 func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 	who := Owner{UID: uid, Client: Unknown}
 	if pid <= 0 || pid > maxPID {
@@ -132,9 +132,9 @@ func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 // owners are buffers for files: the API needs one for each connection.
 var owners sync.Pool
 
-// container returns the first digits of the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not known without the
-// text, and if only a cgroup that is not visible has the name of a container. Of a container inside another it is the
-// outer one.
+// container returns the first digits of the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not
+// known without the text, and if only a cgroup that is not visible has the name of a container. Of a container inside
+// another it is the outer one.
 func (o *Owners) container(text []byte) (id string, known bool) {
 	known = len(text) > 0
 	eachContainer(text, o.Groups.Own(), func(m membership) bool {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Numbers of no process are nobody's, and this process is its own user's.
+// Numbers of no process are of no one, and this process is its own user's.
 func TestOwnersOfNumbers(t *testing.T) {
 	o := NewOwners("/")
 	if os.Geteuid() != 0 {
@@ -165,7 +165,7 @@ func TestOwnersOfThisUser(t *testing.T) {
 	}
 }
 
-// Users without a number here are not told apart.
+// Users without a number here are not distinguished.
 func TestOwnersWithoutANumber(t *testing.T) {
 	o := fake(t, "65534 65534 65534 65534", "7", "0::/a\n")
 	if got := o.Client(7); got != "uid 65534" {

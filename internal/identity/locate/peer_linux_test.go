@@ -133,15 +133,15 @@ func TestPeers(t *testing.T) {
 	folder, program := open(t)
 	path := filepath.Join(folder, "s")
 	listener := listen(t, path)
-	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+	other := &syscall.Credential{Uid: 65534, Gid: 65534}
 	for name, c := range map[string]struct {
 		attributes syscall.SysProcAttr
 		want       string
 	}{
 		"root":                            {syscall.SysProcAttr{}, ""},
-		"a user":                          {syscall.SysProcAttr{Credential: nobody}, "uid 65534"},
+		"a user":                          {syscall.SysProcAttr{Credential: other}, "uid 65534"},
 		"root in a namespace":             {syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, Unknown},
-		"a user in a namespace of root's": {syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Credential: nobody}, "uid 65534"},
+		"a user in a namespace of root's": {syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Credential: other}, "uid 65534"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := call(t, program, path, &c.attributes)
@@ -158,7 +158,7 @@ func TestPeers(t *testing.T) {
 			t.Errorf("got %+v, want %q", got, Unknown)
 		}
 	})
-	t.Run("one that ends, but for its connection", func(t *testing.T) {
+	t.Run("one that ends, and leaves its connection", func(t *testing.T) {
 		cmd := call(t, program, path, nil)
 		conn, err := listener.AcceptUnix()
 		if err != nil {
@@ -210,15 +210,15 @@ func TestPeersInCgroups(t *testing.T) {
 	cgroupOf(t, own, 65534)
 	forged := cgroupOf(t, own+"/docker-"+id+".scope", 65534)
 	known := cgroupOf(t, "/docker-"+id+".scope", 0)
-	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+	other := &syscall.Credential{Uid: 65534, Gid: 65534}
 	for name, c := range map[string]struct {
 		attributes syscall.SysProcAttr
 		want       string
 	}{
 		"root in it":                   {syscall.SysProcAttr{CgroupFD: known}, "uid 0 in container " + id[:12]},
 		"root in it, in a namespace":   {syscall.SysProcAttr{CgroupFD: known, Cloneflags: syscall.CLONE_NEWPID}, "uid 0 in container " + id[:12]},
-		"a user in it":                 {syscall.SysProcAttr{CgroupFD: known, Credential: nobody}, "uid 65534 in container " + id[:12]},
-		"a user who claims it":         {syscall.SysProcAttr{CgroupFD: forged, Credential: nobody}, "uid 65534"},
+		"a user in it":                 {syscall.SysProcAttr{CgroupFD: known, Credential: other}, "uid 65534 in container " + id[:12]},
+		"a user who claims it":         {syscall.SysProcAttr{CgroupFD: forged, Credential: other}, "uid 65534"},
 		"root of a user's container":   {syscall.SysProcAttr{CgroupFD: forged, Cloneflags: syscall.CLONE_NEWPID}, Unknown},
 		"root in a cgroup of a user's": {syscall.SysProcAttr{CgroupFD: forged}, ""},
 	} {
@@ -232,17 +232,19 @@ func TestPeersInCgroups(t *testing.T) {
 	}
 }
 
-// A program in a namespace of processes of its own knows those in it, and nobody outside.
+// A program in a namespace of processes of its own knows those in it, and no process outside.
 func TestPeersOfAnotherNamespace(t *testing.T) {
 	folder, program := open(t)
 	path := filepath.Join(folder, "s")
-	server := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", program, "-test.run", "^TestAnswering$")
+	server := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", program,
+		"-test.run", "^TestAnswering$")
 	next := answers(t, server, path)
 	call(t, program, path, nil)
 	next(Unknown + ", process known: false")
 	call(t, program, path, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID})
 	next(Unknown + ", process known: false")
-	inside := exec.Command("nsenter", "--target", childOf(t, server.Process.Pid), "--pid", "--mount", program, "-test.run", "^TestCalling$")
+	inside := exec.Command("nsenter", "--target", childOf(t, server.Process.Pid), "--pid", "--mount", program,
+		"-test.run", "^TestCalling$")
 	inside.Env, inside.Dir = append(os.Environ(), calling+"="+path), "/"
 	in, err := inside.StdinPipe()
 	if err != nil {
@@ -279,7 +281,7 @@ func answers(t *testing.T, server *exec.Cmd, path string) (next func(want string
 	}
 }
 
-// A program in a namespace of users, such as that of a container without root, tells no users apart who are not in it.
+// A program in a namespace of users, such as a container without root, does not distinguish users who are not in it.
 func TestPeersOfAnotherNamespaceOfUsers(t *testing.T) {
 	folder, program := open(t)
 	path := filepath.Join(folder, "s")

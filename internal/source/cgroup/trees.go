@@ -86,7 +86,7 @@ func (v *View) folder(controllers, group string) string {
 	return ""
 }
 
-// OfRoot returns how many folders of a cgroup's path, from the top, belong to root and are closed to others: below them,
+// OfRoot returns how many folders of a cgroup's path, from the top, belong to root and are closed to others. Below,
 // users name cgroups as they like. The cgroup is a line of /proc/PID/cgroup: its controllers, "" for cgroup v2, whose
 // path is joined (see Join). OfRoot returns false if the cgroup's folder is not visible.
 func (v *View) OfRoot(controllers, group string) (folders int, ok bool) {

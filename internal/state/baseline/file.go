@@ -41,8 +41,8 @@ func (all records) learn(o observation) {
 	r.learn(o.took, o.slow, o.at)
 }
 
-// trim drops the keys beyond MaxEach of each client, and those beyond MaxKeys, that were seen longest ago. All users of a
-// container are one there (trust.Sharer). The keys of the user of this program go last.
+// trim drops the keys beyond MaxEach of each client, and those beyond MaxKeys, that were seen longest ago. All users of
+// a container are one there (trust.Sharer). The keys of the user of this program go last.
 func (all records) trim() {
 	own := func(k Key) int {
 		if k.Client() == "" {
