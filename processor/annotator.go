@@ -3,7 +3,6 @@
 package processor
 
 import (
-	"cmp"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -111,7 +110,8 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 		return nil
 	}
 	w := describe(k, span, f)
-	w.Client = p.client(place)
+	owner := p.monitor.Owners.Client(place.PID)
+	w.Client = p.client(owner)
 	w.Start = sample.Stamp{Wall: span.StartTimestamp().AsTime()}
 	w.End = sample.Stamp{Wall: span.EndTimestamp().AsTime()}
 	if err := p.monitor.Spans.Place(&w); err != nil {
@@ -119,7 +119,7 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 		return nil
 	}
 	if place.PID > 0 {
-		w.Job = p.monitor.Jobs.AutoFollow(p.locator.Client(place.PID), place.PID, place.Cgroup, place.Own)
+		w.Job = p.monitor.Jobs.AutoFollow(owner, place.PID, place.Cgroup, place.Own)
 	}
 	return p.monitor.Spans.Report(w)
 }
@@ -141,14 +141,13 @@ func (p *pass) origin() locate.Who {
 }
 
 // client returns whose baselines a span is compared with: those of its namespace in Kubernetes, where each start makes
-// new containers, and else of the user of the process that it names. Any program may name any process, so that user's
-// own windows have other baselines.
-func (p *pass) client(place locate.Place) string {
+// new containers, and else of the owner of its process.
+func (p *pass) client(owner string) string {
 	resource := facts{pcommon.NewMap(), p.resource.Resource().Attributes(), p.tally.ignore}
 	if namespace := resource.text(namespaceName); namespace != "" {
 		return "namespace " + namespace[:min(len(namespace), maxNamespace)]
 	}
-	return "spans of " + cmp.Or(p.locator.Client(place.PID), "root")
+	return owner
 }
 
 // maxNamespace is the longest name of a namespace in Kubernetes, in bytes.

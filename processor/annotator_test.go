@@ -265,7 +265,7 @@ func TestClaims(t *testing.T) {
 	if got := p.origin(); got != (locate.Who{}) {
 		t.Errorf("without a resource: got %+v, want nothing", got)
 	}
-	if got := p.client(locate.Place{}); strings.Contains(got, "victim") || got == "" {
+	if got := p.client("an owner"); strings.Contains(got, "victim") || got == "" {
 		t.Errorf("without a resource: got the baselines of %q, want those of no one", got)
 	}
 	resource := rs.Resource().Attributes()
@@ -276,7 +276,7 @@ func TestClaims(t *testing.T) {
 	if got, want := p.origin(), (locate.Who{ContainerID: own, PID: 7}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := p.client(locate.Place{}); got != "namespace ours" {
+	if got := p.client("an owner"); got != "namespace ours" {
 		t.Errorf("got the baselines of %q, want those of the namespace", got)
 	}
 }

@@ -61,7 +61,7 @@ func (p *stallspanProcessor) start(context.Context, component.Host) error {
 	}
 	p.annotator.monitor = m
 	p.annotator.locator = locate.New(m.Root(), p.config.NodeName, p.config.AssumeLocal)
-	m.Jobs.ExpectSpans(p.annotator.locator.Client)
+	m.Jobs.ExpectSpans(m.Owners.Client)
 	return nil
 }
 

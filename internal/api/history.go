@@ -38,11 +38,15 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	who := peerOfRequest(r.Context())
+	if who.anonymous() {
+		return refuse(http.StatusForbidden, "the history is for a caller who is known: use the agent's unix socket from a "+
+			"process that it can see, or a port with token_file")
+	}
 	if s.past == nil {
 		return refuse(http.StatusNotFound, "this server keeps no history: use stallspan agent, with history.enabled in its "+
 			"config")
 	}
-	who := peerOfRequest(r.Context())
 	if err := s.copies.Take(who.name); err != nil {
 		return refuse(http.StatusServiceUnavailable, "too many requests for the history: try again in a few seconds")
 	}

@@ -27,6 +27,7 @@ type Job struct {
 	User       string            `json:"user,omitempty"`
 	PID        int               `json:"pid,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"` // of OpenTelemetry
+	Claimed    []string          `json:"claimed,omitempty"`    // keys of those that only the job or its user says
 	Running    bool              `json:"running"`
 	Began      time.Time         `json:"began"`
 	Until      time.Time         `json:"until"` // up to which its time is known
@@ -244,6 +245,9 @@ func newJob(name *sample.JobName, row *sample.GPUTime) Job {
 	}
 	for _, a := range name.Attributes {
 		j.Attributes[a.Key] = a.Value
+		if a.Claimed {
+			j.Claimed = append(j.Claimed, a.Key)
+		}
 	}
 	return j
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,9 @@ func TestJobsOfOthers(t *testing.T) {
 	}
 	names := []sample.JobName{
 		{ID: "late", Name: "llm", User: "ann", PID: 42, Client: "uid 1000",
-			Attributes: []sample.Attribute{{Key: "k8s.pod.name", Value: "llm-0"}}},
+			Attributes: []sample.Attribute{
+				{Key: "k8s.pod.name", Value: "llm-0"}, {Key: "service.name", Value: "s", Claimed: true},
+			}},
 		{ID: "early", Client: "uid 1001"},
 	}
 	for _, test := range []struct {
@@ -51,7 +54,7 @@ func TestJobsOfOthers(t *testing.T) {
 	late := newJobs(rows, names, (&caller{}).lists).Jobs[1]
 	if late.Allocated != 21 || late.Busy != 5 || late.Gain != 1 || len(late.GPUs) != 2 || !late.GPUs[0].Shared ||
 		!late.Running || !late.Began.Equal(time.Unix(50, 0)) || !late.Until.Equal(time.Unix(110, 0)) ||
-		late.Attributes["k8s.pod.name"] != "llm-0" {
+		late.Attributes["k8s.pod.name"] != "llm-0" || !slices.Equal(late.Claimed, []string{"service.name"}) {
 		t.Errorf("got %+v, want the sum of both GPUs", late)
 	}
 }

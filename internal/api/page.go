@@ -183,9 +183,11 @@ func (v *viewer) first() *page.Live {
 	live.Now = (v.until - v.origin).Seconds()
 	live.Oldest, live.Latest = (v.oldest - v.origin).Seconds(), (v.latest - v.origin).Seconds()
 	v.past = nil // updates are of the present
+	var problems []string
 	for _, problem := range v.server.monitor.Problems() {
-		live.Problems = append(live.Problems, problem.Error())
+		problems = append(problems, problem.Error())
 	}
+	live.Problems = append(live.Problems, v.who.problems(problems)...)
 	return live
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -22,7 +23,8 @@ type caller struct {
 // overTCP is the name of all clients over TCP from this machine, which share what one client may use.
 const overTCP = "the TCP port"
 
-// privileged reports whether it is root or this program's own user, outside of any container, or has the token.
+// privileged reports whether it is known to be root outside of any container, or this program's own user where this
+// program is, or has the token: see locate.Owner.
 func (c *caller) privileged() bool { return c.name == "" || c.trusted }
 
 // anonymous reports whether a caller is not known: anyone may be at the other end.
@@ -31,9 +33,17 @@ func (c *caller) anonymous() bool { return c.tcp && !c.trusted || c.name == loca
 // owns reports whether a caller may read and end a window of a client, whose id it knows: its own, or one of its user.
 func (c *caller) owns(client string) bool { return c.privileged() || c.name == client }
 
-// lists reports whether a caller is shown what is of a client. Anonymous callers are one client, and are not shown what
+// lists reports whether a caller is shown what is of a client. Unknown callers are one client, and are not shown what
 // others of them have.
 func (c *caller) lists(client string) bool { return c.owns(client) && !c.anonymous() }
+
+// problems returns what a caller may read of problems: their texts have names of jobs and paths.
+func (c *caller) problems(problems []string) []string {
+	if !c.anonymous() || len(problems) == 0 {
+		return problems
+	}
+	return []string{fmt.Sprintf("%d problems: only a caller who is known gets them, over the unix socket", len(problems))}
+}
 
 // nameOver returns the name of a client over TCP: its address, or the network that one host has in IPv6.
 func nameOver(remote net.Addr) string {

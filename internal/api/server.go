@@ -14,7 +14,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/trust"
@@ -105,7 +104,7 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 // error if the listener fails before. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.loopback = onLoopback(l.Addr())
-	s.callers = &callers{locate.NewOwners(s.monitor.Root())}
+	s.callers = &callers{s.monitor.Owners}
 	s.conns = newConnections(s.callers)
 	if s.local = l.Addr().Network() == "unix"; s.local {
 		s.http.ReadHeaderTimeout = headerTimeout

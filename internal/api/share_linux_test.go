@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,11 +71,15 @@ func TestGreedy(t *testing.T) {
 // as runs a test of this program as another user, and returns its first lines.
 func as(t *testing.T, uid uint32, test, variable, value string, lines int) []string {
 	t.Helper()
-	return with(t, syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}, test, variable, value, lines)
+	user := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	got, _ := within(t, nil, user, test, variable, value, lines)
+	return got
 }
 
-// with is as for a program in namespaces of its own.
-func with(t *testing.T, attributes syscall.SysProcAttr, test, variable, value string, lines int) []string {
+// within runs a test of this program with a command before it, and returns its first lines, and the command's process.
+func within(t *testing.T, before []string, attributes *syscall.SysProcAttr, test, variable, value string,
+	lines int,
+) ([]string, int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to run programs as other users")
@@ -95,9 +100,10 @@ func with(t *testing.T, attributes syscall.SysProcAttr, test, variable, value st
 	if err := os.WriteFile(copied, text, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(copied, "-test.run", "^"+test+"$")
+	argv := append(slices.Clone(before), copied, "-test.run", "^"+test+"$")
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir = append(os.Environ(), variable+"="+value), "/"
-	cmd.SysProcAttr = &attributes
+	cmd.SysProcAttr = attributes
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +124,7 @@ func with(t *testing.T, attributes syscall.SysProcAttr, test, variable, value st
 	for all := ""; len(got) < lines; {
 		n, err := out.Read(buffer)
 		if err != nil {
-			t.Fatalf("%+v printed %q, then %v", attributes, all, err)
+			t.Fatalf("%s printed %q, then %v", argv, all, err)
 		}
 		all += string(buffer[:n])
 		got = strings.Split(strings.TrimSuffix(all, "\n"), "\n")
@@ -126,7 +132,7 @@ func with(t *testing.T, attributes syscall.SysProcAttr, test, variable, value st
 			got = got[:len(got)-1]
 		}
 	}
-	return got
+	return got, cmd.Process.Pid
 }
 
 // One user takes a quarter of everything at most. Others are served as before, and at once.
@@ -232,12 +238,12 @@ func TestWindowsOfOthers(t *testing.T) {
 		}
 	}
 	// Two programs of root in namespaces of processes of their own, as in containers of a kind that is not known.
-	nested := syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-	first = with(t, nested, "TestPrying", prying, begun.ID+" "+s.path, 2)
+	nested := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	first, _ = within(t, nil, nested, "TestPrying", prying, begun.ID+" "+s.path, 2)
 	if want := "403 403 403, <nil>, <nil>, secret false, own false"; first[0] != want {
 		t.Errorf("an unknown process: got %q, want %q", first[0], want)
 	}
-	second = with(t, nested, "TestPrying", prying, first[1]+" "+s.path, 2)
+	second, _ = within(t, nil, nested, "TestPrying", prying, first[1]+" "+s.path, 2)
 	if want := "0 404 0, <nil>, <nil>, secret false, own false"; second[0] != want {
 		t.Errorf("an unknown process, with the id of another one's window: got %q, want %q", second[0], want)
 	}

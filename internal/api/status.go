@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -85,9 +84,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	if s.events.Trouble != nil {
 		status.Problems = append(status.Problems, s.events.Trouble()...)
 	}
-	if n := len(status.Problems); n > 0 && peerOfRequest(r.Context()).anonymous() { // they name files and jobs of users
-		status.Problems = []string{fmt.Sprintf("%d problems: ask over the unix socket, or with the token", n)}
-	}
+	status.Problems = peerOfRequest(r.Context()).problems(status.Problems)
 	reply(w, http.StatusOK, status)
 	return nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -173,6 +175,55 @@ func TestNamesOverTCP(t *testing.T) {
 		}
 		if _, err := client.End(t.Context(), begun.ID); err != nil {
 			t.Errorf("token %q: got %v, want a report", token, err)
+		}
+	}
+}
+
+// Without a token, anyone may be at the other end of a loopback port: a window is read and ended by its ID alone, and
+// is in no list.
+func TestUnknownOverTCP(t *testing.T) {
+	address := serveTCP(t, "")
+	client := newTCPClient(address, nil)
+	begun, err := client.Begin(t.Context(), Announcement{Kind: window.Custom, Name: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{
+		"/v1/windows": http.StatusOK, "/v1/windows/" + begun.ID: http.StatusOK, "/v1/history": http.StatusForbidden,
+		"/v1/status": http.StatusOK, "/v1/jobs": http.StatusOK, "/v1/page": http.StatusOK,
+	} {
+		response, err := http.Get("http://" + address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		byID, shown := strings.HasSuffix(path, begun.ID), strings.Contains(string(text), "secret")
+		if response.StatusCode != want || shown != byID {
+			t.Errorf("%s: got %s with %s, want %d, and the window by its ID alone", path, response.Status, text, want)
+		}
+	}
+	if _, err := client.End(t.Context(), begun.ID); err != nil {
+		t.Errorf("the end by its ID: got %v, want a report", err)
+	}
+}
+
+// Problems have names of jobs and paths, and are for callers who are known.
+func TestProblemsForUnknown(t *testing.T) {
+	for _, c := range []struct {
+		who   caller
+		texts bool
+	}{
+		{caller{uid: 0}, true}, {caller{uid: 1000, name: "uid 1000"}, true},
+		{caller{uid: -1, name: locate.Unknown}, false}, {caller{uid: -1, tcp: true, name: overTCP}, false},
+		{caller{uid: -1, tcp: true, name: overTCP, trusted: true}, true},
+	} {
+		got := c.who.problems([]string{"a path", "a job"})
+		if texts := len(got) == 2; texts != c.texts || !texts && !strings.Contains(got[0], "2 problems") {
+			t.Errorf("%+v: got %q, want the texts %v", c.who, got, c.texts)
+		}
+		if got := c.who.problems(nil); got != nil {
+			t.Errorf("%+v: got %q, want no problem", c.who, got)
 		}
 	}
 }

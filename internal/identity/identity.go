@@ -20,7 +20,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/identity/locate"
-	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -47,23 +46,27 @@ type Attribute struct {
 	Claimed    bool // by the process or its user, and no other source knows it
 }
 
-// Identity is who a process is. The zero value stands for a process that has ended, or that may not be seen.
+// ended is who a process is that has ended, or that may not be seen.
+var ended = Identity{Client: locate.Unknown}
+
+// Identity is who a process is.
 type Identity struct {
 	Attributes []Attribute // sorted by key; do not change them
 	Name       string      // short, for people: see name
 	User       string      // its real user: a name, or a number without one
-	Kind       string      // one of the constants, "" for the zero value
+	Kind       string      // one of the constants; "" for a process that has ended
+	Client     string      // whose it is: see locate.Owner
 }
 
 // Options are for New.
 type Options struct {
-	PodResources string // the kubelet's socket; "" for its usual place below root, or Off
+	Owners       *locate.Owners // of the processes below root; nil for new ones
+	PodResources string         // the kubelet's socket; "" for its usual place below root, or Off
 }
 
 // Finder finds identities. It is safe for concurrent use, and caches up to maxCached of them.
 type Finder struct {
 	proc   string
-	groups *cgroup.View
 	owners *locate.Owners
 	users  users
 	pods   pods
@@ -101,9 +104,11 @@ func New(root string, o Options) *Finder {
 	case Off:
 		o.PodResources = ""
 	}
+	if o.Owners == nil {
+		o.Owners = locate.NewOwners(root)
+	}
 	return &Finder{
-		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root),
-		owners: locate.NewOwners(root), users: users{root: root, lookUp: user.LookupId},
+		owners: o.Owners, proc: filepath.Join(root, "proc"), users: users{root: root, lookUp: user.LookupId},
 		pods: pods{root: root, socket: o.PodResources, given: make(map[podName]claimant)}, known: make(map[int]*entry),
 		readers: make(map[string]*reader),
 	}
@@ -115,7 +120,7 @@ func New(root string, o Options) *Finder {
 // does not answer for the process, it is who it was before.
 func (f *Finder) Of(pid int, gpus ...string) Identity {
 	if pid <= 0 {
-		return Identity{}
+		return ended
 	}
 	i, err := procfile.Do(f.proc, pid, func() Identity { return f.of(pid, gpus) })
 	if err == nil {
@@ -126,7 +131,7 @@ func (f *Finder) Of(pid int, gpus ...string) Identity {
 	if e := f.known[pid]; e != nil {
 		return e.current
 	}
-	return Identity{}
+	return ended
 }
 
 // of is Of on a goroutine that may wait for the process.
@@ -134,7 +139,7 @@ func (f *Finder) of(pid int, gpus []string) Identity {
 	start, ok := startOf(f.proc, pid)
 	if !ok {
 		f.forget(pid)
-		return Identity{}
+		return ended
 	}
 	now := time.Now()
 	e := f.cached(pid, start, now)
@@ -209,11 +214,7 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 		buf = new([maxText]byte)
 	}
 	defer buffers.Put(buf)
-	text := readFile(f.proc, pid, "cgroup", buf)
-	at := placeOf(text, f.groups.Own())
-	if id, known := f.owners.Container(text); known && at.container != "" && at.container[:shortDigits] != id {
-		at.own, at.pod = true, "" // a cgroup that a user has named so
-	}
+	at := placeOf(readFile(f.proc, pid, "cgroup", buf), f.owners.Groups.Own(), f.owners.Groups.OfRoot)
 	program, called := executable(f.proc, pid, path, buf)
 	owner := f.users.name(uidOf(readFile(f.proc, pid, "status", buf)))
 
@@ -248,6 +249,7 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	}
 	return Identity{
 		Attributes: l.sorted(), Name: clean(short, maxValue), User: clean(owner, maxValue), Kind: kind(&at),
+		Client: f.owners.Client(pid),
 	}, named
 }
 

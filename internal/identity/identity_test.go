@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
@@ -31,7 +32,8 @@ func program(t testing.TB, root string, pid, start int, cgroup, exe string, uid 
 	folder := fmt.Sprintf("proc/%d/", pid)
 	fixture.Write(t, root, folder+"stat", fmt.Appendf(nil,
 		"%d (name) S 1 1 1 0 -1 4194560 900 0 2 0 31 12 0 0 20 0 1 0 %d 227590144 3100\n", pid, start))
-	fixture.Write(t, root, folder+"status", fmt.Appendf(nil, "Name:\tname\nUid:\t%d\t0\t0\t0\n", uid))
+	fixture.Write(t, root, folder+"status", fmt.Appendf(nil,
+		"Name:\tname\nTgid:\t%d\nUid:\t%d\t%[2]d\t0\t0\nNSpid:\t%[1]d\n", pid, uid))
 	fixture.Write(t, root, folder+"comm", []byte("name\n"))
 	fixture.Write(t, root, folder+"cgroup", []byte("0::"+cgroup+"\n"))
 	if exe != "" {
@@ -67,25 +69,25 @@ func TestOf(t *testing.T) {
 	}{
 		{"/kubepods/pod" + podA + "/" + idA, "/usr/bin/python3.13", 1000, Identity{[]Attribute{
 			{"container.id", idA, false}, {"k8s.pod.uid", podA, false}, {"process.executable.name", "python3.13", false},
-			{"process.owner", "ada", false}}, "pod " + podA, "ada", Pod}},
+			{"process.owner", "ada", false}}, "pod " + podA, "ada", Pod, locate.Unknown}},
 		{"/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0", "/opt/my train (deleted)", 0, Identity{[]Attribute{
 			{"process.executable.name", "my train", false}, {"process.owner", "root", false},
-			{"stallspan.slurm.job.id", "4711", false}, {"stallspan.slurm.step.id", "0", false}}, "job 4711", "root", Slurm}},
+			{"stallspan.slurm.job.id", "4711", false}, {"stallspan.slurm.step.id", "0", false}}, "job 4711", "root", Slurm, ""}},
 		{"/system.slice/docker-" + idA + ".scope", "", 1001, Identity{[]Attribute{
 			{"container.id", idA, false}, {"process.executable.name", "name", true}, {"process.owner", "1001", false}},
-			"container " + idA[:12], "1001", Container}},
+			"container " + idA[:12], "1001", Container, locate.Unknown}},
 		{"/system.slice/serve.service/libpod-payload-" + idA, "/x", 0, Identity{[]Attribute{
 			{"container.id", idA, false}, {"process.executable.name", "x", false}, {"process.owner", "root", false},
-			{"stallspan.systemd.unit", "serve.service", false}}, "serve.service", "root", Container}},
+			{"stallspan.systemd.unit", "serve.service", false}}, "serve.service", "root", Container, locate.Unknown}},
 		{"/user.slice/user-1000.slice/user@1000.service/app.slice/lab.service", "/x", 1000, Identity{[]Attribute{
 			{"process.executable.name", "x", false}, {"process.owner", "ada", false},
 			{"stallspan.systemd.unit", "user@1000.service", false}, {"stallspan.systemd.user.unit", "lab.service", true}},
-			"lab.service", "ada", Unit}},
+			"lab.service", "ada", Unit, "uid 1000"}},
 		{"/user.slice/user-1000.slice/session-3.scope", "/x", 1000, Identity{[]Attribute{
 			{"process.executable.name", "x", false}, {"process.owner", "ada", false},
-			{"stallspan.systemd.unit", "session-3.scope", false}}, "x", "ada", Process}},
+			{"stallspan.systemd.unit", "session-3.scope", false}}, "x", "ada", Process, "uid 1000"}},
 		{"/", "/a\x1b[2J\u202eb", 1000, Identity{[]Attribute{
-			{"process.executable.name", "a[2Jb", false}, {"process.owner", "ada", false}}, "a[2Jb", "ada", Process}},
+			{"process.executable.name", "a[2Jb", false}, {"process.owner", "ada", false}}, "a[2Jb", "ada", Process, "uid 1000"}},
 	} {
 		program(t, root, 100+i, 5, test.cgroup, test.exe, test.uid)
 		if diff := cmp.Diff(test.want, f.Of(100+i)); diff != "" {
@@ -95,6 +97,35 @@ func TestOf(t *testing.T) {
 	for _, pid := range []int{-1, 0, 7} {
 		if got := f.Of(pid); got.Kind != "" || got.Attributes != nil {
 			t.Errorf("process %d: got %+v, want nothing", pid, got)
+		}
+	}
+}
+
+// A container that a user has named is a claim, and nothing is his because of it.
+func TestOfAClaimedContainer(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give cgroups to users")
+	}
+	root := machine(t)
+	fixture.Write(t, root, "proc/self/mountinfo", []byte("30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"))
+	fixture.Write(t, root, "proc/self/cgroup", []byte("0::/\n"))
+	fixture.Write(t, root, "sys/fs/cgroup/a/docker-"+idA+".scope/cgroup.procs", nil)
+	fixture.Write(t, root, "sys/fs/cgroup/docker-"+idA+".scope/cgroup.procs", nil)
+	if err := os.Chown(root+"/sys/fs/cgroup/a", 1000, 1000); err != nil {
+		t.Fatal(err)
+	}
+	f := New(root, Options{PodResources: Off})
+	defer f.Close()
+	for pid, of := range map[int]struct {
+		cgroup, client string
+		claimed        bool
+	}{
+		7: {"/docker-" + idA + ".scope", "uid 1000 in container " + idA[:12], false},
+		8: {"/a/docker-" + idA + ".scope", "uid 1000", true},
+	} {
+		program(t, root, pid, 5, of.cgroup, "/x", 1000)
+		if got := f.Of(pid); !has(got, "container.id", idA, of.claimed) || got.Client != of.client {
+			t.Errorf("%s: got %+v, want the container, claimed %v, of %q", of.cgroup, got, of.claimed, of.client)
 		}
 	}
 }
@@ -224,8 +255,8 @@ func TestOfGroup(t *testing.T) {
 	defer f.Close()
 	for path, want := range map[string]Identity{
 		"/kubepods/pod" + podA + "/" + idA: {[]Attribute{{"container.id", idA, false}, {"k8s.pod.uid", podA, false},
-			{"process.owner", "ada", false}, {"service.name", "s", true}}, "pod " + podA, "ada", Pod},
-		"/jobs/train 1": {[]Attribute{{"process.owner", "ada", false}, {"service.name", "s", true}}, "train 1", "ada", Process},
+			{"process.owner", "ada", false}, {"service.name", "s", true}}, "pod " + podA, "ada", Pod, locate.Unknown},
+		"/jobs/train 1": {[]Attribute{{"process.owner", "ada", false}, {"service.name", "s", true}}, "train 1", "ada", Process, "uid 1000"},
 	} {
 		program(t, root, 7, 5, path, "/x", 1000)
 		fixture.Write(t, root, "proc/7/environ", environ("RANK=1", "LOCAL_RANK=1", "OTEL_SERVICE_NAME=s"))

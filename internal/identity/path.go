@@ -11,13 +11,14 @@ import (
 // place is what the cgroups of a process say. Empty fields are unknown.
 //
 // Only root makes cgroups, except in the parts of the tree that are given away: below user@UID.service to that user,
-// below a service to the service, and below a container to its programs. There, any program could name a cgroup like a
-// pod or a job of Slurm. So nothing is read below a container. Below a service only a container counts, and below
-// user@UID.service a container and a unit, both as that user's claims. Of nested containers, the outer one counts.
+// below a service to the service, below a container to its programs, and below any folder that root does not own.
+// There, any program could name a cgroup like a pod or a job of Slurm. So nothing is read below a container. Below a
+// service only a container counts, and below user@UID.service a container and a unit. Where root does not own the
+// folders, these are that user's claims. Of nested containers, the outer one counts.
 type place struct {
 	pod       string // its UID
 	container string // 64 hexadecimal digits
-	own       bool   // the container is below user@UID.service
+	own       bool   // root does not own the container's cgroup
 	job, step string // of Slurm
 	unit      string // of systemd: x.service or x.scope
 	userUnit  string // of the user's own systemd
@@ -27,8 +28,8 @@ type place struct {
 const maxDepth = 32
 
 // placeOf parses /proc/PID/cgroup (cgroups(7)). Cgroup v2 comes first, and hierarchies of v1 fill in what it lacks: on
-// hybrid systems, container managers and Slurm use these. own is cgroup.View.Own.
-func placeOf(text []byte, own string) (p place) {
+// hybrid systems, container managers and Slurm use these. own is cgroup.View.Own, and ofRoot is cgroup.View.OfRoot.
+func placeOf(text []byte, own string, ofRoot func(controllers, group string) (folders int, ok bool)) (p place) {
 	for _, second := range []bool{true, false} {
 		for line := range bytes.Lines(text) {
 			number, rest, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), ":")
@@ -38,7 +39,11 @@ func placeOf(text []byte, own string) (p place) {
 			} else if v2 {
 				path = cgroup.Join(own, path)
 			}
-			p.fill(parsePath(path))
+			folders, visible := ofRoot(controllers, path)
+			if !visible {
+				folders = maxDepth
+			}
+			p.fill(parsePath(path, folders))
 		}
 	}
 	return p
@@ -63,24 +68,25 @@ func (p *place) fill(other place) {
 	}
 }
 
-// parsePath parses the path of one cgroup, from the top.
-func parsePath(path string) (p place) {
+// parsePath parses the path of one cgroup, from the top, where so many folders are root's.
+func parsePath(path string, folders int) (p place) {
 	var kubelet, slurm, users bool // what the folders above are of
 	above, depth := "", 0
 	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if depth++; depth > maxDepth || name == ".." {
 			return p
 		}
-		given := p.unit != "" // to a service or a user
+		users = users || depth-1 > folders
+		given := p.unit != "" || users // to a service or a user
 		kubelet = kubelet || !given && strings.Contains(name, "kubepods")
 		switch id := locate.ContainerID(name); {
 		case id != "":
 			if !given || p.unit == above && isRuntime(above) {
 				p.pod = first(p.pod, podInSlice(name))
 			}
-			p.container, p.own = id, users
+			p.container, p.own = id, users || depth > folders
 			return p
-		case given && users && p.userUnit == "" && isUnit(name):
+		case isManager(p.unit) && p.userUnit == "" && isUnit(name):
 			p.userUnit = name
 		case given:
 		case kubelet && p.pod == "" && podOf(name) != "":

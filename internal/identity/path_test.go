@@ -95,8 +95,36 @@ func TestParsePath(t *testing.T) {
 		"/../kubepods/pod{pod}":                                        {},
 		strings.Repeat("/a", 40) + "/kubepods/pod{pod}":                {},
 	} {
-		if got := parsePath(full(path)); got != want {
+		if got := parsePath(full(path), maxDepth); got != want {
 			t.Errorf("%s:\n got %+v,\nwant %+v", path, got, want)
+		}
+	}
+}
+
+// hidden are the owners of cgroups that are not visible.
+func hidden(string, string) (folders int, ok bool) { return 0, false }
+
+// Below a folder that is not root's, names are their user's word, whatever the folders are called.
+func TestGivenPlaces(t *testing.T) {
+	for path, of := range map[string]struct {
+		root int // folders that are root's
+		want place
+	}{
+		"/a/docker-{A}.scope":                                         {0, place{container: idA, own: true}},
+		"/b/docker-{A}.scope":                                         {1, place{container: idA, own: true}},
+		"/c/docker-{A}.scope":                                         {2, place{container: idA}},
+		"/a/kubepods/pod{pod}/{A}":                                    {0, place{container: idA, own: true}},
+		"/b/kubepods/pod{pod}/{A}":                                    {2, place{pod: podA, container: idA, own: true}},
+		"/system.slice/lab.service/x/{A}":                             {1, place{container: idA, own: true, unit: "lab.service"}},
+		"/system.slice/lab.service/x.service":                         {1, place{unit: "lab.service"}},
+		"/a/web.service":                                              {0, place{}},
+		"/a/slurmstepd.scope/job_9/step_0":                            {0, place{}},
+		"/slurm/uid_1000/job_5/step_0/task_0":                         {3, place{job: "5", step: "0"}},
+		"/slurm/uid_1000/job_6/step_0/task_0":                         {1, place{}},
+		"/user.slice/user-1000.slice/user@1000.service/a/web.service": {2, place{unit: "user@1000.service", userUnit: "web.service"}},
+	} {
+		if got := parsePath(full(path), of.root); got != of.want {
+			t.Errorf("%s:\n got %+v,\nwant %+v", path, got, of.want)
 		}
 	}
 }
@@ -119,13 +147,13 @@ func TestPlaceOf(t *testing.T) {
 		"0::\n::\n:\n": {},
 		"x":            {},
 	} {
-		if got := placeOf([]byte(full(text)), "/"); got != want {
+		if got := placeOf([]byte(full(text)), "/", hidden); got != want {
 			t.Errorf("%q:\n got %+v,\nwant %+v", text, got, want)
 		}
 	}
 	// In a container, the kernel shows other cgroups relative to its own.
 	got := placeOf([]byte(full("0::/../../kubepods-pod{pod_}.slice/cri-containerd-{A}.scope\n")),
-		"/kubepods.slice/a.slice/b.scope")
+		"/kubepods.slice/a.slice/b.scope", hidden)
 	if want := (place{pod: podA, container: idA}); got != want {
 		t.Errorf("from a container: got %+v, want %+v", got, want)
 	}
@@ -136,7 +164,7 @@ func FuzzPlace(f *testing.F) {
 	f.Add(full("0::/user.slice/user-1000.slice/user@1000.service/a.service/libpod-{A}.scope\n"), "/")
 	f.Add(full("0::/../x.scope/docker-{A}.scope\n"), "/a/b")
 	f.Fuzz(func(t *testing.T, text, own string) {
-		p := placeOf([]byte(text), "/"+strings.Trim(own, "/"))
+		p := placeOf([]byte(text), "/"+strings.Trim(own, "/"), hidden)
 		if p.container != "" && len(p.container) != 64 || p.pod != "" && podUID(p.pod) == "" ||
 			p.job != "" && !isNumber(p.job) || p.step != "" && p.job == "" || p.own && p.container == "" {
 			t.Errorf("got %+v from %q", p, text)

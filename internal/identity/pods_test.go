@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
 
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
@@ -146,7 +147,7 @@ func TestPodsByLogs(t *testing.T) {
 	want := Identity{[]Attribute{
 		{"container.id", idA, false}, {"k8s.container.name", "trainer", false}, {"k8s.namespace.name", "research", false},
 		{"k8s.pod.name", "train-0.x", false}, {"k8s.pod.uid", podA, false}, {"process.executable.name", "x", false},
-		{"process.owner", "0", false}}, "train-0.x", "0", Pod}
+		{"process.owner", "0", false}}, "train-0.x", "0", Pod, locate.Unknown}
 	if diff := cmp.Diff(want, f.Of(7)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

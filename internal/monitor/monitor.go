@@ -36,6 +36,7 @@ type Monitor struct {
 	Spans   *windows.Spans // reports of spans that other programs have ended
 	Jobs    *follow.Jobs
 	Probe   *probe.Probe
+	Owners  *locate.Owners // whose the processes of the machine are
 
 	config   Config
 	sources  *sampling.Sources // nil for a recording
@@ -67,7 +68,7 @@ func New(c Config) (*Monitor, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	m := &Monitor{config: c}
+	m := &Monitor{config: c, Owners: locate.NewOwners(c.Root)}
 	if r, ok := c.Reader.(*helper.Client); ok { // of a Tracer, what is refused is in Lacks
 		r.OnFailure(func(err error) { m.problems.Note("rights", err) })
 	}
@@ -111,7 +112,7 @@ func New(c Config) (*Monitor, error) {
 		m.Jobs.SearchUsers(c.Device, c.Reader)
 	}
 	if (c.Jobs || len(c.Cgroups) > 0) && !c.Recorded {
-		m.names = newNames(c.Root, c.PodResources)
+		m.names = newNames(c.Root, c.PodResources, m.Owners)
 		m.Jobs.Names(m.names.of)
 	}
 	if slow.HasBaseline() {
@@ -131,7 +132,7 @@ func New(c Config) (*Monitor, error) {
 		lc := looking.Config{
 			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: loads.New,
 			Added: m.Jobs.Added(),
-			Found: found, Owner: locate.NewOwners(c.Root).Client, Wanted: m.Windows.TakesDetected,
+			Found: found, Owner: m.Owners.Client, Wanted: m.Windows.TakesDetected,
 		}
 		if m.sources != nil {
 			lc.GPUs = m.sources

@@ -1,25 +1,16 @@
 package monitor
 
 import (
-	"path/filepath"
-
 	"github.com/stallspan/stallspan/internal/identity"
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // names finds out who the processes of this machine are.
-type names struct {
-	proc   string
-	finder *identity.Finder
-	owners *locate.Owners
-}
+type names struct{ finder *identity.Finder }
 
-func newNames(root, kubelet string) *names {
-	return &names{
-		filepath.Join("/", root, "proc"), identity.New(root, identity.Options{PodResources: kubelet}), locate.NewOwners(root),
-	}
+func newNames(root, kubelet string, owners *locate.Owners) *names {
+	return &names{identity.New(root, identity.Options{Owners: owners, PodResources: kubelet})}
 }
 
 // of returns who a process is that holds memory of GPUs, or all processes of its group. Some of it is found in the
@@ -29,13 +20,9 @@ func (n *names) of(pid int, group string, gpus []string) sample.JobName {
 	if group != "" {
 		found = found.OfGroup(group)
 	}
-	client, err := procfile.Do(n.proc, pid, func() string { return n.owners.Client(pid) })
-	if err != nil {
-		client = locate.Unknown
-	}
-	name := sample.JobName{Name: found.Name, User: found.User, Client: client}
+	name := sample.JobName{Name: found.Name, User: found.User, Client: found.Client}
 	for _, a := range found.Attributes {
-		name.Attributes = append(name.Attributes, sample.Attribute{Key: a.Key, Value: a.Value})
+		name.Attributes = append(name.Attributes, sample.Attribute{Key: a.Key, Value: a.Value, Claimed: a.Claimed})
 	}
 	return name
 }

@@ -53,6 +53,7 @@ func (n JobName) Equal(other JobName) bool {
 
 // Attribute is an attribute of OpenTelemetry with a text as value.
 type Attribute struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	Claimed bool   `json:"claimed,omitempty"` // by the process or its user, and no other source knows it
 }

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"errors"
+	"strings"
 	"sync"
 )
 
@@ -15,13 +16,22 @@ var (
 // Share is the part of the places that one client may take.
 const Share = 4
 
+// Sharer returns who has a share for a client: see window.Window. Root in a container may be each of its users, so that
+// they have one share together.
+func Sharer(client string) string {
+	if _, container, ok := strings.Cut(client, " in container "); ok {
+		return "container " + container
+	}
+	return client
+}
+
 // Places are a number of places that clients take and release. It is safe for concurrent use.
 type Places struct {
 	max int
 
 	mu    sync.Mutex
 	taken int
-	by    map[string]int // by client; without those that have none
+	by    map[string]int // by Sharer; without those that have none
 }
 
 // NewPlaces returns so many free places.
@@ -33,6 +43,7 @@ func (p *Places) Each() int { return max(1, p.max/Share) }
 // Take takes a place for a client: see window.Window. The client "" is this program itself, which has no share. The
 // error is ErrFull or ErrShare.
 func (p *Places) Take(client string) error {
+	client = Sharer(client)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -48,6 +59,7 @@ func (p *Places) Take(client string) error {
 
 // Release ends what Take began.
 func (p *Places) Release(client string) {
+	client = Sharer(client)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken--

@@ -43,6 +43,7 @@ func NewWholeRate(amount int, period time.Duration) *Rate {
 // Take takes a place for a client at a moment, on any clock that does not go back. The error is ErrShare, or ErrFull if
 // too many clients have taken some. The client "" is this program itself, which has the whole amount apart from others.
 func (r *Rate) Take(client string, at time.Duration) error {
+	client = Sharer(client)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	left, err := r.left(client, at)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -22,7 +23,8 @@ func (t *table) retain(r *window.Report, now time.Duration) {
 	now = max(now, r.End.Mono) // a replay's readings may end before the window
 	t.expire(now)
 	if r.Client != "" {
-		t.makeRoom(t.places.Each(), func(other *window.Report) bool { return other.Client == r.Client })
+		sharer := trust.Sharer(r.Client)
+		t.makeRoom(t.places.Each(), func(other *window.Report) bool { return trust.Sharer(other.Client) == sharer })
 	}
 	if len(t.ended) >= MaxEnded {
 		t.makeRoom(MaxEnded, func(*window.Report) bool { return true })

@@ -41,6 +41,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
 // Who holds the attributes of a span and its resource that show where it was made. Zero values are unset.
@@ -69,8 +71,10 @@ const (
 // enough, it scans all processes: at most once a second, and for at most a fiftieth of the time. Queries that need a
 // scan wait for it; cached ones do not. A container that is younger than the last scan is found up to a second late.
 type Locator struct {
-	*Owners
+	root     string
+	proc     string // the folder
 	self     self
+	groups   *cgroup.View
 	us       machine
 	found    cache
 	missed   cache
@@ -84,8 +88,10 @@ type Locator struct {
 // New returns a Locator. root stands for "/" ("/hostfs" in a container); node is our k8s.node.name, "" if unknown.
 // Files that cannot be read make answers less exact, and are no error.
 func New(root, node string, assumeLocal bool) *Locator {
+	proc := procOf(root)
 	return &Locator{
-		Owners: NewOwners(root), self: newSelf(procOf(root)), us: thisMachine(root, node, assumeLocal), began: time.Now(),
+		root: root, proc: proc, self: newSelf(proc), groups: cgroup.NewView(root), us: thisMachine(root, node, assumeLocal),
+		began: time.Now(),
 	}
 }
 

@@ -4,44 +4,55 @@ import (
 	"bytes"
 	"net"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
-// Unknown is the client that the kernel does not vouch for. All such processes are one client.
+// Unknown is the client of all processes for which the kernel does not vouch.
 const Unknown = "an unknown process"
 
 // Owner is whose a process is, as the kernel vouches for it while the process lives.
 type Owner struct {
 	PID int // in /proc below root; 0 for none that is visible there
 	UID int // effective; -1 for unknown
-	// Client is "" for root and this program's user outside of all containers but this program's. It is "uid N" for
-	// another user, "uid N in container ID" for one in a container, and else Unknown. See window.Window, Client.
+	// Client is "" for root outside of all containers, and for root and this program's user where this program is. It is
+	// "uid N in container ID" in another container, "uid N" for another user, and else Unknown. See window.Window, Client.
 	Client string
 }
 
 // Owners find out whose processes are. They are safe for concurrent use.
 //
-// A container is what a cgroup of root is named after (ContainerID): users may name cgroups of their own like any
-// container. A process that is root in a namespace of processes below this program's, and in no such cgroup, is in a
-// container of a kind that is not known.
+// A container is what a cgroup of root is named after (ContainerID), with root's cgroups alone above: users may name
+// cgroups of their own like any container. A process that is root in a namespace of processes below this program's, and
+// in no such cgroup, is in a container of a kind that is not known. All users without a number here have the same.
 type Owners struct {
-	proc   string // the folder
-	groups *cgroup.View
-	depth  int    // of this program's namespace of processes below that of proc
-	own    string // its container
+	Groups *cgroup.View // read-only
+
+	proc string
+	self status // this process in proc
+	own  string // its container
+	user int
+	// unmapped is the number of each user who has none here, such as the machine's users in a container of a user; or -1.
+	unmapped int
 }
 
 // NewOwners returns the Owners of the processes in /proc below root.
 func NewOwners(root string) *Owners {
-	o := &Owners{proc: procOf(root), groups: cgroup.NewView(root)}
+	o := &Owners{Groups: cgroup.NewView(root), proc: procOf(root), user: os.Geteuid(), unmapped: unmappedUser()}
 	buf := new([maxBytes]byte)
-	s, _ := parseStatus(readFile(o.proc+"/self/status", buf[:]))
-	o.depth = s.depth
-	o.own, _ = o.Container(readFile(o.proc+"/self/cgroup", buf[:]))
+	o.self, _ = parseStatus(readFile(o.proc+"/self/status", buf[:]))
+	var known bool
+	if o.own, known = o.container(readFile(o.proc+"/self/cgroup", buf[:])); !known {
+		o.own = Unknown // no process is where this one is
+	}
 	return o
 }
 
@@ -52,7 +63,7 @@ const here = "/proc"
 func (o *Owners) Client(pid int) string { return o.Of(pid).Client }
 
 // Of returns whose a process is. Another process may get its number afterwards.
-func (o *Owners) Of(pid int) Owner { return o.of(o.proc, o.depth, pid, -1) }
+func (o *Owners) Of(pid int) Owner { return o.of(o.proc, o.self.depth, pid, -1) }
 
 // Peer returns who connected to a unix socket. A process that has ended is unknown, as it could be anyone's: a child of
 // a container's program leaves its connection to its parent.
@@ -72,40 +83,48 @@ func (o *Owners) Peer(conn *net.UnixConn) Owner {
 	if !alive() {
 		return unknown
 	}
-	if o.depth > 0 {
+	if o.self.depth > 0 {
 		who.PID = 0 // in /proc below root, another process has that number
 	}
 	return who
 }
 
-// of returns whose a process in a /proc is, where this one is so many namespaces below. uid is its effective user; -1
-// stands for the one that /proc says.
+// of returns whose a process in a /proc is, where this one is so many namespaces below. uid is its effective user, or
+// -1 for the one that /proc says.
 func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 	who := Owner{UID: uid, Client: Unknown}
 	if pid <= 0 || pid > maxPID {
 		return who
 	}
+	// The open folder stays that of the process: the number may be another one's between two files.
+	folder, err := unix.Open(proc+"/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return who
+	}
+	defer func() { _ = unix.Close(folder) }()
+	process := here + "/self/fd/" + strconv.Itoa(folder) + "/"
 	buf, ok := owners.Get().(*[maxBytes]byte)
 	if !ok {
 		buf = new([maxBytes]byte)
 	}
 	defer owners.Put(buf)
-	s, ok := parseStatus(read(proc, pid, "status", buf[:]))
+	s, ok := parseStatus(readFile(process+"status", buf[:]))
 	if !ok {
 		return who
 	}
 	if who.PID = pid; uid < 0 {
 		who.UID = s.uid
 	}
-	container, known := o.Container(read(proc, pid, "cgroup", buf[:]))
+	container, known := o.container(readFile(process+"cgroup", buf[:]))
+	with := container == o.own && s.depth <= depth // where this program is, and not further in
 	switch {
-	case !known || who.UID < 0:
-	case container != "" && container != o.own:
-		who.Client = "uid " + strconv.Itoa(who.UID) + " in container " + container
-	case who.UID != 0 && who.UID != os.Geteuid():
-		who.Client = "uid " + strconv.Itoa(who.UID)
-	case s.depth == 0 || container == o.own && s.depth <= depth:
+	case !known || who.UID < 0 || who.UID == o.unmapped:
+	case who.UID == 0 && container == "" && s.depth == 0, with && (who.UID == 0 || who.UID == o.user):
 		who.Client = ""
+	case container != "":
+		who.Client = "uid " + strconv.Itoa(who.UID) + " in container " + container
+	case who.UID != 0:
+		who.Client = "uid " + strconv.Itoa(who.UID)
 	}
 	return who
 }
@@ -113,18 +132,18 @@ func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 // owners are buffers for files: the API needs one for each connection.
 var owners sync.Pool
 
-// Container returns the first digits of the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not
+// container returns the first digits of the ID of the container by the text of /proc/PID/cgroup, "" for none. It is not
 // known without the text, and if only a cgroup that is not visible has the name of a container. Of a container inside
 // another it is the outer one.
-func (o *Owners) Container(text []byte) (id string, known bool) {
+func (o *Owners) container(text []byte) (id string, known bool) {
 	known = len(text) > 0
-	eachContainer(text, o.groups.Own(), func(m membership) bool {
-		uid, visible := o.groups.Owner(m.controllers, string(m.path))
+	eachContainer(text, o.Groups.Own(), func(m membership) bool {
+		ours, visible := o.Groups.OfRoot(m.controllers, string(m.path))
 		switch {
-		case visible && uid == 0:
+		case visible && ours == bytes.Count(m.path, []byte("/")):
 			id, known = string(m.id[:shortDigits]), true
 			return false
-		case !visible && !below(m.path, "user@"):
+		case !visible && !bytes.Contains(m.path, []byte("/user@")):
 			known = false
 		}
 		return true
@@ -132,5 +151,19 @@ func (o *Owners) Container(text []byte) (id string, known bool) {
 	return id, known
 }
 
-// below reports whether a folder on a path has a name that begins so.
-func below(path []byte, name string) bool { return bytes.Contains(path, []byte("/"+name)) }
+// unmappedUser returns the number that stands for each user who has none in this program's namespace of users, or -1 if
+// all have one.
+func unmappedUser() int {
+	fields := strings.Fields(kernfile.Text(here + "/self/uid_map"))
+	if len(fields) == 0 || slices.Equal(fields, []string{"0", "0", "4294967295"}) {
+		return -1
+	}
+	uid, err := strconv.Atoi(kernfile.Text(here + "/sys/kernel/overflowuid"))
+	if err != nil {
+		return defaultOverflow
+	}
+	return uid
+}
+
+// defaultOverflow is DEFAULT_OVERFLOWUID of include/linux/highuid.h.
+const defaultOverflow = 65534

@@ -1,14 +1,16 @@
 package locate
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// A number of no process is unknown, and this process is its own user's.
+// Numbers of no process are of no one, and this process is its own user's.
 func TestOwnersOfNumbers(t *testing.T) {
 	o := NewOwners("/")
 	if os.Geteuid() != 0 {
@@ -27,7 +29,7 @@ func TestOwnersOfNumbers(t *testing.T) {
 }
 
 // fake makes the files of process 7 below a new root, with cgroup v2 and memory of cgroup v1 mounted. Each of the paths
-// is a cgroup, and belongs to the user after its ":".
+// is a cgroup with its user, as in "cgroup/a:1000"; others may make cgroups in one of "cgroup/a:0 w".
 func fake(t *testing.T, uid, spaces, cgroups string, paths ...string) *Owners {
 	t.Helper()
 	root := t.TempDir()
@@ -52,11 +54,17 @@ func fake(t *testing.T, uid, spaces, cgroups string, paths ...string) *Owners {
 		name, owner, _ := strings.Cut(path, ":")
 		folder := filepath.Join(root, "sys/fs", name)
 		var of int
+		owner, open := strings.CutSuffix(owner, " w")
 		if _, err := fmt.Sscan(owner, &of); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
+		}
+		if open {
+			if err := os.Chmod(folder, 0o777); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := os.Chown(folder, of, -1); err != nil {
 			t.Skipf("needs root, to give cgroups to users: %v", err)
@@ -86,7 +94,11 @@ func TestOwnersOfContainers(t *testing.T) {
 		"a container of a user":                    {"1000 1000 1000 1000", "7 1", "0::" + session + "\n", []string{"cgroup" + session + ":1000"}, "uid 1000"},
 		"a name that a user gave":                  {"1000 1000 1000 1000", "7", "0::/a/" + outer + "\n", []string{"cgroup/a/" + outer + ":1000"}, "uid 1000"},
 		"a name below a container":                 {"0 0 0 0", "7 1", "0::" + docker + "/" + inner + "\n", []string{"cgroup" + docker + ":0", "cgroup" + docker + "/" + inner + ":1000"}, "uid 0 in container " + outer[:12]},
-		"a user's name above a real one":           {"0 0 0 0", "7 1", "0::/a/" + outer + "/" + inner + "\n", []string{"cgroup/a/" + outer + ":1000", "cgroup/a/" + outer + "/" + inner + ":0"}, "uid 0 in container " + inner[:12]},
+		"root's cgroup below a user's":             {"0 0 0 0", "7 1", "0::/a/" + outer + "/" + inner + "\n", []string{"cgroup/a/" + outer + ":1000", "cgroup/a/" + outer + "/" + inner + ":0"}, Unknown},
+		"a user's, moved into root's":              {"1000 1000 1000 1000", "7", "0::/a/" + outer + "\n", []string{"cgroup/a:1000", "cgroup/a/" + outer + ":0"}, "uid 1000"},
+		"a name that anyone may give":              {"1000 1000 1000 1000", "7", "0::/a/" + outer + "\n", []string{"cgroup/a:0 w", "cgroup/a/" + outer + ":0"}, "uid 1000"},
+		"a user's name of cgroup v1":               {"1000 1000 1000 1000", "7", "4:memory:/a/" + outer + "\n0::/\n", []string{"memory/a/" + outer + ":1000"}, "uid 1000"},
+		"a user's name of cgroup v2, real v1":      {"1000 1000 1000 1000", "7 1", "4:memory:/docker/" + inner + "\n0::/a/" + outer + "\n", []string{"memory/docker/" + inner + ":0", "cgroup/a/" + outer + ":1000"}, "uid 1000 in container " + inner[:12]},
 		"a cgroup that is not visible":             {"0 0 0 0", "7", "0::/../docker-" + outer + ".scope\n", nil, Unknown},
 		"a user's in one that is not visible":      {"1000 1000 1000 1000", "7", "0::/.." + session + "\n", nil, "uid 1000"},
 		"root in a container of an unknown kind":   {"0 0 0 0", "7 1", "0::/lxc.payload.web\n", nil, Unknown},
@@ -103,5 +115,64 @@ func TestOwnersOfContainers(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A process is one and the same, also if another one gets its number while its files are read.
+func TestOwnersOfANumberUsedAgain(t *testing.T) {
+	id := strings.Repeat("0123456789abcdef", 4)
+	o := fake(t, "0 0 0 0", "7", "0::/docker/"+id+"\n", "cgroup/docker/"+id+":0")
+	status := o.proc + "/7/status"
+	if err := errors.Join(os.Remove(status), syscall.Mkfifo(status, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string)
+	go func() { got <- o.Client(7) }()
+	pipe, err := os.OpenFile(status, os.O_WRONLY, 0) // waits for the reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(o.proc+"/7", o.proc+"/8"), os.Mkdir(o.proc+"/7", 0o755),
+		os.WriteFile(o.proc+"/7/cgroup", []byte("0::/init.scope\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = pipe.WriteString("Tgid:\t7\nUid:\t0\t0\t0\t0\nNSpid:\t7\nVmSize:\t1 kB\n")
+	if err := errors.Join(err, pipe.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := <-got, "uid 0 in container "+id[:12]; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The user of this program is itself where it is, and any other user in a namespace below.
+func TestOwnersOfThisUser(t *testing.T) {
+	o := fake(t, "1000 1000 1000 1000", "7", "0::/a\n")
+	for c, want := range map[struct {
+		spaces string
+		euid   int
+	}]string{
+		{"7", 1000}: "", {"7", 0}: "uid 1000", {"7 1", 1000}: "uid 1000", {"7 1", 0}: "uid 1000",
+	} {
+		o.user = c.euid
+		text := "Tgid:\t7\nUid:\t1000\t1000\t1000\t1000\nNSpid:\t" + c.spaces + "\n"
+		if err := os.WriteFile(o.proc+"/7/status", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := o.Client(7); got != want {
+			t.Errorf("user %d, NSpid %s: got %q, want %q", c.euid, c.spaces, got, want)
+		}
+	}
+}
+
+// Users without a number here are not distinguished.
+func TestOwnersWithoutANumber(t *testing.T) {
+	o := fake(t, "65534 65534 65534 65534", "7", "0::/a\n")
+	if got := o.Client(7); got != "uid 65534" {
+		t.Errorf("with all users: got %q, want uid 65534", got)
+	}
+	o.unmapped = 65534
+	if got := o.Client(7); got != Unknown {
+		t.Errorf("with some users: got %q, want %q", got, Unknown)
 	}
 }

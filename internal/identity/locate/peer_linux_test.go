@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
 const (
@@ -156,7 +158,7 @@ func TestPeers(t *testing.T) {
 			t.Errorf("got %+v, want %q", got, Unknown)
 		}
 	})
-	t.Run("one that ends before its connection", func(t *testing.T) {
+	t.Run("one that ends, and leaves its connection", func(t *testing.T) {
 		cmd := call(t, program, path, nil)
 		conn, err := listener.AcceptUnix()
 		if err != nil {
@@ -176,31 +178,67 @@ func TestPeers(t *testing.T) {
 	})
 }
 
+// cgroupOf makes a cgroup for a user, and returns its open folder. The user may make others in it.
+func cgroupOf(t *testing.T, path string, uid int) (folder int) {
+	t.Helper()
+	top, err := cgroup.Mountpoint("/")
+	if err != nil {
+		t.Skipf("needs cgroup v2: %v", err)
+	}
+	path = top + path
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Skipf("needs the right to make a cgroup: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(path) })
+	if err := os.Chown(path, uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	if folder, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(folder) })
+	return folder
+}
+
+// A caller in a container is its user there, and one that has named a cgroup like that container is its user alone.
+func TestPeersInCgroups(t *testing.T) {
+	folder, program := open(t)
+	path := filepath.Join(folder, "s")
+	listener := listen(t, path)
+	id := strings.Repeat("0123456789abcdef", 4)
+	own := fmt.Sprintf("/stallspan-test-%d", os.Getpid())
+	cgroupOf(t, own, 65534)
+	forged := cgroupOf(t, own+"/docker-"+id+".scope", 65534)
+	known := cgroupOf(t, "/docker-"+id+".scope", 0)
+	other := &syscall.Credential{Uid: 65534, Gid: 65534}
+	for name, c := range map[string]struct {
+		attributes syscall.SysProcAttr
+		want       string
+	}{
+		"root in it":                   {syscall.SysProcAttr{CgroupFD: known}, "uid 0 in container " + id[:12]},
+		"root in it, in a namespace":   {syscall.SysProcAttr{CgroupFD: known, Cloneflags: syscall.CLONE_NEWPID}, "uid 0 in container " + id[:12]},
+		"a user in it":                 {syscall.SysProcAttr{CgroupFD: known, Credential: other}, "uid 65534 in container " + id[:12]},
+		"a user who claims it":         {syscall.SysProcAttr{CgroupFD: forged, Credential: other}, "uid 65534"},
+		"root of a user's container":   {syscall.SysProcAttr{CgroupFD: forged, Cloneflags: syscall.CLONE_NEWPID}, Unknown},
+		"root in a cgroup of a user's": {syscall.SysProcAttr{CgroupFD: forged}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.attributes.UseCgroupFD = true
+			cmd := call(t, program, path, &c.attributes)
+			if got, _ := accepted(t, listener); got.Client != c.want || got.PID != cmd.Process.Pid {
+				t.Errorf("got %+v, want %q, process %d", got, c.want, cmd.Process.Pid)
+			}
+		})
+	}
+}
+
 // A program in a namespace of processes of its own knows those in it, and no process outside.
 func TestPeersOfAnotherNamespace(t *testing.T) {
 	folder, program := open(t)
 	path := filepath.Join(folder, "s")
 	server := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", program,
 		"-test.run", "^TestAnswering$")
-	server.Env, server.Dir = append(os.Environ(), answering+"="+path), "/"
-	out, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Skipf("needs unshare, to make a pid namespace: %v", err)
-	}
-	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	lines := bufio.NewScanner(out)
-	next := func(want string) {
-		t.Helper()
-		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("got %q, want %q", lines.Text(), want)
-		}
-	}
-	if !lines.Scan() || lines.Text() != "ready" {
-		t.Skipf("needs the right to make a pid namespace: got %q", lines.Text())
-	}
+	next := answers(t, server, path)
 	call(t, program, path, nil)
 	next(Unknown + ", process known: false")
 	call(t, program, path, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID})
@@ -217,6 +255,44 @@ func TestPeersOfAnotherNamespace(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = in.Close(); _ = inside.Wait() })
 	next(", process known: true")
+}
+
+// answers starts TestAnswering, and returns a function that reads one of its lines.
+func answers(t *testing.T, server *exec.Cmd, path string) (next func(want string)) {
+	t.Helper()
+	server.Env, server.Dir = append(os.Environ(), answering+"="+path), "/"
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Skipf("needs the right to make a pid namespace, or one of users: %v", err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "ready" {
+		t.Skipf("needs the right to make a pid namespace, or one of users: got %q", lines.Text())
+	}
+	return func(want string) {
+		t.Helper()
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("got %q, want %q", lines.Text(), want)
+		}
+	}
+}
+
+// A program in a namespace of users, such as a container without root, does not distinguish users who are not in it.
+func TestPeersOfAnotherNamespaceOfUsers(t *testing.T) {
+	folder, program := open(t)
+	path := filepath.Join(folder, "s")
+	server := exec.Command(program, "-test.run", "^TestAnswering$")
+	some := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1000}}
+	server.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: some, GidMappings: some}
+	next := answers(t, server, path)
+	for uid, want := range map[uint32]string{65534: Unknown, 1001: Unknown, 7: "uid 7", 0: ""} {
+		call(t, program, path, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}})
+		next(fmt.Sprintf("%s, process known: %v", want, true))
+	}
 }
 
 // childOf returns the number of the only child of a process.

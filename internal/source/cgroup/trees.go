@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -85,20 +86,32 @@ func (v *View) folder(controllers, group string) string {
 	return ""
 }
 
-// Owner returns the user who made a cgroup, or got it from root, by its line of /proc/PID/cgroup: its controllers,
-// "" for cgroup v2, whose path is joined (see Join). It returns false if the cgroup's folder is not visible.
-func (v *View) Owner(controllers, group string) (uid int, ok bool) {
+// OfRoot returns how many folders of a cgroup's path, from the top, belong to root and are closed to others. Below,
+// users name cgroups as they like. The cgroup is a line of /proc/PID/cgroup: its controllers, "" for cgroup v2, whose
+// path is joined (see Join). OfRoot returns false if the cgroup's folder is not visible.
+func (v *View) OfRoot(controllers, group string) (folders int, ok bool) {
 	folder := v.folder(controllers, group)
 	if folder == "" {
-		return -1, false
+		return 0, false
 	}
-	info, err := os.Lstat(folder)
-	if err != nil {
-		return -1, false
+	levels := strings.Count(strings.TrimSuffix(group, "/"), "/")
+	folders = levels
+	for ; levels > 0; levels-- {
+		info, err := os.Lstat(folder)
+		if err != nil {
+			return 0, false
+		}
+		if !closed(info) {
+			folders = levels - 1
+		}
+		folder = filepath.Dir(folder)
 	}
+	return folders, true
+}
+
+// closed reports whether only root may make cgroups in a folder.
+func closed(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return -1, false
-	}
-	return int(stat.Uid), true
+	writable := info.Mode().Perm()&0o002 != 0 || info.Mode().Perm()&0o020 != 0 && ok && stat.Gid != 0
+	return ok && stat.Uid == 0 && !writable
 }

@@ -51,6 +51,12 @@ func TestClientsEvictTheirOwn(t *testing.T) {
 	if len(all) != 2+MaxEach || all[epochOf("uid 1001", "victim")] == nil || all[epochOf("uid 1000", "run 299")] == nil {
 		t.Errorf("got %d keys, want %d: all of others, and the newest %d of one client", len(all), 2+MaxEach, MaxEach)
 	}
+	for i := range int64(300) { // of as many users in one container
+		add("uid "+strconv.FormatInt(i, 10)+" in container 0123456789ab", "run", 400+i)
+	}
+	if len(all) != 2+2*MaxEach || all[epochOf("uid 1001", "victim")] == nil {
+		t.Errorf("got %d keys, want %d: those of a container are of one client", len(all), 2+2*MaxEach)
+	}
 	for c := range int64(MaxKeys/MaxEach + 10) {
 		for i := range int64(MaxEach) {
 			all.learn(observation{epochOf("container "+strconv.FormatInt(c, 10), strconv.FormatInt(i, 10)), time.Second,

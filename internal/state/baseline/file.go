@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/state"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 const version = 1 // of the file
@@ -40,8 +41,8 @@ func (all records) learn(o observation) {
 	r.learn(o.took, o.slow, o.at)
 }
 
-// trim drops the keys beyond MaxEach of each client, and those beyond MaxKeys, that were seen longest ago. Those of the
-// user of this program go last.
+// trim drops the keys beyond MaxEach of each client, and those beyond MaxKeys, that were seen longest ago. All users of
+// a container are one there (trust.Sharer). The keys of the user of this program go last.
 func (all records) trim() {
 	own := func(k Key) int {
 		if k.Client() == "" {
@@ -54,10 +55,10 @@ func (all records) trim() {
 	})
 	each := map[string]int{}
 	for _, key := range keys {
-		each[key.Client()]++
+		each[trust.Sharer(key.Client())]++
 	}
 	for _, key := range keys {
-		client := key.Client()
+		client := trust.Sharer(key.Client())
 		if len(all) > MaxKeys || client != "" && each[client] > MaxEach {
 			delete(all, key)
 			each[client]--
