@@ -34,7 +34,7 @@ func (h *hanging) Bytes(_ []process.Key, into []process.Bytes) error {
 	return nil
 }
 
-// A sampling that hangs is told, and keeps neither the end of windows nor that of the monitor.
+// A sampling that hangs is a problem, and keeps neither the end of windows nor that of the monitor.
 func TestEndWithASourceThatHangs(t *testing.T) {
 	reader := &hanging{Reader: process.NewDirect("/proc"), held: make(chan struct{}, 1), release: make(chan struct{})}
 	m, err := New(Config{Reader: reader, Interval: 20 * time.Millisecond})
@@ -56,8 +56,8 @@ func TestEndWithASourceThatHangs(t *testing.T) {
 	if is := <-hangs; !is || m.RoundAge() < hungAfter {
 		t.Errorf("the last round is %v old, want more than %v", m.RoundAge(), hungAfter)
 	}
-	told := func(err error) bool { return err.Error() == "sampling: "+errHung.Error() }
-	if list := m.Problems(); !slices.ContainsFunc(list, told) {
+	isHung := func(err error) bool { return err.Error() == "sampling: "+errHung.Error() }
+	if list := m.Problems(); !slices.ContainsFunc(list, isHung) {
 		t.Errorf("the problems are %v, want one of the sampling", list)
 	}
 	ended := make(chan struct{})

@@ -358,7 +358,8 @@ func (m *Monitor) RoundAge() time.Duration {
 	return sample.Now().Mono - m.sources.Last()
 }
 
-var errHung = errors.New("no round of readings has ended for five seconds: a source hangs, and all of the numbers are old")
+var errHung = errors.New("no round of readings has ended for five seconds: a source hangs, and " +
+	"all of the numbers are old")
 
 // watchRounds notes a sampling that hangs, once for each time, until ctx ends.
 func (m *Monitor) watchRounds(ctx context.Context) {

@@ -39,8 +39,8 @@ var (
 
 const (
 	clientVariable = "STALLSPAN_FAULTS_CLIENT" // the socket, for a copy of this binary that is the other user's client
-	nobody         = 65534
-	calls          = 7 // of which the median counts
+	otherUser      = 65534
+	calls          = 7 // the median counts
 	tries          = 4 // of that, on a busy machine
 	quick          = 100 * time.Millisecond
 	endTime        = 20 * time.Second
@@ -369,7 +369,8 @@ func backendTrial(t *testing.T, fault string) trial {
 	}
 }
 
-// kubeletTrial names a kubelet that does not answer, closes each connection, is not there, or answers late with nonsense.
+// kubeletTrial names a kubelet that does not answer, closes each connection, is not there, or answers late and
+// with nonsense.
 func kubeletTrial(t *testing.T, fault string) trial {
 	path := filepath.Join(t.TempDir(), "kubelet.sock")
 	listener, err := net.Listen("unix", path)
@@ -402,7 +403,8 @@ func kubeletTrial(t *testing.T, fault string) trial {
 // smartctlTrial has a smartctl that does not end, dies, refuses or is slow.
 func smartctlTrial(t *testing.T, fault string) trial {
 	script := map[string]string{
-		hangs: "exec sleep 600", killed: "kill -9 $$", refused: "echo Permission denied >&2; exit 2", slow: "sleep 2; echo {}",
+		hangs: "exec sleep 600", killed: "kill -9 $$", refused: "echo Permission denied >&2; exit 2",
+		slow: "sleep 2; echo {}",
 	}[fault]
 	path := filepath.Join(t.TempDir(), "smartctl")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
@@ -455,10 +457,10 @@ func start(t *testing.T, path, library string, x *trial) *agent {
 	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.out
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	if x.helpers {
-		if err := os.Chown(folder, nobody, nobody); err != nil {
+		if err := os.Chown(folder, otherUser, otherUser); err != nil {
 			t.Fatal(err)
 		}
-		a.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+		a.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: otherUser, Gid: otherUser}
 		a.cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH}
 	}
 	if err := a.cmd.Start(); err != nil {
@@ -526,7 +528,7 @@ func run(t *testing.T, path, library, part, fault string, x *trial) result {
 	for range tries {
 		other := exec.Command("/proc/self/exe")
 		other.Env = append(os.Environ(), clientVariable+"="+a.socket)
-		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
 		other.Stderr = os.Stderr
 		text, err := other.Output()
 		var l latencies

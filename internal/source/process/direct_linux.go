@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
-// Direct is a Reader of /proc with the rights of this process. It keeps the files of processes open that it is asked
+// Direct is a Reader of /proc with the rights of this process. It keeps the files of processes open that it is indexes
 // for again and again. Unlike other Readers it is not safe for concurrent use.
 type Direct struct {
 	proc  string
@@ -18,7 +18,7 @@ type Direct struct {
 	round uint64
 
 	io      *procfile.Batch[openIO, ioAnswer]
-	asked   [atOnce]int // indexes of the processes whose files are read
+	indexes [atOnce]int // indexes of the processes whose files are read
 	pids    [atOnce]int
 	files   [atOnce]openIO
 	answers [atOnce]ioAnswer
@@ -28,7 +28,7 @@ type Direct struct {
 type openIO struct {
 	key  Key
 	fd   int    // -1 if it is to be opened
-	used uint64 // number of the last round that asked for it
+	used uint64 // number of the last round that indexes for it
 }
 
 // ioAnswer is what was read, and the open file; -1 for none.
@@ -38,7 +38,7 @@ type ioAnswer struct {
 }
 
 const (
-	// keptRounds is how many rounds a file stays open without being asked for: about half a minute of readings.
+	// keptRounds is how many rounds a file stays open without being indexes for: about half a minute of readings.
 	keptRounds = 300
 	atOnce     = 64 // files that are read with one goroutine
 )
@@ -86,11 +86,11 @@ func (d *Direct) bytes(of []Key, into []Bytes) {
 			f = kept
 			delete(d.open, key) // a read that is late keeps it
 		}
-		d.asked[n], d.pids[n], d.files[n] = i, key.PID, f
+		d.indexes[n], d.pids[n], d.files[n] = i, key.PID, f
 		n++
 	}
 	d.io.Each(d.proc, d.pids[:n], d.files[:n], d.answers[:n])
-	for k, i := range d.asked[:n] {
+	for k, i := range d.indexes[:n] {
 		key, a := of[i], d.answers[k]
 		if into[i] = a.Bytes; a.fd < 0 {
 			continue

@@ -45,7 +45,8 @@ func TestReadingsDuringAHang(t *testing.T) {
 			known := func(id string) bool {
 				return slices.ContainsFunc(reading.Jobs, func(j sample.Job) bool { return j.ID == id && j.HasIO })
 			}
-			if err != nil && !errors.Is(err, syscall.ETIMEDOUT) || !known("other") || known("stuck") != (how == hang.Memory) || launched {
+			if err != nil && !errors.Is(err, syscall.ETIMEDOUT) || !known("other") ||
+				known("stuck") != (how == hang.Memory) || launched {
 				t.Errorf("got %+v and %v, want the bytes of the other job, and no program launched", reading.Jobs, err)
 			}
 		})

@@ -18,7 +18,8 @@ type Batch[I, T any] struct {
 }
 
 // NewBatch returns a Batch that reads each item with read, on another goroutine, with room for a small file. Results of
-// what is late are late. It calls drop with the true result of a late read when that has ended, to close what belongs to it.
+// what is late are late. It calls drop with the true result of a late read when that has ended, to close what
+// belongs to it.
 func NewBatch[I, T any](late T, read func(I, []byte) T, drop func(T)) *Batch[I, T] {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
