@@ -25,8 +25,9 @@ func TestSpansOfARun(t *testing.T) {
 	if code := v.run(); code != 3 {
 		t.Errorf("exit code %d", code)
 	}
-	if strings.Contains(v.err.String(), "stallspan:") {
-		t.Errorf("it complains: %s", v.err.String())
+	if said := strings.Replace(v.err.String(), "stallspan: the program failed: exit code 3\n", "", 1); said == v.err.String() ||
+		strings.Contains(said, "stallspan:") {
+		t.Errorf("got %s, want that the program failed, and no complaint", v.err.String())
 	}
 	spans := map[string]*tracepb.Span{}
 	for _, r := range b.spans {
@@ -165,7 +166,7 @@ func TestBackendIsDown(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	<-done
-	_, said, _ := strings.Cut(out.String(), "\nstallspan: ")
+	_, said, _ := strings.Cut(out.String(), "\nstallspan: the program failed: exit code 4\nstallspan: ")
 	if line, rest, _ := strings.Cut(said, "\n"); !strings.Contains(line, "2 of 2 spans") ||
 		!strings.Contains(line, "OTLP") || rest != "" {
 		t.Errorf("it says: %s", out.String())
