@@ -25,8 +25,8 @@ func TestSpansOfARun(t *testing.T) {
 	if code := v.run(); code != 3 {
 		t.Errorf("exit code %d", code)
 	}
-	if said := strings.Replace(v.err.String(), "stallspan: the program failed: exit code 3\n", "", 1); said == v.err.String() ||
-		strings.Contains(said, "stallspan:") {
+	said := strings.Replace(v.err.String(), "stallspan: the program failed: exit code 3\n", "", 1)
+	if said == v.err.String() || strings.Contains(said, "stallspan:") {
 		t.Errorf("got %s, want that the program failed, and no complaint", v.err.String())
 	}
 	spans := map[string]*tracepb.Span{}

@@ -25,7 +25,8 @@ func TestSpinningServesOneAtATime(t *testing.T) {
 		one, alone = direct(t, path, 4*kib, 6, 1)
 		eight, among = direct(t, path, 4*kib, 48, 8)
 		after = counted(t, d.Device)
-		if waited = time.Duration(after.readTime-before.readTime) * time.Millisecond; waited >= 6*delay+40*8*delay && eight <= 16*one {
+		waited = time.Duration(after.readTime-before.readTime) * time.Millisecond
+		if waited >= 6*delay+40*8*delay && eight <= 16*one {
 			break
 		}
 	}
