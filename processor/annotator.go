@@ -3,6 +3,7 @@
 package processor
 
 import (
+	"cmp"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -141,13 +142,14 @@ func (p *pass) origin() locate.Who {
 }
 
 // client returns whose baselines a span is compared with: those of its namespace in Kubernetes, where each start makes
-// new containers, and else of the owner of its process.
+// new containers, and else those of all spans that name a process of that owner. Any program may name any process, so
+// the owner's own windows have other baselines.
 func (p *pass) client(owner string) string {
 	resource := facts{pcommon.NewMap(), p.resource.Resource().Attributes(), p.tally.ignore}
 	if namespace := resource.text(namespaceName); namespace != "" {
 		return "namespace " + namespace[:min(len(namespace), maxNamespace)]
 	}
-	return owner
+	return "spans of " + cmp.Or(owner, "root")
 }
 
 // maxNamespace is the longest name of a namespace in Kubernetes, in bytes.

@@ -165,6 +165,31 @@ func TestOwnersOfThisUser(t *testing.T) {
 	}
 }
 
+// A program in a container that sees the machine's processes knows the machine's root, and is itself in its container
+// alone: a user of the machine with its number is another one.
+func TestOwnersSeenFromAContainer(t *testing.T) {
+	own, other := strings.Repeat("0123456789abcdef", 4), strings.Repeat("fedcba9876543210", 4)
+	for name, c := range map[string]struct{ uid, cgroup, want string }{
+		"root of the machine":            {"0", "/a", ""},
+		"a user of the machine":          {"1001", "/a", "uid 1001"},
+		"one with this program's number": {"1000", "/a", "uid 1000"},
+		"root here":                      {"0", "/docker/" + own, ""},
+		"this program's user":            {"1000", "/docker/" + own, ""},
+		"another user here":              {"1001", "/docker/" + own, "uid 1001 in container " + own[:12]},
+		"root in another":                {"0", "/docker/" + other, "uid 0 in container " + other[:12]},
+		"its number in another":          {"1000", "/docker/" + other, "uid 1000 in container " + other[:12]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			uids := strings.TrimSpace(strings.Repeat(c.uid+" ", 4))
+			o := fake(t, uids, "7", "0::"+c.cgroup+"\n", "cgroup/docker/"+own+":0", "cgroup/docker/"+other+":0")
+			o.own, o.user = own[:12], 1000
+			if got := o.Client(7); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // Users without a number here are not distinguished.
 func TestOwnersWithoutANumber(t *testing.T) {
 	o := fake(t, "65534 65534 65534 65534", "7", "0::/a\n")
