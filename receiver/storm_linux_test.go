@@ -46,8 +46,8 @@ func storm(t *testing.T) string {
 	defer wait(t, root)()
 	p.start(t)
 	var open []string
-	for _, model := range []string{"one", "two", "three"} {
-		open = append(open, begin(t, c, api.Announcement{Kind: window.ModelLoad, Model: model, Path: "/model.bin"}).ID)
+	for i, model := range []string{"one", "two", "three"} { // each of another program: PIDs that the root's /proc lacks
+		open = append(open, begin(t, c, api.Announcement{Kind: window.ModelLoad, Model: model, Path: "/model.bin", PID: 1<<22 - i}).ID)
 	}
 	time.Sleep(2 * time.Second)
 	for _, id := range open {

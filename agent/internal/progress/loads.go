@@ -342,6 +342,12 @@ func (x *text) modelName(verb int) string {
 		return file
 	}
 	rest := bytes.TrimSpace(x.line[x.tokens[verb].to:])
+	if _, from, ok := bytes.Cut(rest, []byte(" from ")); ok { // a name without a folder, not a word such as "scratch"
+		from = bytes.TrimRight(bytes.TrimSpace(from), `."'`)
+		if bytes.IndexByte(from, ' ') < 0 && bytes.ContainsAny(from, "-._0123456789") {
+			return nameOf(bytes.TrimLeft(from, `"'`))
+		}
+	}
 	if at := bytes.Index(x.line, []byte("name: ")); at >= 0 {
 		return nameOf(firstField(x.line[at+len("name: "):]))
 	}
