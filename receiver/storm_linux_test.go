@@ -47,7 +47,8 @@ func storm(t *testing.T) string {
 	p.start(t)
 	var open []string
 	for i, model := range []string{"one", "two", "three"} { // each of another program: PIDs that the root's /proc lacks
-		open = append(open, begin(t, c, api.Announcement{Kind: window.ModelLoad, Model: model, Path: "/model.bin", PID: 1<<22 - i}).ID)
+		a := api.Announcement{Kind: window.ModelLoad, Model: model, Path: "/model.bin", PID: 1<<22 - i}
+		open = append(open, begin(t, c, a).ID)
 	}
 	time.Sleep(2 * time.Second)
 	for _, id := range open {
