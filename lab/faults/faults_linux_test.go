@@ -616,6 +616,8 @@ func write(t *testing.T, results []result) {
 Each row is an agent of its own. A user has a window open while a part fails, and another user begins and ends seven
 windows. The first one's window is exact: it lasts as long as her program says, and is about her process. The other
 one's calls take less than 100 ms in the median. Then SIGTERM ends the agent within 20 s, with status 0.
+On a busy machine a row is tried up to four times: the first one that holds counts. It is not checked that the agent
+called the kubelet or smartctl, and a disk whose server cannot be killed keeps the agent from ending.
 
 ` + "`make full`" + ` fails otherwise; [the test](../../lab/faults/faults_linux_test.go) says what each fault is.
 
