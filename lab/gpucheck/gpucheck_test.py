@@ -216,16 +216,16 @@ class Measured(Case):
 
 
 class Asked(Case):
-    def plans(self, name, pattern):
-        with open(os.path.join(ROOT, "internal/source/gpu", name)) as file:
-            return re.findall(pattern, file.read(), re.MULTILINE)
+    def plans(self, prefix):
+        with open(os.path.join(ROOT, "internal/source/gpu/table.go")) as file:
+            return re.findall(r'\{name: "' + prefix + r'\w+",\s+id: (\d+)(?:, scope: (\w+))?,', file.read())
 
     def test_the_fields_and_metrics_are_the_agents(self):
-        fields = self.plans("fields.go", r'^\t\{"NVML_FI_\w+", (\d+), (\w+),')
+        fields = self.plans("NVML_FI_")
         self.assertEqual([int(number) for number, _ in fields], list(nvml.FIELDS))
-        self.assertEqual([int(number) for number, scope in fields if scope != "0"], list(nvml.LINKS))
-        metrics = self.plans("gpm.go", r'^\t\{"NVML_GPM_METRIC_\w+", (\d+),')
-        self.assertEqual([int(number) for number in metrics], list(nvml.METRICS))
+        self.assertEqual([int(number) for number, scope in fields if scope], list(nvml.LINKS))
+        metrics = self.plans("NVML_GPM_METRIC_")
+        self.assertEqual([int(number) for number, _ in metrics], list(nvml.METRICS))
 
     def test_a_call_that_is_not_timed_is_told(self):
         part = {"aims": [], "calls": {"nvmlA": {"calls": 3}, "nvmlB": {"calls": 2}, "nvmlInit_v2": {"calls": 1}}}
