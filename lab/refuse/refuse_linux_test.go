@@ -182,7 +182,8 @@ func compare(t *testing.T, call string, whole, left outcome) string {
 
 func clean(t *testing.T, text string) {
 	t.Helper()
-	text = strings.ReplaceAll(text, fmt.Sprintf("stallspan: the program failed: exit code %d\n", status), "") // as it should
+	as := fmt.Sprintf("stallspan: the program failed: exit code %d\n", status) // as it should
+	text = strings.ReplaceAll(text, as, "")
 	if found := foreign.FindString(text); found != "" {
 		t.Errorf("got %q, want words of the cause and of what to do", found)
 	}
