@@ -216,7 +216,7 @@ func (c cluster) scraped(namespace string) {
 	c.t.Helper()
 	a := c.agent(namespace)
 	client := http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // the certificate has no address of a pod
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the certificate has no address of a pod
 	}}
 	get := func(password string) (status int, text string) {
 		request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "https://"+a.address+":9464/metrics", nil)

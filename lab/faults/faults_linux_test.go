@@ -269,8 +269,15 @@ func (d *disk) wait(ctx context.Context) syscall.Errno {
 
 // diskNode is a file or folder of a disk.
 type diskNode struct {
-	fs.LoopbackNode
+	*fs.LoopbackNode
 	disk *disk
+}
+
+func (n *diskNode) WrapChild(_ context.Context, of fs.InodeEmbedder) fs.InodeEmbedder {
+	if node, ok := of.(*fs.LoopbackNode); ok {
+		return &diskNode{node, n.disk}
+	}
+	return of
 }
 
 func (n *diskNode) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
@@ -295,11 +302,8 @@ func mountDisk(t *testing.T, d *disk) string {
 	if err := syscall.Stat(backing, &st); err != nil {
 		t.Fatal(err)
 	}
-	root := &fs.LoopbackRoot{Path: backing, Dev: uint64(st.Dev)}
-	root.NewNode = func(of *fs.LoopbackRoot, _ *fs.Inode, _ string, _ *syscall.Stat_t) fs.InodeEmbedder {
-		return &diskNode{fs.LoopbackNode{RootData: of}, d}
-	}
-	root.RootNode = root.NewNode(root, nil, "", &st)
+	root := &fs.LoopbackRoot{Path: backing, Dev: st.Dev}
+	root.RootNode = &diskNode{&fs.LoopbackNode{RootData: root}, d}
 	server, err := fs.Mount(folder, root.RootNode, &fs.Options{
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, Name: "hang"},
 	})
