@@ -26,8 +26,8 @@ func TestRunWithGPU(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "r.json")
 	idle := filepath.Join(t.TempDir(), "idle")
 	v := stallspan(t, "run", "--report", report, "--", "sh", "-c",
-		"echo Epoch 1/2; sleep 1; printf 'period_us 20000\\ngpu 0 utilization=0 name=\"Test GPU\"\\n' >"+idle+
-			"; mv "+idle+" "+player.Path+"; echo Epoch 2/2; sleep 1")
+		"echo Epoch 1/2; sleep 2; printf 'period_us 20000\\ngpu 0 utilization=0 name=\"Test GPU\"\\n' >"+idle+
+			"; mv "+idle+" "+player.Path+"; echo Epoch 2/2; sleep 2")
 	if code := v.withGPU(library, player).run(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}

@@ -490,16 +490,24 @@ func errorsOf(all ...error) error { return cmp.Or(all...) }
 // helper returns the process that reads: the child of the keeper, which is the agent's child.
 func (a *agent) helper() int {
 	a.t.Helper()
-	child := func(pid int) int {
-		id := strconv.Itoa(pid)
-		text, _ := os.ReadFile(filepath.Join("/proc", id, "task", id, "children"))
-		first, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-		found, _ := strconv.Atoi(first)
-		return found
+	child := func(of int, role string) int {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", of))
+		for _, list := range lists {
+			text, _ := os.ReadFile(list)
+			for id := range strings.FieldsSeq(string(text)) {
+				line, _ := os.ReadFile("/proc/" + id + "/cmdline")
+				args := strings.Split(string(line), "\x00")
+				if len(args) > 2 && args[0] == "stallspan-helper" && (args[1] == role || args[1] != "keep" && args[2] == role) {
+					pid, _ := strconv.Atoi(id)
+					return pid
+				}
+			}
+		}
+		return 0
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if keeper := child(a.cmd.Process.Pid); keeper != 0 {
-			if reader := child(keeper); reader != 0 {
+		if keeper := child(a.cmd.Process.Pid, "keep"); keeper != 0 {
+			if reader := child(keeper, "read"); reader != 0 {
 				return reader
 			}
 		}
