@@ -142,14 +142,6 @@ func (b *byteReads) takeBack() {
 	})
 }
 
-// close ends those that do not hang.
-func (b *byteReads) close() {
-	b.takeBack()
-	if b.idle != nil {
-		b.idle.end()
-	}
-}
-
 func (r *byteReader) run() {
 	for range r.begin {
 		_ = r.reader.Bytes(r.keys, r.bytes[:len(r.keys)]) // a Direct has no other errors than those of single processes

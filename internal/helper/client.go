@@ -1,7 +1,6 @@
 package helper
 
 import (
-	"io"
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/source/process"
@@ -12,9 +11,6 @@ type Client struct{ *connection }
 
 // reads is what the helper does.
 const reads = "that reads other users' processes"
-
-// NewClient returns a Client that asks over a connection that keeps the limits of packets.
-func NewClient(conn io.ReadWriteCloser) *Client { return &Client{connect(conn, reads)} }
 
 // ask sends a question and returns the content of its answer.
 func (c *Client) ask(q *question) ([]byte, error) {

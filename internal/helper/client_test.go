@@ -13,12 +13,23 @@ import (
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
+// newClient returns a Client that asks over a connection that keeps the limits of packets.
+func newClient(conn io.ReadWriteCloser) *Client { return &Client{connect(conn, reads)} }
+
+// close ends those that do not hang.
+func (b *byteReads) close() {
+	b.takeBack()
+	if b.idle != nil {
+		b.idle.end()
+	}
+}
+
 // pair returns a client, and the helper's end of its connection. A pipe of package net keeps the limits of packets that
 // fit into the reader's buffer.
 func pair(t *testing.T) (*Client, net.Conn) {
 	t.Helper()
 	ours, theirs := net.Pipe()
-	c := NewClient(ours)
+	c := newClient(ours)
 	t.Cleanup(func() { _ = theirs.Close(); c.close() })
 	return c, theirs
 }
@@ -186,7 +197,7 @@ func (broken) Read([]byte) (int, error) { panic("for the test") }
 func TestPanicOfTheClient(t *testing.T) {
 	conn, other := net.Pipe()
 	defer func() { _ = other.Close() }()
-	c := NewClient(broken{conn})
+	c := newClient(broken{conn})
 	<-c.done
 	if _, err := ask(c, 1); err == nil || !strings.Contains(err.Error(), "for the test") {
 		t.Errorf("got %v, want the panic", err)
