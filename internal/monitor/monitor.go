@@ -208,7 +208,9 @@ const (
 // End closes a client and ends its windows as unfinished, with the detected ones if no other client takes them. It
 // returns when all have their final reports, or after six seconds if a source hangs.
 func (m *Monitor) End(c *windows.Client) {
+	m.done.Add(1) // sources are closed after it, also if it is late
 	if !sample.Within(endWait, func() {
+		defer m.done.Done()
 		if m.looker != nil && c.HasDetectedAlone() {
 			m.looker.Close()
 		}
