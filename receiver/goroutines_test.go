@@ -18,7 +18,6 @@ import (
 // and the reason.
 var unprotected = [][3]string{
 	{"internal/api", "http.Serve(g", "package net/http, which calls what is protected"},
-	{"internal/helper", "r.run()", "of a helper: its end is reported, and another one starts"},
 	{"internal/helper", "s.trace(", "of a helper"},
 	{"internal/helper", "keepHelper(", "of a keeper, which has a spare"},
 	{"internal/helper", "keepSpare(", "of a keeper"},
