@@ -17,7 +17,7 @@ import (
 // unprotected are the goroutines of a Collector that begin without Protect or Restart: a package, a part of their text,
 // and the reason.
 var unprotected = [][3]string{
-	{"internal/api", "http.Serve(g", "package net/http, which calls what is protected"},
+	{"internal/api", "http.Serve(newListener(", "package net/http, which calls what is protected"},
 	{"internal/helper", "s.trace(", "of a helper"},
 	{"internal/helper", "keepHelper(", "of a keeper, which has a spare"},
 	{"internal/helper", "keepSpare(", "of a keeper"},
