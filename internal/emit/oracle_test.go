@@ -21,9 +21,9 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
-	"github.com/stallspan/stallspan/test/signals"
 	"github.com/stallspan/stallspan/test/fixture"
 	"github.com/stallspan/stallspan/test/fixture/tape"
+	"github.com/stallspan/stallspan/test/signals"
 )
 
 // elsewhere is what is registered and comes from no reading and no report, with where it does come from.
