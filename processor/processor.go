@@ -4,26 +4,25 @@ package processor
 
 import (
 	"context"
+	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor"
-	"go.opentelemetry.io/otel/attribute"
+	"golang.org/x/time/rate"
 
 	"github.com/stallspan/stallspan/internal/emit"
 	_ "github.com/stallspan/stallspan/internal/helper/separate" // a Collector may be asked to give its capabilities up
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/processor/internal/metadata"
 )
 
 // stallspanProcessor is the processor, from its creation to its shutdown.
 type stallspanProcessor struct {
 	config    *Config
 	share     *monitor.Share
-	telemetry *metadata.TelemetryBuilder
-	id        attribute.KeyValue // of the processor, for its telemetry
+	counters  counters
 	annotator annotator
 }
 
@@ -33,13 +32,11 @@ func newProcessor(c *Config, set processor.Settings) (*stallspanProcessor, error
 	if err != nil {
 		return nil, err
 	}
-	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	counters, err := newCounters(set)
 	if err != nil {
 		return nil, err
 	}
-	p := &stallspanProcessor{
-		config: c, share: monitor.Join(), telemetry: telemetry, id: attribute.String("processor", set.ID.String()),
-	}
+	p := &stallspanProcessor{config: c, share: monitor.Join(), counters: counters}
 	if own := c.Sampling; own != nil {
 		p.share = monitor.Claim("processor "+set.ID.String(), monitor.NewConfig(*own))
 	}
@@ -50,6 +47,8 @@ func newProcessor(c *Config, set processor.Settings) (*stallspanProcessor, error
 		scope:      emit.Scope(set.BuildInfo.Version),
 		log:        set.Logger,
 		silent:     c.ErrorMode == ottl.SilentError,
+		panics:     rate.Sometimes{Interval: time.Minute},
+		failures:   rate.Sometimes{Interval: time.Minute},
 	}
 	return p, nil
 }
@@ -68,13 +67,12 @@ func (p *stallspanProcessor) start(context.Context, component.Host) error {
 // shutdown is called after the last batch, also for a processor that never started.
 func (p *stallspanProcessor) shutdown(context.Context) error {
 	p.share.Stop()
-	p.telemetry.Shutdown()
 	return nil
 }
 
 // process annotates a batch. It returns no error: a span that cannot be annotated is passed on unchanged.
 func (p *stallspanProcessor) process(ctx context.Context, batch ptrace.Traces) (ptrace.Traces, error) {
 	t := p.annotator.annotate(batch)
-	t.record(ctx, p.telemetry, p.id)
+	p.counters.add(ctx, &t)
 	return batch, nil
 }

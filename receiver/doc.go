@@ -5,3 +5,4 @@
 package receiver
 
 //go:generate ../hack/tool.sh mdatagen metadata.yaml
+//go:generate rm internal/metadata/generated_logs.go internal/metadata/generated_logs_test.go

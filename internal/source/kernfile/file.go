@@ -163,3 +163,25 @@ func ParseUint(digits []byte) (n uint64, ok bool) {
 	}
 	return n, true
 }
+
+// UserIDs returns the real and the effective user in the text of /proc/PID/status (proc_pid_status(5)); -1 for one that
+// it does not say.
+func UserIDs(status []byte) (real, effective int) {
+	ids, n := [2]int{-1, -1}, 0
+	for line := range bytes.Lines(status) {
+		list, ok := bytes.CutPrefix(line, []byte("Uid:"))
+		if !ok {
+			continue
+		}
+		for word := range bytes.FieldsSeq(list) {
+			if id, ok := ParseUint(word); ok && id <= math.MaxUint32 {
+				ids[n] = int(id)
+			}
+			if n++; n == len(ids) {
+				break
+			}
+		}
+		break
+	}
+	return ids[0], ids[1]
+}

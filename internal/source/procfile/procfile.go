@@ -14,7 +14,6 @@
 package procfile
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"path/filepath"
@@ -193,14 +192,8 @@ func userOf(p process) string {
 	var buf [4096]byte
 	folder := filepath.Join(p.proc, strconv.Itoa(p.pid))
 	status, _ := kernfile.ReadPiece(filepath.Join(folder, "status"), buf[:])
-	user := "unknown"
-	for line := range bytes.Lines(status) {
-		if ids, ok := bytes.CutPrefix(line, []byte("Uid:")); ok {
-			id, _, _ := bytes.Cut(bytes.TrimSpace(ids), []byte{'\t'})
-			user = string(id)
-			break
-		}
-	}
+	id, _ := kernfile.UserIDs(status)
+	user := strconv.Itoa(id)
 	if user == "0" {
 		group, _ := kernfile.ReadPiece(filepath.Join(folder, "cgroup"), buf[:])
 		user += string(group)
