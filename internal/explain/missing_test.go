@@ -165,10 +165,8 @@ func TestWithoutVerdict(t *testing.T) {
 		window.NotFollowed: "The window was detected: its program was not followed for the first 3.5 s of it, so what it " +
 			"waited for is not known.",
 	} {
-		r := &window.Report{GPUIDs: []string{"gpu7"}, Split: true, Busy: 2500 * time.Millisecond,
-			Other: 7500 * time.Millisecond,
-			Missing: []window.Missing{{Reason: window.NoIOPressure},
-				{Reason: reason, Device: "gpu7", Time: 3500 * time.Millisecond}}}
+		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"gpu7"}}, Ledger: window.Ledger{Split: true, Busy: 2500 * time.Millisecond, Other: 7500 * time.Millisecond}, Judgement: window.Judgement{Missing: []window.Missing{{Reason: window.NoIOPressure},
+			{Reason: reason, Device: "gpu7", Time: 3500 * time.Millisecond}}}}
 		r.End.Mono = 10 * time.Second
 		if got := Finding(r); got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
@@ -181,8 +179,8 @@ func TestWithoutVerdict(t *testing.T) {
 
 // TestResetDisks names the disks with numbers for a part of the window.
 func TestResetDisks(t *testing.T) {
-	r := &window.Report{Missing: []window.Missing{{Reason: window.DiskReset, Device: "sdb"},
-		{Reason: window.DiskReset, Device: "sdc"}}}
+	r := &window.Report{Judgement: window.Judgement{Missing: []window.Missing{{Reason: window.DiskReset, Device: "sdb"},
+		{Reason: window.DiskReset, Device: "sdc"}}}}
 	if got := caveats(r); !strings.HasPrefix(got, "; sdb, sdc were added, removed or reset, so their") {
 		t.Errorf("%q, want both disks", got)
 	}

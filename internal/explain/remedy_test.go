@@ -171,8 +171,7 @@ func TestRemedies(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(page), "## The remedies")
 	for i, set := range all {
-		r := &window.Report{Scope: window.Process, GPUIDs: []string{"gpu0"}, Speedup: 2.5,
-			Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500}}}
+		r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"}, Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500}}}, Judgement: window.Judgement{Speedup: 2.5}}
 		r.Kind = window.Epoch
 		set(r)
 		if got := newSituation(r).advice(); got != &remedies[i] {
@@ -218,14 +217,11 @@ func TestRemedyAgreesWithTheStorage(t *testing.T) {
 		shares window.Shares
 		want   string
 	}{
-		"a tenth less without storage": {window.Report{Verdict: window.CPUBound, Speedup: 1.13,
-			WhatIf: &window.WhatIf{NoStorage: 1.13}}, cpu,
+		"a tenth less without storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.13, WhatIf: &window.WhatIf{NoStorage: 1.13}}}, cpu,
 			"Storage is not the limit: spread the work over more cores, or do less of it."},
-		"a third is storage": {window.Report{Verdict: window.CPUBound, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2,
-			WhatIf: &window.WhatIf{NoStorage: 1.7}}, window.Shares{Storage: 0.32, CPU: 0.67, Other: 0.01},
+		"a third is storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2, WhatIf: &window.WhatIf{NoStorage: 1.7}}}, window.Shares{Storage: 0.32, CPU: 0.67, Other: 0.01},
 			"Spread the work over more cores, or do less of it" + late},
-		"a mixed load": {window.Report{Window: window.Window{Kind: window.ModelLoad}, Verdict: window.Mixed,
-			GPUIDs: []string{"gpu0"}, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2}, window.Shares{Storage: 0.4, CPU: 0.6},
+		"a mixed load": {window.Report{Window: window.Window{Kind: window.ModelLoad}, Judgement: window.Judgement{Verdict: window.Mixed, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2}, Facts: window.Facts{GPUIDs: []string{"gpu0"}}}, window.Shares{Storage: 0.4, CPU: 0.6},
 			"Copy and convert less, or load with more threads" + late},
 	} {
 		divide(&test.report, test.shares)
@@ -241,8 +237,8 @@ func TestStaggerNamesTheSharedDisk(t *testing.T) {
 	for want, others := range map[string][]int{
 		"another window reads from sdb at": {0, 1}, "2 other windows read from sdb at": {1, 2}, "another window reads from sda at": {1, 0},
 	} {
-		r := &window.Report{From: []string{"sda", "sdb"}, OthersByDisk: others, Others: others[0] +
-			others[1], Verdict: window.StorageBound}
+		r := &window.Report{Facts: window.Facts{From: []string{"sda", "sdb"}}, OthersByDisk: others, Others: others[0] +
+			others[1], Judgement: window.Judgement{Verdict: window.StorageBound}}
 		divide(r, window.Shares{Storage: 1})
 		if got := Remedy(r); !strings.Contains(got, want) {
 			t.Errorf("%v: %s, want %q", others, got, want)
@@ -252,9 +248,9 @@ func TestStaggerNamesTheSharedDisk(t *testing.T) {
 
 // TestRemedyWithResetDisk: the rate of a disk counts only if no disk of the window was reset.
 func TestRemedyWithResetDisk(t *testing.T) {
-	r := &window.Report{Verdict: window.StorageBound, From: []string{"sda"}, Disks: []window.DiskUse{
+	r := &window.Report{Judgement: window.Judgement{Verdict: window.StorageBound}, Facts: window.Facts{From: []string{"sda"}, Disks: []window.DiskUse{
 		{Name: "sda", ReadBytes: 10 << 30, ReadOperations: 1 << 10, ReadCeiling: 1 << 40, ReadCeilingRatioNow: 0.001},
-	}}
+	}}}
 	divide(r, window.Shares{Storage: 1})
 	if got, want := Remedy(r), "more workers: sda read 1 GiB/s"; !strings.Contains(got, want) {
 		t.Errorf("%s, want %q", got, want)

@@ -10,7 +10,7 @@ import (
 // TestUnknownStall: a report whose finding is that the storage stall is not known gives no numbers for it.
 func TestUnknownStall(t *testing.T) {
 	for what, gpus := range map[string][]string{"a GPU": {"gpu0"}, "no GPU": nil} {
-		r := &window.Report{Scope: window.Process, GPUIDs: gpus}
+		r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: gpus}}
 		divide(r, window.Shares{CPU: 1})
 		if got := NewReport(r); got.Stall == nil {
 			t.Fatalf("%s: no stall in a report that lacks nothing", what)

@@ -37,15 +37,12 @@ func (r *Report) Uneven() (least, most *GPULedger) {
 	return &low, &high
 }
 
-// addPart adds the ledger of one of several GPUs.
-func (b *builder) addPart(gpu string, busy, storage, cpu time.Duration) {
-	if len(b.GPUIDs) < 2 || gpu == "" {
-		return
-	}
+// gpuLedger is the ledger of one of several GPUs.
+func (v *view) gpuLedger(gpu string, busy, storage, cpu time.Duration) GPULedger {
 	l := GPULedger{ID: gpu, Index: -1, Busy: busy, Storage: storage, CPU: cpu}
-	l.Other = max(0, b.Duration()-busy-storage-cpu)
-	if limits, known := b.history.LimitsOf(gpu); known {
+	l.Other = max(0, v.Duration()-busy-storage-cpu)
+	if limits, known := v.history.LimitsOf(gpu); known {
 		l.Index = limits.Index
 	}
-	b.Ledgers = append(b.Ledgers, l)
+	return l
 }

@@ -30,8 +30,7 @@ func report(t testing.TB, r *window.Report) *explain.Report {
 // spent makes a window with these parts. With gpus 0 it has the program's own time, without busy.
 func spent(gpus int, busy, storage, cpu, other time.Duration) *window.Report {
 	n := max(1, gpus)
-	r := &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true}, Split: true,
-		Busy: busy, Storage: storage, CPU: cpu}
+	r := &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true}, Ledger: window.Ledger{Split: true, Busy: busy, Storage: storage, CPU: cpu}}
 	r.End = sample.Stamp{Mono: (busy + storage + cpu + other) / time.Duration(n)}
 	r.Other = r.GPUTime()
 	for range gpus {
