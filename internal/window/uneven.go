@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
 )
 
 // GPULedger is one GPU's part of the ledger of a window with several GPUs.
@@ -13,6 +15,7 @@ type GPULedger struct {
 	ID                        string
 	Index                     int // as in nvidia-smi; -1 if it is unknown
 	Busy, Storage, CPU, Other time.Duration
+	Ready                     time.Duration // part of CPU, as in Ledger
 }
 
 // Name is how people name the GPU: by its number in nvidia-smi, if that is known.
@@ -40,6 +43,7 @@ func (r *Report) Uneven() (least, most *GPULedger) {
 // gpuLedger is the ledger of one of several GPUs.
 func (v *view) gpuLedger(gpu string, busy, storage, cpu time.Duration) GPULedger {
 	l := GPULedger{ID: gpu, Index: -1, Busy: busy, Storage: storage, CPU: cpu}
+	l.Ready = min(cpu, seconds(v.scheduledOf(history.LedgerReady, gpu)))
 	l.Other = max(0, v.Duration()-busy-storage-cpu)
 	if limits, known := v.history.LimitsOf(gpu); known {
 		l.Index = limits.Index

@@ -20,6 +20,8 @@ func PartName(part string) string {
 		return "storage stall"
 	case CPU:
 		return "CPU stall"
+	case Ready:
+		return "no core"
 	}
 	return part
 }
@@ -46,6 +48,8 @@ func why(ledger string, because []Part) string {
 			name = "GPU work"
 		case p.Part == OnCPU:
 			name = "time on the CPU"
+		case p.Part == Ready:
+			name = "time without a core"
 		case p.Part == Other && ledger == GPULedger:
 			name = "unexplained GPU idle time"
 		case p.Part == Other:

@@ -60,19 +60,31 @@ func (s *Summary) Write(t *output.Table) {
 }
 
 func (s *Summary) times() string {
-	text := fmt.Sprintf("%s, %s before the first epoch", explain.Duration(s.whole.Duration().Seconds()),
-		explain.Duration(s.before.Seconds()))
+	text := fmt.Sprintf("%s, %s before the first epoch", explain.Duration(s.whole.Duration().Seconds()), lasting(s.before))
 	if len(s.epochs) > 1 {
-		text += fmt.Sprintf(", %s between epochs", explain.Duration(s.between.Seconds()))
+		text += fmt.Sprintf(", %s between epochs", lasting(s.between))
 	}
-	return text + fmt.Sprintf(", %s after the last", explain.Duration(s.after.Seconds()))
+	return text + fmt.Sprintf(", %s after the last", lasting(s.after))
+}
+
+// lasting is a duration that may be none.
+func lasting(d time.Duration) string {
+	if d < time.Microsecond {
+		return "none"
+	}
+	return explain.Duration(d.Seconds())
 }
 
 func (s *Summary) ledger(row explain.Row) string {
-	if len(s.whole.GPUIDs) > 0 {
-		return fmt.Sprintf("All of it: GPU busy %s, storage %s, CPU %s, other %s", row.Busy, row.Storage, row.CPU, row.Other)
+	noCore := ""
+	if row.Ready != "" {
+		noCore = "no core " + row.Ready + ", "
 	}
-	return fmt.Sprintf("All of it: on CPU %s, storage %s, other %s", row.OnCPU, row.Storage, row.Other)
+	if len(s.whole.GPUIDs) > 0 {
+		return fmt.Sprintf("All of it: GPU busy %s, storage %s, CPU %s, %sother %s", row.Busy, row.Storage, row.CPU, noCore,
+			row.Other)
+	}
+	return fmt.Sprintf("All of it: on CPU %s, storage %s, %sother %s", row.CPU, row.Storage, noCore, row.Other)
 }
 
 func (s *Summary) durations() string {

@@ -36,6 +36,7 @@ type windowTable struct {
 	*output.Table
 
 	gpu   bool // rows show the GPUs' time; otherwise the program's own
+	ready bool // some window had work without a core
 	label int  // columns of the rows' names; 0 for labelWidth
 }
 
@@ -56,11 +57,14 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 	w.label = w.labelFor(reports)
 	w.Line("")
 	w.gpu = slices.ContainsFunc(reports, func(r *window.Report) bool { return len(r.GPUIDs) > 0 })
-	switch {
-	case w.gpu:
-		w.row("window", "duration", "GPU busy", "storage", "CPU", "other", "disk", "verdict")
-	case len(reports) > 0:
-		w.row("window", "duration", "on CPU", "storage", "", "other", "disk", "verdict")
+	w.ready = slices.ContainsFunc(reports, func(r *window.Report) bool { return explain.NewRow(r).Ready != "" })
+	head := explain.Row{Label: "window", Duration: "duration", Busy: "GPU busy", Storage: "storage", CPU: "CPU",
+		Ready: "no core", Other: "other", Verdict: "verdict"}
+	if !w.gpu {
+		head.CPU = "on CPU"
+	}
+	if len(reports) > 0 {
+		w.row(head, "disk")
 	}
 	var outer, part *window.Report // of the rows before: the last one, and the last one within it
 	advised := advisedFor(reports)
@@ -168,28 +172,35 @@ func (t *windowTable) further(r, previous *window.Report) {
 }
 
 // row writes one row. A terminal of less than 80 columns shows fewer of them, down to 60.
-func (t *windowTable) row(label, duration, busy, storage, cpu, other, disk, verdict string) {
+func (t *windowTable) row(r explain.Row, disk string) {
 	width, name := t.Screen.Width(), max(t.label, output.LabelWidth)
-	disk, other = " "+output.Fit(disk, diskWidth), fmt.Sprintf(" %5s", other)
+	disk, other := " "+output.Fit(disk, diskWidth), fmt.Sprintf(" %5s", r.Other)
 	if width < output.TableWidth {
 		disk = ""
 	}
 	if width < output.TableWidth-diskWidth-1 {
 		other, name = "", output.LabelWidth-6
 	}
-	text := fmt.Sprintf("%s %8s %8s %7s %5s%s%s ", output.Fit(label, name), duration, busy, storage, cpu, other, disk)
-	t.Cells(output.Cell{Text: text}, output.Cell{Text: verdict, Color: verdictColor(verdict)})
+	cells := []string{fmt.Sprintf("%8s", r.CPU), fmt.Sprintf("%7s", r.Storage), "     "}
+	if t.gpu {
+		cells = []string{fmt.Sprintf("%8s", r.Busy), fmt.Sprintf("%7s", r.Storage), fmt.Sprintf("%5s", r.CPU)}
+	}
+	if t.ready { // of the program's own time it stands in the place of the CPU stall
+		noCore := fmt.Sprintf("%7s", r.Ready)
+		if t.gpu {
+			cells = append(cells, noCore)
+		} else {
+			cells[2] = noCore
+		}
+	}
+	text := fmt.Sprintf("%s %8s %s%s%s ", output.Fit(r.Label, name), r.Duration, strings.Join(cells, " "), other, disk)
+	t.Cells(output.Cell{Text: text}, output.Cell{Text: r.Verdict, Color: verdictColor(r.Verdict)})
 }
 
 func (t *windowTable) report(r *window.Report) {
-	row := explain.NewRow(r)
-	busy, cpu := row.Busy, row.CPU
-	if !t.gpu {
-		busy, cpu = row.OnCPU, ""
-	}
-	t.row(row.Label, row.Duration, busy, row.Storage, cpu, row.Other, diskOf(r), row.Verdict)
+	t.row(explain.NewRow(r), diskOf(r))
 	for _, one := range explain.GPURows(r) {
-		t.row(one.Label, "", one.Busy, one.Storage, one.CPU, one.Other, "", "")
+		t.row(one, "")
 	}
 }
 
