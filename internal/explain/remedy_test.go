@@ -54,6 +54,11 @@ func situations() []func(*window.Report) {
 		}),
 		bound(window.Unknown, func(r *window.Report) { r.Scope, r.GPUIDs = window.Host, nil }),
 		bound(window.GPUBound, nil),
+		bound(window.StorageBound, func(r *window.Report) {
+			r.GPUIDs = []string{"gpu0", "gpu1"}
+			r.Ledgers = []window.GPULedger{{ID: "gpu0", Busy: 2 * time.Second}, {ID: "gpu1", Index: 1, Busy: 9800 * time.Millisecond}}
+			r.Busy, r.Storage, r.Other, r.Gain, r.Speedup = 11800*time.Millisecond, 8*time.Second, 0, 400*time.Millisecond, 1.02
+		}),
 		bound(window.CPUBound, func(r *window.Report) {
 			r.Kind, r.Load = window.ModelLoad, window.Load{Size: 1, Hit: 1, HasHit: true}
 		}),
@@ -126,7 +131,7 @@ func situations() []func(*window.Report) {
 			r.Disks[0].ReadCeilingRatioNow, r.Disks[0].ReadCeiling = 0.83, 60<<20
 		}),
 		bound(window.CPUBound, func(r *window.Report) { r.Speedup, r.WhatIf = 1.7, &window.WhatIf{Workers: 1.5} }),
-		bound(window.CPUBound, func(r *window.Report) { r.Ready, r.CPUUsed, r.CPUOthers, r.Cores = r.CPU/2, 1, 1.5, 2 }),
+		bound(window.CPUBound, func(r *window.Report) { r.Ready = r.CPU / 2 }),
 		bound(window.CPUBound, func(r *window.Report) { r.GPUIDs = nil }),
 		bound(window.CPUBound, func(r *window.Report) { r.Kind = window.ModelLoad }),
 		bound(window.CPUBound, func(r *window.Report) { r.CPUUsed = coresFull }),
@@ -211,7 +216,7 @@ func TestRemedies(t *testing.T) {
 // storage for a pure CPU window without a GPU.
 func TestRemedyAgreesWithTheStorage(t *testing.T) {
 	cpu := window.Shares{Storage: 0.01, CPU: 0.97, Other: 0.02}
-	late := "; with storage that never waits, about 1.7x faster (1.4 to 2.0)."
+	late := "; with storage that never waits, about 1.7x faster (1.4 to 2.0)"
 	for what, test := range map[string]struct {
 		report window.Report
 		shares window.Shares
@@ -220,9 +225,10 @@ func TestRemedyAgreesWithTheStorage(t *testing.T) {
 		"a tenth less without storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.13, WhatIf: &window.WhatIf{NoStorage: 1.13}}}, cpu,
 			"Storage is not the limit: spread the work over more cores, or do less of it."},
 		"a third is storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2, WhatIf: &window.WhatIf{NoStorage: 1.7}}}, window.Shares{Storage: 0.32, CPU: 0.67, Other: 0.01},
-			"Spread the work over more cores, or do less of it" + late},
+			"Spread the work over more cores, or do less of it" + late +
+				", with 9 % of the kernel's work to fetch the data, which counts as on CPU."},
 		"a mixed load": {window.Report{Window: window.Window{Kind: window.ModelLoad}, Judgement: window.Judgement{Verdict: window.Mixed, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2}, Facts: window.Facts{GPUIDs: []string{"gpu0"}}}, window.Shares{Storage: 0.4, CPU: 0.6},
-			"Copy and convert less, or load with more threads" + late},
+			"Copy and convert less, or load with more threads" + late + "."},
 	} {
 		divide(&test.report, test.shares)
 		if got := Remedy(&test.report); got != test.want {
@@ -235,7 +241,7 @@ func TestRemedyAgreesWithTheStorage(t *testing.T) {
 // windows.
 func TestStaggerNamesTheSharedDisk(t *testing.T) {
 	for want, others := range map[string][]int{
-		"another window reads from sdb at": {0, 1}, "2 other windows read from sdb at": {1, 2}, "another window reads from sda at": {1, 0},
+		"another program reads from sdb at": {0, 1}, "2 other programs read from sdb at": {1, 2}, "another program reads from sda at": {1, 0},
 	} {
 		r := &window.Report{Facts: window.Facts{From: []string{"sda", "sdb"}}, OthersByDisk: others, Others: others[0] +
 			others[1], Judgement: window.Judgement{Verdict: window.StorageBound}}

@@ -392,9 +392,6 @@ func (out *Report) addLedger(r *window.Report) {
 		ledgers = nil
 	}
 	cpu := (r.CPU - r.Ready).Seconds()
-	if out.Stall == nil {
-		cpu = r.CPU.Seconds()
-	}
 	switch {
 	case len(r.GPUIDs) > 0:
 		if out.Stall != nil {

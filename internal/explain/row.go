@@ -28,11 +28,11 @@ func NewRow(r *window.Report) Row {
 	if !r.Split || r.GPUTime() <= 0 {
 		return row
 	}
-	cells := row.setShares(r.Busy, r.Storage, r.CPU, r.Ready, r.Other, len(r.GPUIDs) > 0)
+	cells := row.setShares(r.GPUTime(), r.Busy, r.Storage, r.CPU, r.Ready, r.Other, len(r.GPUIDs) > 0)
 	if !r.StallKnown() {
 		cells.Storage, cells.Other = "-", "-"
 		if len(r.GPUIDs) > 0 {
-			cells.CPU, cells.Ready = "-", ""
+			cells.CPU = "-"
 		}
 	}
 	if r.Unattributed() {
@@ -42,46 +42,33 @@ func NewRow(r *window.Report) Row {
 }
 
 // setShares sets the parts of a time. ready is a part of cpu.
-func (row Row) setShares(busy, storage, cpu, ready, other time.Duration, gpu bool) Row {
-	all := percents(busy, storage, cpu-ready, ready, other)
-	row.Storage, row.CPU, row.Other = all[1], all[2], all[4]
+func (row Row) setShares(total, busy, storage, cpu, ready, other time.Duration, gpu bool) Row {
+	all := wholePercents(total, busy, storage, cpu-ready, ready, other)
+	cell := func(i int) string { return fmt.Sprintf("%d %%", all[i]) }
+	row.Storage, row.CPU, row.Other = cell(1), cell(2), cell(4)
 	if gpu {
-		row.Busy = all[0]
+		row.Busy = cell(0)
 	}
-	if ready > 0 && all[3] != percent(0) {
-		row.Ready = all[3]
+	if all[3] > 0 {
+		row.Ready = cell(3)
 	}
 	return row
 }
 
-// percents are the shares of parts of a time. They add up to 100: what rounding leaves goes to those with the largest
-// remainders.
-func percents(parts ...time.Duration) []string {
-	texts := make([]string, len(parts))
-	for i, n := range wholePercents(parts) {
-		texts[i] = fmt.Sprintf("%d %%", n)
-	}
-	return texts
-}
-
-func wholePercents(parts []time.Duration) []int {
-	var sum time.Duration
-	for _, p := range parts {
-		sum += p
-	}
-	whole, order, left := make([]int, len(parts)), make([]int, len(parts)), 100
-	rest := make([]float64, len(parts))
+// wholePercents are the shares of parts in a time. They add up to 100 if the parts add up to it: what rounding leaves
+// goes to those with the largest remainders.
+func wholePercents(total time.Duration, parts ...time.Duration) []int {
+	whole, order, rest := make([]int, len(parts)), make([]int, len(parts)), make([]float64, len(parts))
+	sum := 0.5 // rounds
 	for i, p := range parts {
-		exact := 100 * p.Seconds() / max(sum.Seconds(), 1e-9)
+		exact := 100 * p.Seconds() / max(total.Seconds(), 1e-9)
 		whole[i], order[i] = int(exact), i
 		rest[i] = exact - float64(whole[i])
-		left -= whole[i]
+		sum += rest[i]
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })
-	for _, i := range order[:max(0, min(left, len(order)))] {
-		if sum > 0 {
-			whole[i]++
-		}
+	for _, i := range order[:min(int(max(0, sum)), len(order))] {
+		whole[i]++
 	}
 	return whole
 }
@@ -93,7 +80,8 @@ func GPURows(r *window.Report) (rows []Row) {
 	}
 	for i := range r.Ledgers {
 		l := &r.Ledgers[i]
-		rows = append(rows, Row{Label: "  " + l.Name()}.setShares(l.Busy, l.Storage, l.CPU, l.Ready, l.Other, true))
+		row := Row{Label: "  " + l.Name()}
+		rows = append(rows, row.setShares(r.Duration(), l.Busy, l.Storage, l.CPU, l.Ready, l.Other, true))
 	}
 	return rows
 }

@@ -102,7 +102,7 @@ func addLedgers(v *view, r *Report) (l Ledger) {
 		l.CPU = min(time.Duration(float64(l.CPU)*scale), total-l.Busy-l.Storage)
 	}
 	l.Other = total - l.Busy - l.Storage - l.CPU
-	l.Gain = max(0, min(l.Gain, total-l.Busy))
+	l.Gain = max(0, min(l.Gain, total-l.busiest()))
 	dark := l.addEvidence(v, r)
 	if total > 0 {
 		l.width = min(1, widest/total.Seconds()*float64(len(gpus))+
@@ -162,7 +162,7 @@ func (l *Ledger) addEvidence(v *view, r *Report) (dark float64) {
 	}
 	l.Ready = min(seconds(scheduled(history.LedgerReady)), l.CPU)
 	l.OtherReasons = v.otherReasons(r, l.Other)
-	l.Gain = seconds(max(0, min(l.Gain.Seconds(), total-v.shortest(r, l.Busy))))
+	l.Gain = seconds(max(0, min(l.Gain.Seconds(), total-v.shortest(r, l.busiest()))))
 	return max(0, 1-has/total)
 }
 

@@ -40,6 +40,24 @@ func (r *Report) Uneven() (least, most *GPULedger) {
 	return &low, &high
 }
 
+// busiest is what the busiest GPU worked, once for each of the window's GPUs: those that work in step cannot be faster.
+func (l *Ledger) busiest() time.Duration {
+	most := l.Busy
+	for i := range l.Ledgers {
+		most = max(most, l.Ledgers[i].Busy*time.Duration(len(l.Ledgers)))
+	}
+	return most
+}
+
+// Pacer returns the GPU that the others cannot outrun, if the window would be shorter without storage but for that one;
+// else nil. A GPU that waits for others in a collective counts as busy.
+func (r *Report) Pacer() *GPULedger {
+	if _, most := r.Uneven(); most != nil && r.Gain > 0 && r.GPUTime()-r.Gain <= r.busiest() {
+		return most
+	}
+	return nil
+}
+
 // gpuLedger is the ledger of one of several GPUs.
 func (v *view) gpuLedger(gpu string, busy, storage, cpu time.Duration) GPULedger {
 	l := GPULedger{ID: gpu, Index: -1, Busy: busy, Storage: storage, CPU: cpu}

@@ -26,7 +26,7 @@ func predict(v *view, r *Report) *WhatIf {
 	if !r.Split || !r.Evidence.Followed() {
 		return nil
 	}
-	total, shortest := r.GPUTime().Seconds(), v.shortest(r, r.Busy)
+	total, shortest := r.GPUTime().Seconds(), v.shortest(r, r.busiest())
 	faster := func(gain, shortest float64) float64 {
 		return total / max(total-max(0, gain), shortest, total/maxSpeedup)
 	}
@@ -44,7 +44,7 @@ func predict(v *view, r *Report) *WhatIf {
 		w.TwoWorkers = r.twoWorkers(total, shortest)
 	}
 	if len(r.GPUIDs) > 0 {
-		half := total - r.Busy.Seconds()/2 // all that a GPU twice as fast can save is half of its own time
+		half := total - r.busiest().Seconds()/2 // all that a GPU twice as fast can save is half of its own time
 		w.GPU = faster(v.scheduled(r, history.LedgerGainGPU), half)
 	}
 	w.bound(r.most)
@@ -106,7 +106,7 @@ func (j *Judgement) speedup(r *Report) {
 		return
 	}
 	u := unsure{
-		total: total, likely: likely, pending: likely, work: guessDoubt, shortest: r.Busy.Seconds(), busy: r.Busy.Seconds(),
+		total: total, likely: likely, pending: likely, work: guessDoubt, shortest: r.busiest().Seconds(), busy: r.Busy.Seconds(),
 		cpu: r.CPU.Seconds(), shared: r.CPUUsed, dark: j.Uncertainty * total, unseen: r.Other.Seconds(),
 	}
 	short, long := u.durations()
@@ -154,7 +154,7 @@ func newUnsure(v *view, r *Report, gain float64, waited time.Duration) unsure {
 	share := min(1, waited.Seconds()/max(Thresholds.Stall*total, 1e-9))
 	return unsure{
 		total: total, likely: total - gain, pending: total - gain,
-		shortest: v.shortest(r, r.Busy), busy: r.Busy.Seconds(), cpu: (r.CPU + r.BusiestCore).Seconds(),
+		shortest: v.shortest(r, r.busiest()), busy: r.Busy.Seconds(), cpu: (r.CPU + r.BusiestCore).Seconds(),
 		dark: max(0, total-v.scheduled(r, history.LedgerScheduled)), work: workDoubt * share, shared: r.CPUUsed * share,
 	}
 }

@@ -65,10 +65,12 @@ func parts(a, b *ledger) []Part {
 	if a == nil || b == nil || a.kind != b.kind {
 		return nil
 	}
-	out := make([]Part, len(a.parts))
+	var out []Part
 	for i := range a.parts {
-		from, to := a.parts[i].seconds, b.parts[i].seconds
-		out[i] = Part{a.parts[i].name, from, to, to - from}
+		name, from, to := a.parts[i].name, a.parts[i].seconds, b.parts[i].seconds
+		if name != Ready || from+to > 0 { // it is rare
+			out = append(out, Part{name, from, to, to - from})
+		}
 	}
 	return out
 }

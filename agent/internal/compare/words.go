@@ -160,8 +160,8 @@ func (p *Pair) noteBound(add func(string, ...any)) {
 	case measured > low/(1+Noise) && (known || measured < high*(1+Noise)):
 		end = ", as predicted."
 	}
-	add("%s predicted about %s faster%s without waiting for storage; %s is %s faster%s", name, times(likely, 1),
-		explain.Range(slower.SpeedupLow, slower.SpeedupHigh), otherName, times(slower.Duration, other.Duration), end)
+	add("%s predicted %s without waiting for storage; %s is %s faster%s", name,
+		explain.Faster(likely, slower.SpeedupLow, slower.SpeedupHigh), otherName, times(slower.Duration, other.Duration), end)
 }
 
 // without is the largest share of waiting for storage in a window that counts as one without.

@@ -60,19 +60,12 @@ func (s *Summary) Write(t *output.Table) {
 }
 
 func (s *Summary) times() string {
-	text := fmt.Sprintf("%s, %s before the first epoch", explain.Duration(s.whole.Duration().Seconds()), lasting(s.before))
+	text := fmt.Sprintf("%s, %s before the first epoch", explain.Duration(s.whole.Duration().Seconds()),
+		explain.Duration(s.before.Seconds()))
 	if len(s.epochs) > 1 {
-		text += fmt.Sprintf(", %s between epochs", lasting(s.between))
+		text += fmt.Sprintf(", %s between epochs", explain.Duration(s.between.Seconds()))
 	}
-	return text + fmt.Sprintf(", %s after the last", lasting(s.after))
-}
-
-// lasting is a duration that may be none.
-func lasting(d time.Duration) string {
-	if d < time.Microsecond {
-		return "none"
-	}
-	return explain.Duration(d.Seconds())
+	return text + fmt.Sprintf(", %s after the last", explain.Duration(s.after.Seconds()))
 }
 
 func (s *Summary) ledger(row explain.Row) string {

@@ -103,13 +103,11 @@ export interface Share {
   percent: number; // in whole numbers, which add up to 100
 }
 
-/** wholePercents are shares that add up to 100: what rounding leaves goes to those with the largest remainders. */
-export function wholePercents(parts: number[]): number[] {
-  const sum = parts.reduce((a, b) => a + b, 0);
-  if (sum <= 0) return parts.map(() => 0);
-  const exact = parts.map((p) => (100 * p) / sum);
+/** wholePercents are shares of a time. They add up: what rounding leaves goes to those with the largest remainders. */
+function wholePercents(parts: number[], total: number): number[] {
+  const exact = parts.map((p) => (100 * p) / total);
   const whole = exact.map(Math.floor);
-  const left = 100 - whole.reduce((a, b) => a + b, 0);
+  const left = Math.round(exact.reduce((a, b) => a + b, 0)) - whole.reduce((a, b) => a + b, 0);
   const rest = (i: number): number => (exact[i] ?? 0) - (whole[i] ?? 0);
   const order = parts.map((_, i) => i).sort((a, b) => rest(b) - rest(a));
   return whole.map((n, i) => (order.indexOf(i) < left ? n + 1 : n));
@@ -128,7 +126,7 @@ export function ledger(r: Report): Share[] {
   if (r.gpu) parts.push(["cpu", "CPU", s.cpu_s ?? 0]);
   if (s.ready_s) parts.push(["ready", "no core", s.ready_s]);
   parts.push(["other", "other", s.other_s]);
-  const rounded = wholePercents(parts.map((p) => p[2]));
+  const rounded = wholePercents(parts.map((p) => p[2]), total);
   return parts.map(([part, name, seconds], i) => ({ part, name, seconds, ratio: seconds / total, percent: rounded[i] ?? 0 }));
 }
 
