@@ -63,21 +63,21 @@ func this(r *window.Report) string {
 
 // unjudgedRemedies are the remedies of reports without a verdict.
 var unjudgedRemedies = map[window.Reason]string{
-	window.UnknownGPU: "Announce the window with the ids of this machine's GPUs, or without ids for all GPUs.",
-	window.NoReadings: "Announce windows when they start, so that there are readings at both ends.",
+	window.UnknownGPU: "Announce it with the ids of this machine's GPUs, or without ids for all GPUs.",
+	window.NoReadings: "Announce it when it starts, so that there are readings at both ends.",
 	window.GPULost:    "Search the kernel log for Xid and NVRM; stallspan check reports whether the driver answers.",
 	window.ReadingGap: "Measure again, without such a gap.",
 	window.HiddenReads: "Run the monitoring process as the program's user, or with " +
 		"CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.",
 	window.TooShort:    "Measure for longer: CPU time counts in ticks of 10 ms, and a GPU's driver reports late.",
-	window.OpenEnds:    "Announce the window, so that its start and end are known.",
-	window.NotFollowed: "Announce the window, or start the program with stallspan run, which follows it from its start.",
+	window.OpenEnds:    "Announce it, so that its start and end are known.",
+	window.NotFollowed: "Announce it, or start the program with stallspan run, which follows it from its start.",
 }
 
 // caveats lists what the numbers of a finding do not include.
 func caveats(r *window.Report) (text string) {
 	if r.Lacks(window.ClientGone) {
-		text += "; the program that announced the window named no process and has ended, so this is about all processes"
+		text += "; the program that announced it named no process and has ended, so this is about all processes"
 	}
 	if disks := r.MissingDevices(window.DiskReset); len(disks) > 0 {
 		was, its := " was", "its"

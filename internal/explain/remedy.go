@@ -76,10 +76,10 @@ type situation struct {
 // remedies are in order of precedence: the first that fits counts.
 var remedies = [...]advice{
 	{"name the process", func(x *situation) bool { return x.Lacks(window.ClientGone) && x.Verdict == window.Unknown },
-		always("Announce the window with the pid of the program that does the work.")},
+		always("Announce it with the pid of the program that does the work.")},
 	{"announce", func(x *situation) bool {
 		return x.Unattributed() && !x.storage && !x.Lacks(window.NoIOPressure)
-	}, always("Announce the window, or set process.pid on its spans: then " +
+	}, always("Announce it with a pid, or set process.pid on its span: then " +
 		"the program's own time is divided.")},
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
 	{"look at the busiest GPU", func(x *situation) bool { return x.pacer != nil && !x.storage && !x.cpu },
@@ -185,7 +185,7 @@ func newSituation(r *window.Report) *situation {
 	x.storage = r.Verdict == window.StorageBound || r.Verdict == window.Mixed && !computing
 	x.cpu = r.Verdict == window.CPUBound || computing
 	x.setGain()
-	if x.storage && x.predicted && !helps(max(r.Speedup, r.SpeedupHigh)) {
+	if x.storage && x.predicted && max(r.Speedup, r.SpeedupHigh) < minHelp {
 		x.storage, x.cpu = false, x.pacer == nil // nothing is gained there: all cores or one GPU are the limit
 	}
 	return x
