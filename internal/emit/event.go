@@ -194,7 +194,7 @@ func testEvent(name string, at time.Time) Event {
 	r := &window.Report{Window: window.Window{
 		Kind: window.Custom, Name: testName, Source: window.Announced,
 		Start: start, End: sample.Stamp{Mono: start.Mono + time.Minute, Wall: at},
-	}, Verdict: window.StorageBound, Split: true, Storage: time.Minute, SlowReason: window.SlowStorage}
+	}, Judgement: window.Judgement{Verdict: window.StorageBound, SlowReason: window.SlowStorage}, Ledger: window.Ledger{Split: true, Storage: time.Minute}}
 	switch name {
 	case semconv.WindowSlowEvent.Name:
 		return slow(r, SpanName(&r.Window, config.Spans{}))

@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -46,7 +47,7 @@ func Fit(s string, width int) string {
 // is cut.
 func WrapText(sentence string, width int) (lines []string) {
 	line := ""
-	for _, word := range strings.Fields(sentence) {
+	for _, word := range wordsOf(sentence) {
 		switch {
 		case line == "":
 			line = word
@@ -64,6 +65,22 @@ func WrapText(sentence string, width int) (lines []string) {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// unit is one behind a number, with what ends a sentence or a bracket.
+var unit = regexp.MustCompile(`^(%|[um]?s|min|h|[KMGT]?i?B(/s)?)[.,;:)]*$`)
+
+// wordsOf are the words of a sentence. A number stays with its unit.
+func wordsOf(sentence string) (words []string) {
+	for _, word := range strings.Fields(sentence) {
+		last := len(words) - 1
+		if last >= 0 && unit.MatchString(word) && unicode.IsDigit(rune(words[last][len(words[last])-1])) {
+			words[last] += " " + word
+			continue
+		}
+		words = append(words, word)
+	}
+	return words
 }
 
 // Printable replaces what would move a terminal's cursor or change its colours: names come from other programs.

@@ -14,6 +14,8 @@ import (
 
 const (
 	diskWidth   = 7
+	readyWidth  = 7
+	minWidth    = 60 // of a table
 	maxSlowRows = 1000
 )
 
@@ -35,8 +37,10 @@ func verdictColor(text string) output.Color {
 type windowTable struct {
 	*output.Table
 
-	gpu   bool // rows show the GPUs' time; otherwise the program's own
-	label int  // columns of the rows' names; 0 for labelWidth
+	gpu   bool            // rows show the GPUs' time; otherwise the program's own
+	ready bool            // some window had work without a core
+	named map[string]bool // labels of windows for which a remedy was said to be the same
+	label int             // columns of the rows' names; 0 for labelWidth
 }
 
 // labelFor is the width of the names, where the terminal has room for them.
@@ -49,20 +53,24 @@ func (t *windowTable) labelFor(reports []*window.Report) int {
 }
 
 // PrintTable writes one row for each window, and below it the finding and the remedy. What is within an epoch follows
-// it. Among windows in a row with the same verdict, or in
-// an epoch with it, only the first is explained. The reason for a slow one is added where the verdict lacks it.
+// it. Among windows in a row with the same verdict, or in an epoch with it, only the first is explained, and slow ones
+// name it. The reason for a slow one is added where the verdict lacks it.
 func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
-	w := &windowTable{Table: output.NewTable(out)}
+	w := &windowTable{Table: output.NewTable(out), named: map[string]bool{}}
 	w.label = w.labelFor(reports)
 	w.Line("")
 	w.gpu = slices.ContainsFunc(reports, func(r *window.Report) bool { return len(r.GPUIDs) > 0 })
-	switch {
-	case w.gpu:
-		w.row("window", "duration", "GPU busy", "storage", "CPU", "other", "disk", "verdict")
-	case len(reports) > 0:
-		w.row("window", "duration", "on CPU", "storage", "", "other", "disk", "verdict")
+	w.ready = slices.ContainsFunc(reports, func(r *window.Report) bool { return explain.NewRow(r).Ready != "" })
+	head := explain.Row{Label: "window", Duration: "duration", Busy: "GPU busy", Storage: "storage", CPU: "CPU",
+		Ready: "no core", Other: "other", Verdict: "verdict"}
+	if !w.gpu {
+		head.CPU = "on CPU"
+	}
+	if len(reports) > 0 {
+		w.row(head, "disk")
 	}
 	var outer, part *window.Report // of the rows before: the last one, and the last one within it
+	explainedBy := map[*window.Report]string{}
 	advised := advisedFor(reports)
 	slow, hidden := 0, 0
 	for i, r := range reports {
@@ -86,11 +94,20 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 		}
 		alike := previous != nil && (previous.Kind == r.Kind || previous == outer) && previous.Verdict == r.Verdict &&
 			(r.Verdict != window.Unknown || explain.Advice(previous) == explain.Advice(r)) // there are several reasons
-		if !alike {
+		label := explain.Label(r.Label(), r.Unfinished)
+		switch {
+		case !alike:
 			w.Text("  ", explain.Finding(r))
 			w.remedy(r, advised)
-		} else if r.ExceedsLimit() || r.Slow && previous.SlowReason != r.SlowReason {
+			explainedBy[r] = label
+		case r.ExceedsLimit() || r.Slow && previous.SlowReason != r.SlowReason:
 			w.Text("  ", explain.Finding(r))
+			explainedBy[r] = label
+		default:
+			explainedBy[r] = explainedBy[previous]
+			if r.Slow && !w.named[label] {
+				w.Text("  ", "As "+explainedBy[r]+".")
+			}
 		}
 		w.further(r, previous)
 		if !alike || !sameSteps(r, previous) {
@@ -146,8 +163,11 @@ func (t *windowTable) remedy(r *window.Report, advised map[string][]string) {
 	case len(same) == 0:
 	case len(same) <= maxSame:
 		text += " The same for " + strings.Join(same, ", ") + "."
+		for _, label := range same {
+			t.named[label] = true
+		}
 	default:
-		text += fmt.Sprintf(" The same for %d more windows.", len(same))
+		text += fmt.Sprintf(" The same for %d more.", len(same))
 	}
 	t.Text("  Try: ", text)
 }
@@ -168,28 +188,36 @@ func (t *windowTable) further(r, previous *window.Report) {
 }
 
 // row writes one row. A terminal of less than 80 columns shows fewer of them, down to 60.
-func (t *windowTable) row(label, duration, busy, storage, cpu, other, disk, verdict string) {
+func (t *windowTable) row(r explain.Row, disk string) {
 	width, name := t.Screen.Width(), max(t.label, output.LabelWidth)
-	disk, other = " "+output.Fit(disk, diskWidth), fmt.Sprintf(" %5s", other)
+	if t.gpu && t.ready {
+		width -= readyWidth + 1 // one column more
+	}
+	disk, other, noCore := " "+output.Fit(disk, diskWidth), fmt.Sprintf(" %5s", r.Other), ""
 	if width < output.TableWidth {
 		disk = ""
 	}
 	if width < output.TableWidth-diskWidth-1 {
 		other, name = "", output.LabelWidth-6
 	}
-	text := fmt.Sprintf("%s %8s %8s %7s %5s%s%s ", output.Fit(label, name), duration, busy, storage, cpu, other, disk)
-	t.Cells(output.Cell{Text: text}, output.Cell{Text: verdict, Color: verdictColor(verdict)})
+	if t.ready && width >= minWidth {
+		noCore = fmt.Sprintf(" %*s", readyWidth, r.Ready)
+	}
+	cells := fmt.Sprintf("%8s %7s %5s%s", r.Busy, r.Storage, r.CPU, noCore)
+	switch {
+	case !t.gpu && t.ready: // of the program's own time it stands in the place of the CPU stall
+		cells = fmt.Sprintf("%6s %7s%s", r.CPU, r.Storage, noCore)
+	case !t.gpu:
+		cells = fmt.Sprintf("%8s %7s %5s", r.CPU, r.Storage, "")
+	}
+	text := fmt.Sprintf("%s %8s %s%s%s ", output.Fit(r.Label, name), r.Duration, cells, other, disk)
+	t.Cells(output.Cell{Text: text}, output.Cell{Text: r.Verdict, Color: verdictColor(r.Verdict)})
 }
 
 func (t *windowTable) report(r *window.Report) {
-	row := explain.NewRow(r)
-	busy, cpu := row.Busy, row.CPU
-	if !t.gpu {
-		busy, cpu = row.OnCPU, ""
-	}
-	t.row(row.Label, row.Duration, busy, row.Storage, cpu, row.Other, diskOf(r), row.Verdict)
+	t.row(explain.NewRow(r), diskOf(r))
 	for _, one := range explain.GPURows(r) {
-		t.row(one.Label, "", one.Busy, one.Storage, one.CPU, one.Other, "", "")
+		t.row(one, "")
 	}
 }
 
