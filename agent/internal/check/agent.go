@@ -11,6 +11,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -38,14 +39,27 @@ func (m *machine) agent(ctx context.Context) []Finding {
 		return m.noAnswer(f, info, err)
 	}
 	f.Details["version"], f.Details["uptime_s"] = status.Version, status.Uptime
-	f.Details["windows_open"] = status.WindowsOpen
-	answers := fmt.Sprintf("Stallspan %s answers on %s, with %s open.", status.Version, m.Socket,
-		output.Count(status.WindowsOpen, "window"))
-	if len(status.Problems) > 0 {
-		f.Details["problems"] = status.Problems
-		return f.as(Limited, "", "%s Its first warning: %s.", answers, status.Problems[0])
+	f.Details["windows_open"], f.Details["late_readings"] = status.WindowsOpen, status.LateReadings
+	f.State, f.Message = Seen, fmt.Sprintf("Stallspan %s answers on %s, with %s open. It has run for %s, and reads %s and %s.",
+		status.Version, m.Socket, output.Count(status.WindowsOpen, "window"), explain.Duration(status.Uptime),
+		output.Count(len(status.Disks), "disk"), output.Count(len(status.GPUs), "GPU"))
+	if e := status.Export; e != nil {
+		f.Details["export"] = e
+		switch {
+		case e.Failing != "":
+			f.State = Limited
+			f.Message += fmt.Sprintf(" Nothing arrives at its backend: %s.", e.Failing)
+		case e.Enabled:
+			f.Message += fmt.Sprintf(" It exports, and has lost %d spans and log records.", e.Lost)
+		default:
+			f.Message += " It exports nothing."
+		}
 	}
-	return f.as(Seen, "", "%s", answers)
+	if len(status.Problems) > 0 {
+		f.State, f.Details["problems"] = Limited, status.Problems
+		f.Message += fmt.Sprintf(" Its first warning: %s.", status.Problems[0])
+	}
+	return []Finding{f}
 }
 
 // start is the command that serves the socket. A Collector does, too.

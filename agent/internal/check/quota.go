@@ -12,7 +12,7 @@ import (
 // cpuLimit returns the file with the CPU limit of this process's cgroup or one above it; "" if none has a limit. A
 // container without a cgroup namespace sees its own cgroup as the root of the mount.
 func (m *machine) cpuLimit() string {
-	text, _ := readStart(m.path("proc/" + strconv.Itoa(m.pid()) + "/cgroup"))
+	text, _ := readFile(m.path("proc/" + strconv.Itoa(m.pid()) + "/cgroup"))
 	for line := range strings.Lines(text) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, scope, _ := strings.Cut(rest, ":")
@@ -28,7 +28,7 @@ func (m *machine) cpuLimit() string {
 		}
 		for scope = filepath.Clean("/" + scope); ; scope = filepath.Dir(scope) {
 			path := filepath.Join(top, scope, file)
-			quota, _ := readStart(path) // in microseconds for each period; "max" or -1 for no limit
+			quota, _ := readFile(path) // in microseconds for each period; "max" or -1 for no limit
 			if limit, _, _ := strings.Cut(strings.TrimSpace(quota), " "); limit != "" && limit != "max" && limit != "-1" {
 				return path
 			}

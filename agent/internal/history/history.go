@@ -4,6 +4,7 @@ package history
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/store"
 )
 
@@ -79,7 +81,7 @@ const maxStep = 7 * 24 * time.Hour
 
 // prepare checks the command line. Its errors concern that.
 func (o *options) prepare(now time.Time) (*Run, error) {
-	h := &Run{Now: now, folder: o.folder, step: o.step, show: map[string]bool{}}
+	h := &Run{folder: o.folder, step: o.step, show: map[string]bool{}}
 	if o.csv && o.json {
 		return nil, errors.New("--csv and --json: choose one of them")
 	}
@@ -130,7 +132,6 @@ func (o *options) prepare(now time.Time) (*Run, error) {
 // Run shows the past between two times.
 type Run struct {
 	out         io.Writer
-	Now         time.Time
 	From, Until time.Time
 	step        time.Duration
 	folder      string          // "" for the agent
@@ -251,4 +252,27 @@ func (h *Run) blocks(ctx context.Context, in io.Reader, m *Maker) error {
 			return err
 		}
 	}
+}
+
+// Windows returns the reports of the newest windows that the agent has kept since a time, the oldest first: of those
+// that are wanted, at most so many.
+func Windows(ctx context.Context, since time.Time, most int, wanted func(*explain.Report) bool) ([]*explain.Report,
+	error,
+) {
+	var kept []*explain.Report
+	m := NewMaker(time.Hour, func(b *Bucket) error {
+		for _, e := range b.Entries {
+			r := new(explain.Report)
+			if e.Kind == store.Window && json.Unmarshal(e.Text, r) == nil && wanted(r) { // else of a later version
+				kept = append(kept, r)
+				kept = kept[max(0, len(kept)-most):]
+			}
+		}
+		return nil
+	})
+	_, err := (&Run{From: since, Until: time.Now()}).Read(ctx, m)
+	if err == nil {
+		err = m.Close()
+	}
+	return kept, err
 }

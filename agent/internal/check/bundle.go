@@ -1,4 +1,4 @@
-package support
+package check
 
 import (
 	"archive/tar"
