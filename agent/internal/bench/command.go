@@ -172,7 +172,7 @@ func openWindows(ctx context.Context, path string) (int, error) {
 
 // draw writes the result as a table.
 func (r *Report) draw(t *output.Table) {
-	what := r.Path + ": " + output.SizeText(int64(r.Size))
+	what := r.Path + ": " + explain.Size(r.Size)
 	if r.Device != "" {
 		what += ", disk " + r.Device
 	}

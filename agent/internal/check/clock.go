@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cpu"
 	"github.com/stallspan/stallspan/internal/source/disk"
@@ -37,12 +38,12 @@ func (m *machine) clock(ctx context.Context) []Finding {
 		return f.as(Limited, fix, "%s", message)
 	}
 	return f.as(Seen, "", "A reading of this machine takes %s, so ten a second use %s of one core; they were at most %s "+
-		"late.", short(usual), percent(float64(usual)/float64(tick)), short(worst))
+		"late.", explain.Duration(usual.Seconds()), percent(float64(usual)/float64(tick)), explain.Duration(worst.Seconds()))
 }
 
 // tooLate says why readings come late: a limit of the CPU time, or other programs.
 func (m *machine) tooLate(worst time.Duration) (message, fix string) {
-	late := fmt.Sprintf("Readings were up to %s late, so short windows are less precise: ", short(worst))
+	late := fmt.Sprintf("Readings were up to %s late, so short windows are less precise: ", explain.Duration(worst.Seconds()))
 	limit := m.cpuLimit()
 	switch {
 	case limit == "":
@@ -95,20 +96,6 @@ func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
 		}
 	}
 	return late, cost
-}
-
-// short formats a duration with two or three digits.
-func short(d time.Duration) string {
-	switch {
-	case d >= time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d >= 10*time.Millisecond:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d >= time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-	default:
-		return fmt.Sprintf("%d us", max(0, d.Microseconds()))
-	}
 }
 
 func percent(ratio float64) string {

@@ -113,9 +113,9 @@ func (o *options) prepare(now time.Time) (*Run, error) {
 	}
 	switch {
 	case o.csv:
-		h.writer = &csvLines{run: h}
+		h.writer = &csvLines{}
 	case o.json:
-		h.writer = &jsonLines{run: h}
+		h.writer = jsonLines{}
 	default:
 		if h.step == 0 {
 			h.step = tableStep(h.Until.Sub(h.From))

@@ -24,10 +24,7 @@ var csvHeader = func() (names []string) {
 }()
 
 // csvLines writes a line for each device and interval. Missing values are empty.
-type csvLines struct {
-	run   *Run
-	begun bool
-}
+type csvLines struct{ begun bool }
 
 func (c *csvLines) head(w *csv.Writer) error {
 	c.begun = true
@@ -72,7 +69,7 @@ func (c *csvLines) end(h *Run) error {
 }
 
 // jsonLines writes an object for each device and interval, window and event.
-type jsonLines struct{ run *Run }
+type jsonLines struct{}
 
 // jsonValues is a line about a device.
 type jsonValues struct {
@@ -92,7 +89,7 @@ type jsonEntry struct {
 	Event  json.RawMessage `json:"event,omitempty"`
 }
 
-func (j *jsonLines) bucket(to *bytes.Buffer, b *Bucket) error {
+func (jsonLines) bucket(to *bytes.Buffer, b *Bucket) error {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)
 	for _, d := range b.Devices {
@@ -119,4 +116,4 @@ func (j *jsonLines) bucket(to *bytes.Buffer, b *Bucket) error {
 	return nil
 }
 
-func (j *jsonLines) end(*Run) error { return nil }
+func (jsonLines) end(*Run) error { return nil }

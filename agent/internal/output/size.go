@@ -2,23 +2,14 @@ package output
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
-// SizeText formats bytes in powers of 1,024, with one decimal.
-func SizeText(bytes int64) string {
-	v, unit := float64(bytes), "B"
-	for _, larger := range []string{"KiB", "MiB", "GiB"} {
-		if v < 1024 {
-			break
-		}
-		v, unit = v/1024, larger
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + unit
-}
-
 // SpeedText formats bytes per second.
-func SpeedText(bytesPerSecond float64) string { return SizeText(int64(bytesPerSecond)) + "/s" }
+func SpeedText(bytesPerSecond float64) string {
+	return explain.Size(uint64(max(0, bytesPerSecond))) + "/s"
+}
 
 // CapacityText formats bytes as makers of disks do: in powers of 1,000.
 func CapacityText(bytes *uint64) string {

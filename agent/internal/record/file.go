@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
-	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/version"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 )
@@ -49,9 +49,9 @@ func (r *Recorder) Close() error {
 func (r *Recorder) summary() string {
 	bytes, parts := r.file.Size()
 	if parts > 1 {
-		return fmt.Sprintf("recorded %s in %d parts to %s", output.SizeText(bytes), parts, r.Path)
+		return fmt.Sprintf("recorded %s in %d parts to %s", explain.Size(uint64(bytes)), parts, r.Path)
 	}
-	return fmt.Sprintf("recorded %s to %s", output.SizeText(bytes), r.Path)
+	return fmt.Sprintf("recorded %s to %s", explain.Size(uint64(bytes)), r.Path)
 }
 
 // endOnError ends the command when the journal cannot be written.
