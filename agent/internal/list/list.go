@@ -25,7 +25,8 @@ const defaultListed = 20
 
 // Command is stallspan ls.
 func Command() *cobra.Command {
-	asJSON, last, id, since := false, defaultListed, "", ""
+	asJSON, last, id := false, defaultListed, ""
+	var since time.Time
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the windows of this machine: open ones, and those of the last hour",
@@ -46,13 +47,7 @@ far. Those of a followed job name it. With STALLSPAN_SOCKET it lists those of th
 			if err != nil {
 				return cli.Usage(err)
 			}
-			var from time.Time
-			if since != "" {
-				if from, err = cli.ParsePast("--since", since, time.Now()); err != nil {
-					return cli.Usage(err)
-				}
-			}
-			all, err := listAll(cmd.Context(), client, from)
+			all, err := listAll(cmd.Context(), client, since)
 			if err != nil {
 				return err
 			}
@@ -64,8 +59,7 @@ far. Those of a followed job name it. With STALLSPAN_SOCKET it lists those of th
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print all reports as JSON")
 	cmd.Flags().StringVar(&id, "id", "", "the `window` to print alone, with its finding, as mark end does")
-	cmd.Flags().StringVar(&since, "since", "",
-		"list windows that ended after this `time`: an age such as 2h or 3d, 14:05, or 2026-11-23T14:05")
+	cli.PastFlag(cmd.Flags(), &since, "since", "list windows that ended after this `time`, also those of the history")
 	cmd.Flags().IntVar(&last, "last", last, "`number` of windows that have ended, the newest ones")
 	return cmd
 }

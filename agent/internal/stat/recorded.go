@@ -3,7 +3,6 @@ package stat
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -21,13 +20,17 @@ func (s *printer) recorded(ctx context.Context, paths []string) error {
 		return err
 	}
 	r := recordedMachine{run: s}
-	for _, p := range parts {
-		more, err := r.feed(ctx, p.Reader)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.Path, err)
+	next := recorded.Entries(parts)
+	var e recording.Entry
+	for more := true; more && ctx.Err() == nil; {
+		if err = next(&e); err == nil {
+			more, err = r.take(&e)
 		}
-		if !more {
+		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err != nil {
+			return err
 		}
 	}
 	switch {
@@ -52,7 +55,6 @@ func (s *printer) recorded(ctx context.Context, paths []string) error {
 // recordedMachine is the newest readings of a recording, as it is read.
 type recordedMachine struct {
 	run    *printer
-	disks  sample.DiskNormalizer
 	latest sample.Snapshot
 
 	begun   bool
@@ -60,26 +62,6 @@ type recordedMachine struct {
 	started bool            // before is set
 	before  sample.Snapshot // the readings at the beginning of the interval
 	due     time.Duration   // Stamp.Mono of its end
-}
-
-// feed reads one part. more is false if nothing of the next one is wanted.
-func (r *recordedMachine) feed(ctx context.Context, from *recording.Reader) (more bool, err error) {
-	var e recording.Entry
-	for ctx.Err() == nil {
-		switch err := from.Next(&e); {
-		case errors.Is(err, io.EOF):
-			return true, nil
-		case err != nil:
-			return false, err
-		}
-		if e.Sample != nil {
-			r.disks.Normalize(e.Sample) // older versions recorded the kernel's own counters
-		}
-		if more, err := r.take(&e); !more || err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 // take uses an entry of the recording. more is false after the last one that is wanted.
