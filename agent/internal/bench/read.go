@@ -14,8 +14,7 @@ import (
 
 // step reads in one way for some time.
 type step struct {
-	file    *os.File
-	read    reads // nil for pread of file
+	read    reads
 	readers int
 	length  int // bytes of a read
 	lasts   time.Duration
@@ -74,10 +73,6 @@ func (s *step) run(ctx context.Context) (*tally, error) {
 // reader reads at least once, even if it gets a CPU when the step is over.
 func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.Bool) *tally {
 	t := &tally{}
-	read := s.read
-	if read == nil {
-		read = func(buffer []byte, offset int64) (int, error) { return pread(s.file, buffer, offset) }
-	}
 	next := s.offsets(number)
 	at := time.Since(began)
 	for first := true; (first || at < s.lasts) && !stop.Load(); first = false {
@@ -85,7 +80,7 @@ func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.B
 		if offset < 0 {
 			break
 		}
-		n, err := read(buffer, offset)
+		n, err := s.read(buffer, offset)
 		now := time.Since(began)
 		if err != nil {
 			t.err = fmt.Errorf("reading %d bytes at byte %d failed: %w", len(buffer), offset, err)
@@ -96,6 +91,11 @@ func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.B
 		at = now
 	}
 	return t
+}
+
+// from reads a file.
+func from(file *os.File) reads {
+	return func(buffer []byte, offset int64) (int, error) { return pread(file, buffer, offset) }
 }
 
 // pread reads a whole buffer.
