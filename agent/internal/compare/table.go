@@ -14,40 +14,40 @@ import (
 // comparison is what the terminal, Markdown and HTML show of a comparison.
 type comparison struct {
 	*Comparison
-	Runs    *Runs       // nil for one of each side
-	Names   [2]string   // of the reports of A and of B
-	Answer  string      // the finding of all runs, or else of the pair
-	Chance  string      // a warning where there is one run of each side, and a window of them differs; else ""
-	Spreads [][5]string // side, number of runs, median, least, most
-	Rows    []windowRow // of all windows, in the order of A
-	Left    int         // windows that are in no table of the terminal and of Markdown
-	Only    [2]string   // names of the windows that only A or B has
+	runs    *Runs       // nil for one of each side
+	names   [2]string   // of the reports of A and of B
+	answer  string      // the finding of all runs, or else of the pair
+	chance  string      // a warning where there is one run of each side, and a window of them differs; else ""
+	spreads [][5]string // side, number of runs, median, least, most
+	rows    []windowRow // of all windows, in the order of A
+	left    int         // windows that are in no table of the terminal and of Markdown
+	only    [2]string   // names of the windows that only A or B has
 }
 
 // row is a window in both reports.
 type windowRow struct {
 	*Pair
-	TookA, TookB, Changed, verdict string
-	shown                          bool // among the windows that changed most
-	explained                      bool // its parts and reason differ from those of the shown row before it
+	a, b, change, verdict string
+	shown                 bool // among the windows that changed most
+	explained             bool // its parts and reason differ from those of the shown row before it
 }
 
 const maxOnly = 8 // windows of one report alone that are named
 
 func newComparison(nameA, nameB string, c *Comparison, runs *Runs) *comparison {
-	v := &comparison{Comparison: c, Runs: runs, Names: [2]string{nameA, nameB}, Answer: c.Finding,
-		Left: max(0, len(c.Windows)-output.MaxRows), Only: [2]string{namesOf(c.OnlyA), namesOf(c.OnlyB)}}
+	v := &comparison{Comparison: c, runs: runs, names: [2]string{nameA, nameB}, answer: c.Finding,
+		left: max(0, len(c.Windows)-output.MaxRows), only: [2]string{namesOf(c.OnlyA), namesOf(c.OnlyB)}}
 	if runs != nil {
-		v.Answer = runs.Finding
+		v.answer = runs.Finding
 		for i, s := range []Spread{runs.A, runs.B} {
-			v.Spreads = append(v.Spreads, [5]string{string(rune('A' + i)), strconv.Itoa(len(s.Durations)),
+			v.spreads = append(v.spreads, [5]string{string(rune('A' + i)), strconv.Itoa(len(s.Durations)),
 				explain.Duration(s.Median), explain.Duration(s.Least), explain.Duration(s.Most)})
 		}
 	}
 	shown := topChanges(c.Windows)
 	var previous *Pair
 	for i, p := range c.Windows {
-		row := windowRow{Pair: p, TookA: explain.Duration(p.A.Duration), TookB: explain.Duration(p.B.Duration), Changed: p.Verdict(),
+		row := windowRow{Pair: p, a: explain.Duration(p.A.Duration), b: explain.Duration(p.B.Duration), change: p.Verdict(),
 			verdict: string(p.A.Verdict), shown: shown[i]}
 		if p.A.Verdict != p.B.Verdict {
 			row.verdict += " -> " + string(p.B.Verdict)
@@ -57,9 +57,9 @@ func newComparison(nameA, nameB string, c *Comparison, runs *Runs) *comparison {
 			previous = p
 		}
 		if runs == nil && (p.Change == Faster || p.Change == Slower) {
-			v.Chance = "One run of each: this may be chance. Use --before and --after with four runs each."
+			v.chance = "One run of each: this may be chance. Use --before and --after with four runs each."
 		}
-		v.Rows = append(v.Rows, row)
+		v.rows = append(v.rows, row)
 	}
 	return v
 }
@@ -113,38 +113,38 @@ func (t comparisonTable) compared(label, a, b, change, verdict string) {
 // with the same change only the first is explained.
 func (t comparisonTable) comparison(c *comparison) {
 	t.Line("")
-	t.Text("A: ", c.Names[0])
-	t.Text("B: ", c.Names[1])
+	t.Text("A: ", c.names[0])
+	t.Text("B: ", c.names[1])
 	t.Line("")
-	if c.Runs != nil {
+	if c.runs != nil {
 		t.Line(fmt.Sprintf("%s %8s %8s %8s", output.Fit("", output.LabelWidth), "median", "least", "most"))
-		for _, s := range c.Spreads {
+		for _, s := range c.spreads {
 			t.Line(fmt.Sprintf("%s %8s %8s %8s", output.Fit(s[0]+", "+s[1]+" runs", output.LabelWidth), s[2], s[3], s[4]))
 		}
 		t.Line("")
-		t.Text("", c.Answer)
+		t.Text("", c.answer)
 		t.Line("")
 		t.Text("", "The median runs, window by window:")
 		t.Line("")
 	}
-	if len(c.Rows) > 0 {
+	if len(c.rows) > 0 {
 		t.compared("window", "A", "B", "change", "verdict")
 	}
-	for i := range c.Rows {
-		if c.Rows[i].shown {
-			t.comparedWindow(&c.Rows[i])
+	for i := range c.rows {
+		if c.rows[i].shown {
+			t.comparedWindow(&c.rows[i])
 		}
 	}
-	if c.Left > 0 {
-		t.Line(fmt.Sprintf("... %d more, which changed less: see --json ...", c.Left))
+	if c.left > 0 {
+		t.Line(fmt.Sprintf("... %d more, which changed less: see --json ...", c.left))
 	}
 	for i, side := range []string{"A", "B"} {
-		t.Text("only in "+side+": ", c.Only[i])
+		t.Text("only in "+side+": ", c.only[i])
 	}
 	t.Line("")
 	t.Text("", c.Finding)
-	t.Text("", c.Chance)
-	if c.Whole != nil && len(c.Rows) > 1 {
+	t.Text("", c.chance)
+	if c.Whole != nil && len(c.rows) > 1 {
 		for _, note := range c.Whole.Notes {
 			t.Text("", note)
 		}
@@ -152,7 +152,7 @@ func (t comparisonTable) comparison(c *comparison) {
 }
 
 func (t comparisonTable) comparedWindow(w *windowRow) {
-	t.compared(explain.Indented(w.Label, w.within), w.TookA, w.TookB, w.Changed, w.verdict)
+	t.compared(explain.Indented(w.Label, w.within), w.a, w.b, w.change, w.verdict)
 	if !w.explained {
 		return
 	}
