@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -40,8 +42,10 @@ func (m *machine) agent(ctx context.Context) []Finding {
 	}
 	f.Details["version"], f.Details["uptime_s"] = status.Version, status.Uptime
 	f.Details["windows_open"], f.Details["late_readings"] = status.WindowsOpen, status.LateReadings
-	f.State, f.Message = Seen, fmt.Sprintf("Stallspan %s answers on %s, with %s open. It has run for %s, and reads %s and %s.",
-		status.Version, m.Socket, output.Count(status.WindowsOpen, "window"), explain.Duration(status.Uptime),
+	f.State = Seen
+	f.Message = fmt.Sprintf("Stallspan %s answers on %s, with %s open. It has run for %v, and reads %s and %s.",
+		status.Version, m.Socket, output.Count(status.WindowsOpen, "window"),
+		time.Duration(status.Uptime)*time.Second,
 		output.Count(len(status.Disks), "disk"), output.Count(len(status.GPUs), "GPU"))
 	if e := status.Export; e != nil {
 		f.Details["export"] = e
@@ -101,4 +105,43 @@ func (m *machine) noAnswer(f Finding, info fs.FileInfo, err error) []Finding {
 			"The program that listens on %s does not answer within %v.", m.Socket, maxCall)
 	}
 	return f.as(Missing, elsewhere, "%v.", err)
+}
+
+// othersOwn reports whether a file belongs to another user.
+func othersOwn(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) != os.Geteuid()
+}
+
+// mayConnect names who may connect, from the owner and the mode of a socket.
+func mayConnect(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "only its owner may"
+	}
+	who := "only user " + userName(st.Uid)
+	if info.Mode().Perm()&0o020 != 0 {
+		who += " and group " + groupName(st.Gid)
+	}
+	return who + " may"
+}
+
+func userName(id uint32) string {
+	text := strconv.FormatUint(uint64(id), 10)
+	if u, err := user.LookupId(text); err == nil {
+		return u.Username
+	}
+	return text
+}
+
+func groupName(id uint32) string {
+	text := strconv.FormatUint(uint64(id), 10)
+	if g, err := user.LookupGroupId(text); err == nil {
+		return g.Name
+	}
+	return text
 }
