@@ -138,8 +138,8 @@ func (m *machine) card() string {
 	folders, _ := filepath.Glob(m.path("sys/bus/pci/devices/*"))
 	best := ""
 	for _, folder := range folders {
-		class, _ := readStart(filepath.Join(folder, "class"))
-		vendor, _ := readStart(filepath.Join(folder, "vendor"))
+		class, _ := readFile(filepath.Join(folder, "class"))
+		vendor, _ := readFile(filepath.Join(folder, "vendor"))
 		// It is a display controller, or an accelerator.
 		computes := strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
 		if maker := makers[strings.TrimSpace(vendor)]; maker != "" && computes && best != nvidia {

@@ -1,9 +1,7 @@
-// Package load is the command load: it measures how fast a model can be loaded.
-package load
+package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -13,24 +11,22 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stallspan/stallspan/agent/internal/bench"
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/history"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/explain"
-	"github.com/stallspan/stallspan/internal/store"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// options are the flags of load.
-type options struct {
-	bench.ModelOptions
+// loadOptions are the flags of bench load.
+type loadOptions struct {
+	ModelOptions
 	asJSON, force bool
 }
 
-// Command is stallspan load.
-func Command() *cobra.Command {
-	var o options
+// LoadCommand is stallspan bench load.
+func LoadCommand() *cobra.Command {
+	var o loadOptions
 	cmd := &cobra.Command{
 		Use:   "load FILE|FOLDER",
 		Short: "Measure how fast a model can be loaded here, from memory and from storage",
@@ -39,9 +35,9 @@ the page cache, and with O_DIRECT. It prints what a loader can reach, and what t
 model did reach. It takes under 30 s, and writes nothing. It drops the model from the page cache, as a
 load after a boot finds it; --keep-cache leaves that as it is, and measures less. It refuses to run while
 a window is open.`,
-		Example: `  stallspan load /models/llama-8b
-  stallspan load model.safetensors --readers 32 --json`,
-		Args: cli.Needs(1, 1, "load needs one file or folder, such as /models/llama-8b"),
+		Example: `  stallspan bench load /models/llama-8b
+  stallspan bench load model.safetensors --readers 32 --json`,
+		Args: cli.Needs(1, 1, "bench load needs one file or folder, such as /models/llama-8b"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path = args[0]
 			if cmd.Flags().Changed("readers") && o.Readers == 0 { // Check takes 0 for the default
@@ -54,7 +50,7 @@ a window is open.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&o.Readers, "readers", bench.DefaultReaders, "the `number` of readers of the ways with several")
+	flags.IntVar(&o.Readers, "readers", DefaultReaders, "the `number` of readers of the ways with several")
 	cli.DurationFlag(flags, &o.Step, "step", "the longest `duration` of each way (default 2.5s)")
 	flags.BoolVar(&o.KeepCache, "keep-cache", false, "leave the page cache as it is")
 	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object")
@@ -62,24 +58,24 @@ a window is open.`,
 	return cmd
 }
 
-func (o *options) run(ctx context.Context, out io.Writer) error {
+func (o *loadOptions) run(ctx context.Context, out io.Writer) error {
 	if !o.force {
-		o.Before = func() error { return bench.NoWindowIsOpen(ctx) }
+		o.Before = func() error { return noWindowIsOpen(ctx) }
 	}
-	result, failed := bench.Model(ctx, o.ModelOptions)
+	result, failed := Model(ctx, o.ModelOptions)
 	if result == nil {
-		return bench.Unmeasured(ctx, failed)
+		return unmeasured(ctx, failed)
 	}
-	report := Report{ModelResult: result}
+	report := LoadReport{ModelResult: result}
 	report.Past, report.NoPast = pastLoads(ctx, o.Path)
 	report.judge()
 	err := output.Print(out, o.asJSON, report, report.print)
-	return bench.Measured(err, failed, result.Interrupted, "ways")
+	return outcome(err, failed, result.Interrupted, "ways")
 }
 
-// Report is what load --json prints.
-type Report struct {
-	*bench.ModelResult
+// LoadReport is what bench load --json prints.
+type LoadReport struct {
+	*ModelResult
 	Reachable float64    `json:"reachable_bytes_per_second,omitempty"` // by the fastest way from storage
 	Finding   string     `json:"finding,omitempty"`
 	Past      []pastLoad `json:"loads"` // of the last week, newest first
@@ -106,33 +102,22 @@ const (
 // pastLoads returns the last loads that the agent keeps, newest first, or why they are not known.
 func pastLoads(ctx context.Context, path string) (loads []pastLoad, none string) {
 	loads = []pastLoad{}
-	h := &history.Run{Now: time.Now(), Until: time.Now(), From: time.Now().Add(-pastAge)}
 	wanted := resolved(path)
-	m := history.NewMaker(time.Hour, func(b *history.Bucket) error {
-		for _, e := range b.Entries {
-			var r explain.Report
-			if e.Kind != store.Window || json.Unmarshal(e.Text, &r) != nil || r.Kind != window.ModelLoad || r.Load == nil ||
-				r.Load.Size == 0 || r.Duration <= 0 || !sameModel(resolved(r.Load.Path), wanted) {
-				continue
-			}
-			l := pastLoad{Name: r.Label(), Start: r.Start, Duration: r.Duration, Size: r.Load.Size,
-				Rate: float64(r.Load.Size) / r.Duration, Hit: r.Load.Hit}
-			if r.Stall != nil {
-				l.Storage = r.Stall.Storage
-			}
-			loads = append(loads, l)
-			loads = loads[max(0, len(loads)-maxPastLoads):]
-		}
-		return nil
+	kept, err := history.Windows(ctx, time.Now().Add(-pastAge), maxPastLoads, func(r *explain.Report) bool {
+		return r.Kind == window.ModelLoad && r.Load != nil && r.Load.Size > 0 && r.Duration > 0 &&
+			sameModel(resolved(r.Load.Path), wanted)
 	})
-	_, err := h.Read(ctx, m)
-	if err == nil {
-		err = m.Close()
-	}
 	if err != nil {
 		return loads, "past loads are not known: " + err.Error()
 	}
-	slices.Reverse(loads)
+	for _, r := range slices.Backward(kept) {
+		l := pastLoad{Name: r.Label(), Start: r.Start, Duration: r.Duration, Size: r.Load.Size,
+			Rate: float64(r.Load.Size) / r.Duration, Hit: r.Load.Hit}
+		if r.Stall != nil {
+			l.Storage = r.Stall.Storage
+		}
+		loads = append(loads, l)
+	}
 	return loads, ""
 }
 
@@ -157,7 +142,7 @@ func sameModel(a, b string) bool {
 }
 
 // judge says what the numbers mean.
-func (r *Report) judge() {
+func (r *LoadReport) judge() {
 	best := r.ModelResult.Reachable()
 	if best == nil {
 		return
@@ -165,7 +150,7 @@ func (r *Report) judge() {
 	r.Reachable = best.Rate
 	r.Finding = fmt.Sprintf("From storage, this model can be read in %s: %s, with %s.", explain.Duration(best.Load),
 		output.SpeedText(best.Rate), wayText(best))
-	for _, how := range []bench.How{bench.Read, bench.Mapped} {
+	for _, how := range []How{Read, Mapped} {
 		one := r.Of(how, false, false)
 		if one != nil && one.Rate < slowerThan*best.Rate {
 			r.Finding += fmt.Sprintf(" A loader that uses %s takes %s.", wayText(one), explain.Duration(one.Load))
@@ -191,22 +176,22 @@ func (r *Report) judge() {
 	}
 }
 
-func wayText(w *bench.Way) string {
+func wayText(w *Way) string {
 	if w.Readers == 1 {
 		return howText(w.How) + " and one reader"
 	}
 	return fmt.Sprintf("%s and %d readers", howText(w.How), w.Readers)
 }
 
-func howText(how bench.How) string {
-	if how == bench.Direct {
+func howText(how How) string {
+	if how == Direct {
 		return "O_DIRECT"
 	}
 	return string(how)
 }
 
 // print writes the report as a table.
-func (r *Report) print(t *output.Table) {
+func (r *LoadReport) print(t *output.Table) {
 	head := fmt.Sprintf("%s: %s in %d files", r.Path, explain.Size(r.Size), r.Files)
 	if r.Files == 1 {
 		head = fmt.Sprintf("%s: %s", r.Path, explain.Size(r.Size))
@@ -229,7 +214,7 @@ func (r *Report) print(t *output.Table) {
 	t.Line("How fast it can be read, and the time for the whole model:")
 	t.Line(fmt.Sprintf("%-12s %-9s %26s %26s", "from", "with", "one reader", fmt.Sprintf("%d readers", max(2, several))))
 	for _, cached := range []bool{false, true} {
-		for _, how := range []bench.How{bench.Read, bench.Mapped, bench.Direct} {
+		for _, how := range []How{Read, Mapped, Direct} {
 			one, many := r.Of(how, cached, false), r.Of(how, cached, true)
 			if one == nil && many == nil {
 				continue
@@ -262,7 +247,7 @@ func (r *Report) print(t *output.Table) {
 // maxPastRows is how many past loads the table lists.
 const maxPastRows = 5
 
-func wayCell(w *bench.Way) string {
+func wayCell(w *Way) string {
 	if w == nil {
 		return "-"
 	}

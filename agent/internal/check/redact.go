@@ -1,7 +1,6 @@
-package support
+package check
 
 import (
-	"bytes"
 	"errors"
 	"regexp"
 	"slices"
@@ -33,7 +32,7 @@ func (r *redactor) know(secret string) {
 var (
 	userInfo = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`)
 	query    = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'?]+)\?[^\s"']+`)
-	named    = regexp.MustCompile(
+	secretly = regexp.MustCompile(
 		`(?i)(authorization|bearer|token|passwd|password|secret|credential|api[-_]?key)` +
 			`("?\s*[:= ]\s*"?(?:(?:bearer|basic|digest)\s+)?)[^\s",}]{5,}`)
 )
@@ -49,7 +48,7 @@ func (r *redactor) text(text string) string {
 
 // log returns lines of a log without secrets, and without what follows a word such as token.
 func (r *redactor) log(text string) string {
-	return named.ReplaceAllString(r.text(text), "${1}${2}"+redacted)
+	return secretly.ReplaceAllString(r.text(text), "${1}${2}"+redacted)
 }
 
 // open are the keys of a config file whose texts are no secrets. The texts of all others are left out. So a new key is
@@ -64,19 +63,19 @@ var errNotYAML = errors.New("it is not YAML, and is left out")
 
 // yaml returns a config file without comments and secrets. It learns what it leaves out, and the secrets in files that
 // the config names. Numbers and booleans stay.
-func (r *redactor) yaml(text []byte) ([]byte, error) {
+func (r *redactor) yaml(text string) (string, error) {
 	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return nil, errNotYAML // the error has parts of the file
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
+		return "", errNotYAML // the error has parts of the file
 	}
 	r.node(&root, "")
-	var out bytes.Buffer
+	var out strings.Builder
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(&root); err != nil {
-		return nil, errNotYAML
+		return "", errNotYAML
 	}
-	return []byte(r.text(out.String())), nil
+	return r.text(out.String()), nil
 }
 
 // node redacts a node below a key.
