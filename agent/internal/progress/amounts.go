@@ -95,6 +95,8 @@ func (e *epochs) firstAmount(o *observation, number int, whole float64) {
 	from, printed := e.lastTo, false
 	if o.elapsed >= 0 && o.total > 0 { // a bar over the epochs
 		from, printed = max(from, o.at-seconds(o.elapsed)), true
+	} else if e.bar.known && e.bar.latest > from {
+		from, printed = e.bar.latest, true
 	}
 	e.amounts = amounts{used: true, done: o.number, at: o.at}
 	e.open, e.cur = true, epoch{number: number, total: o.total, epochs: 1, from: from, firm: true, lines: 1,

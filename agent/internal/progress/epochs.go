@@ -2,6 +2,7 @@ package progress
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -41,6 +42,24 @@ func (s *span) add(at time.Duration) {
 	s.known, s.to = true, at
 }
 
+// bar is a bar without a number: there may be several before the first epoch and within one.
+type bar struct {
+	known         bool
+	first, latest time.Duration // when the first one and the latest one began
+	place         place         // of the latest
+}
+
+func (b *bar) add(o *observation) {
+	from := max(0, o.at-seconds(o.elapsed))
+	if !b.known {
+		b.first = from
+	}
+	if !b.known || o.place.of != b.place.of || o.place.at < b.place.at {
+		b.latest = from
+	}
+	b.known, b.place = true, o.place
+}
+
 // epoch is what is known of an epoch. Its end is known only when the next one begins.
 type epoch struct {
 	number, total int
@@ -62,8 +81,9 @@ type epoch struct {
 	end             span // lines that were printed once, behind its progress
 	endTemplate     uint64
 	endExact        uint64
-	template        uint64 // of its progress
-	pause           span   // evaluation and checkpoints behind that
+	template        uint64        // of its progress
+	pause           span          // evaluation and checkpoints behind that
+	told            time.Duration // of the latest line with results and without a number
 }
 
 type progressLine struct {
@@ -82,7 +102,7 @@ type epochs struct {
 	open      bool
 	cur       epoch
 	stride    int    // between the numbers of two epochs
-	bar       span   // of lines without a number since the epoch that ended last
+	bar       bar    // of lines without a number since the epoch that ended last
 	ending    uint64 // template of the line that ended the epoch before: it ends this one at once
 	trained   bool   // results of a training were printed before the first number
 	closing   uint64 // template of a line without results that ends an epoch
@@ -157,6 +177,12 @@ func (e *epochs) next(o *observation) {
 		// The first line of the epoch is far before the last one, and that near to the next epoch: it begins it.
 		c.byEnd, c.from, c.loose, e.beginning = false, c.firstAt, false, c.firstTemplate
 	}
+	if e.open && c.lines == 1 && c.total == 0 && !c.byEnd && !c.ended && c.told > 0 && !c.started.place.known &&
+		c.told-c.firstAt < (o.at-c.told)/10 { // the results come with the number, as rows of a table: it is the end
+		e.drop()
+		c.byEnd, c.from, c.loose, e.closing = true, e.lastTo, !e.ended, o.template
+		c.end.add(c.firstAt)
+	}
 	follows := e.open || e.ended
 	if !follows && e.trained && !o.place.known {
 		e.closing = o.template // results came before the first number
@@ -191,7 +217,7 @@ func (e *epochs) next(o *observation) {
 	if !c.byEnd && c.firm {
 		e.show()
 	}
-	e.bar = span{}
+	e.bar = bar{}
 }
 
 func (e *epochs) lastNumber() int {
@@ -303,12 +329,12 @@ func (e *epochs) beginOfEnded(o *observation, floor time.Duration, apart bool) (
 	}
 	from = o.at - seconds(longest)
 	switch {
+	case apart && e.bar.known && e.bar.first > floor && (longest == 0 || (e.bar.first-from).Abs() <= near):
+		return e.bar.first, true
 	case longest > 0 && (from-floor).Abs() > near:
 		return max(from, floor), true
 	case longest > 0:
 		return floor, true
-	case apart && e.bar.known && e.bar.from > floor:
-		return e.bar.from, true
 	}
 	return floor, false
 }
@@ -473,14 +499,19 @@ func (e *epochs) endLine(o *observation) {
 // other handles a line without a number. about is set if it speaks of an epoch.
 func (e *epochs) other(o *observation, about bool) {
 	c := &e.cur
-	if o.place.of > 0 && !o.evaluates && o.elapsed >= 0 && (!e.bar.known || o.place.part() < 0.5 && !e.open) {
-		e.bar.add(max(0, o.at-seconds(o.elapsed)))
+	if o.place.of > 0 && !o.evaluates && o.elapsed >= 0 {
+		e.bar.add(o)
 	}
 	e.trained = e.trained || o.trains && o.metric
 	if !e.open {
 		return
 	}
+	if o.metric && !o.place.known {
+		c.told = o.at
+	}
 	switch {
+	case !o.evaluates && !o.place.known && c.lasted(o):
+		e.endLine(o)
 	case o.evaluates || o.saves:
 		if c.end.known || c.latest.at > 0 || o.saves || !c.byEnd {
 			c.pause.add(o.at)
@@ -493,6 +524,13 @@ func (e *epochs) other(o *observation, about bool) {
 	case about && len(o.durations) > 0:
 		e.endLine(o)
 	}
+}
+
+// lasted reports whether a line says how long the epoch took until now.
+func (c *epoch) lasted(o *observation) bool {
+	return slices.ContainsFunc(o.durations, func(d float64) bool {
+		return d > 1 && (o.at-seconds(d)-c.from).Abs() <= slack
+	})
 }
 
 // close handles the end of the program.
@@ -514,7 +552,7 @@ func (e *epochs) close(at time.Duration) {
 	if sure && !c.end.known && c.done.to-c.done.from > (c.done.from-c.from)/2 {
 		to = c.done.from // what follows is of something else
 	}
-	if !sure && c.pause.known && c.latest.at > 0 {
+	if !sure && c.pause.known {
 		to, sure = c.pause.from, true
 		if expected, known := c.expectedEnd(); known {
 			to = min(to, expected)

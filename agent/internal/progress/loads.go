@@ -154,7 +154,7 @@ func (x *text) loadVerb() (verb int, form uint8) {
 
 func (x *text) loadForm(i int) uint8 {
 	switch c := x.tokens[i].class; {
-	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord) == 0:
+	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord|readyWord) == 0:
 		return x.stateForm(i)
 	case x.dotted(i):
 	case c&loadingWord != 0:
@@ -163,8 +163,10 @@ func (x *text) loadForm(i int) uint8 {
 		return x.loadNounForm(i)
 	case c&loadedWord != 0 && x.endsLoad(i), c&startedWord != 0 && x.lowerIs(i+1, "in") && x.loadTime() > 0:
 		return verbEnds
-	case c&startWord != 0 && x.beginsText(i) && !x.lowerIs(i+1, "to") && x.modelFile() != "":
+	case c&startWord != 0 && (x.beginsText(i) || bytes.HasSuffix(x.between(i), []byte(": "))) && !x.lowerIs(i+1, "to") && (x.thing(i+1) > 0 || x.modelFile() != ""):
 		return verbBegins
+	case c&readyWord != 0 && x.thing(i-1) > 0 && x.joined(i):
+		return verbEnds
 	}
 	return noVerb
 }
@@ -246,7 +248,7 @@ func (x *text) hasAfter(i int, c class) bool {
 
 // loadedThing is what a line's verb is about: the last of its nouns, so that a checkpoint's shards are shards.
 func (x *text) loadedThing(verb int) (what uint8) {
-	if x.is(verb, startWord|startedWord) || x.stateForm(verb) != noVerb {
+	if x.is(verb, startWord|startedWord) && x.thing(verb+1) == 0 || x.stateForm(verb) != noVerb {
 		return server
 	}
 	what = x.thing(verb - 1)

@@ -58,6 +58,7 @@ const (
 	failedWord
 	startWord
 	startedWord
+	readyWord
 	readingWord // reads a model, or anything
 	levelWord
 	counterWord // of a hint
@@ -95,6 +96,7 @@ var vocabulary = func() map[string]class {
 		failedWord:  "failed failure fail error",
 		startWord:   "starting launching",
 		startedWord: "started",
+		readyWord:   "ready",
 		readingWord: "reading initializing",
 		levelWord:   "info debug warning i",
 		settingPart: "max num n total best last start warmup per save every patience min stop resume end final nb number",
@@ -108,9 +110,37 @@ var vocabulary = func() map[string]class {
 	return all
 }()
 
+// foreign are words in other scripts, of which the first that fits counts, and foreignLead their first bytes.
+var foreign, foreignLead = func() (words []foreignText, lead [256]bool) {
+	for _, one := range []foreignText{
+		{epochWord, "エポック 轮次 輪次 轮 輪 周期 에포크 에폭 эпоха Эпоха ЭПОХА époque Époque época Época"},
+		{mention, "共 最佳 最優 最良 最高 恢复 加载 読み込み"},
+		{beginWord, "开始 開始 시작"},
+		{endWord, "完成 结束 結束 完了 終了 완료 종료 平均"},
+		{trainWord, "训练 訓練 学習 학습"},
+		{evalWord, "验证 驗證 検証 测试 測試 评估 評価 검증 평가"},
+		{saveWord, "保存 저장"},
+		{stepWord, "步数 步 批次 ステップ バッチ 스텝"},
+		{wholeTime, "用时 耗时 所要時間 経過時間 소요"},
+		{remaining, "剩余 残り 남은"},
+		{0, "秒 초 分"},
+	} {
+		for w := range strings.FieldsSeq(one.text) {
+			words = append(words, foreignText{one.class, w})
+			lead[w[0]] = true
+		}
+	}
+	return words, lead
+}()
+
+type foreignText struct {
+	class class
+	text  string
+}
+
 // units are those of a duration, in seconds.
 var units = map[string]float64{"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "mins": 60,
-	"minute": 60, "minutes": 60, "h": 3600, "hour": 3600, "hours": 3600, "ms": 0.001}
+	"minute": 60, "minutes": 60, "h": 3600, "hour": 3600, "hours": 3600, "ms": 0.001, "秒": 1, "초": 1, "分": 60}
 
 // text is a line with its tokens.
 type text struct {
@@ -182,12 +212,15 @@ func (x *text) pair(i int) (of float64, next int, ok bool) {
 
 const (
 	maxNumber    = 1e7 // of epochs: a larger one is a time
-	maxSeparator = 16  // bytes between a word and its number, as of a padded column
-	aroundNumber = " \t:=#[(\"'|,-)"
+	maxSeparator = 48  // bytes between a word and its number, as of a padded column
+	aroundNumber = " \t:=#[(\"'|,-)：（【"
 )
 
 // numberOf finds the number of the word at i, before or behind it. from and to are the tokens that it takes up.
 func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
+	if x.integer(i-1) && bytes.HasSuffix(bytes.TrimRight(x.between(i-1), " "), []byte("第")) {
+		return x.tokens[i-1].value, 0, i - 1, i + 1, true
+	}
 	n := i + 1
 	if string(x.between(n)) == "(" && x.is(n, trainWord) || x.is(n, numberWord) {
 		n++
@@ -417,7 +450,8 @@ func (x *text) hasPairAfter(i int) bool {
 
 // readWords reads the roles, the durations and whether the line has results.
 func (x *text) readWords(o *observation, from, to int) {
-	role := 0 // of the first word of training (1) or evaluation (2)
+	role := 0              // of the first word of training (1) or evaluation (2)
+	evals, trained := 0, 0 // names such as val_loss with a value, and other names with one
 	others := 0
 	for i := range x.tokens {
 		t := x.tokens[i]
@@ -431,8 +465,18 @@ func (x *text) readWords(o *observation, from, to int) {
 		switch {
 		case role == 0 && x.is(i, trainWord):
 			role = 1
-		case role == 0 && (x.is(i, evalWord) || x.line[0] == '{' && bytes.HasPrefix(x.line[t.from:t.to], []byte("eval_"))):
+		case role == 0 && x.is(i, evalWord):
 			role = 2
+		}
+		if x.counts(i+1) && (x.tokens[i+1].form == decimal || bytes.ContainsAny(x.between(i+1), ":=")) && !x.isStep(i) {
+			part, _, _ := bytes.Cut(x.lowered(i), []byte("_"))
+			switch c := vocabulary[string(part)]; {
+			case c&settingPart != 0: // best_loss
+			case c&evalWord != 0:
+				evals++
+			default:
+				trained++
+			}
 		}
 		o.begins = o.begins || !o.ends && x.is(i, beginWord)
 		o.ends = o.ends || !o.begins && x.is(i, endWord)
@@ -441,6 +485,9 @@ func (x *text) readWords(o *observation, from, to int) {
 		if i >= to && !x.glued(i-1) {
 			others++
 		}
+	}
+	if role == 0 && evals > 0 && trained == 0 && !o.place.known {
+		role = 2
 	}
 	o.trains, o.evaluates, x.durations = role == 1, role == 2, o.durations
 	o.sums = o.sums && role != 2

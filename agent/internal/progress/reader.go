@@ -124,7 +124,7 @@ func (x *text) findNested(o *observation) bool {
 	if i++; i >= len(x.tokens) || x.dotted(i-1) || len(bytes.Trim(x.between(i), aroundNumber)) > 0 {
 		i = 0
 	}
-	if !x.integer(i) || x.glued(i) || i == 0 && len(bytes.Trim(x.between(0), " [(")) > 0 {
+	if !x.integer(i) || x.glued(i) || x.percentAt(i) || i == 0 && len(bytes.Trim(x.between(0), " [(")) > 0 {
 		return false
 	}
 	total, next, _ := x.pair(i)

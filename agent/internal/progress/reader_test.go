@@ -137,7 +137,7 @@ func TestRuns(t *testing.T) {
 		},
 		"summaries": {
 			lines: "Epoch 1: loss 0.5\nEpoch 1: val_loss 0.5\nEpoch 2: loss 0.5",
-			want:  "1:0-2 2:2-3",
+			want:  "1:0-1 2:2-3",
 		},
 		"a table's rows, after its heading": {
 			lines: "2  0.5  00:03\nepoch     train_loss  time\n0         0.500000    00:03\n1         0.400000    00:02",
