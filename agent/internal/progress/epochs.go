@@ -439,7 +439,7 @@ func (e *epochs) update(o *observation) {
 	case o.evaluates && (c.numbered || c.end.known || c.latest.at > 0 || !c.byEnd) && !c.evaluation:
 		c.pause.add(o.at)
 	case o.place.known && o.place.of == 0 && o.metric && o.template != c.template && (!c.numbered && c.byEnd ||
-		c.numbered && o.place.at <= c.latest.place.at): // in a line of results
+		c.numbered && (c.latest.place.of > 0 || o.place.at <= c.latest.place.at)): // in a line of results
 		e.endLine(o)
 	case o.place.known && (c.numbered || !c.ended):
 		e.progress(o)
