@@ -41,29 +41,39 @@ func openStreams(pid int, line func([]byte)) (list []*stream, why error) {
 	var first os.FileInfo
 	for _, number := range []string{"1", "2"} {
 		path := fmt.Sprintf("%s/%d/fd/%s", procfs.DefaultMountPoint, pid, number)
-		failed, err := procfile.Do(procfs.DefaultMountPoint, pid, func() error {
-			to, _ := os.Readlink(path)
-			info, err := os.Stat(path)
-			switch {
-			case err != nil:
-				return err
-			case !info.Mode().IsRegular():
-				return fmt.Errorf("it goes to %s, not to a file", kindOf(to, info.Mode()))
-			case first != nil && os.SameFile(first, info):
-				return nil
-			}
-			file, err := os.Open(path)
-			if err == nil {
-				first = info
-				list = append(list, &stream{file: file, name: to, at: info.Size(), lines: progress.NewLines(line)})
-			}
-			return err
-		})
-		if err = errors.Join(failed, err); err != nil && why == nil {
+		one, err := procfile.Do(procfs.DefaultMountPoint, pid, func() opened { return openAt(path) })
+		switch err = errors.Join(one.err, err); {
+		case err != nil && why == nil:
 			why = fmt.Errorf("its output cannot be read: %w", err)
+		case err != nil:
+		case first != nil && os.SameFile(first, one.info):
+			_ = one.file.Close()
+		default:
+			first = one.info
+			list = append(list, &stream{file: one.file, name: one.name, at: first.Size(), lines: progress.NewLines(line)})
 		}
 	}
 	return list, why
+}
+
+// opened is what became of an output that was to be opened.
+type opened struct {
+	file *os.File
+	name string
+	info os.FileInfo
+	err  error
+}
+
+func openAt(path string) (o opened) {
+	o.name, _ = os.Readlink(path)
+	switch o.info, o.err = os.Stat(path); {
+	case o.err != nil:
+	case !o.info.Mode().IsRegular():
+		o.err = fmt.Errorf("it goes to %s, not to a file", kindOf(o.name, o.info.Mode()))
+	default:
+		o.file, o.err = os.Open(path)
+	}
+	return o
 }
 
 // kindOf names what an output is that is no file.

@@ -512,7 +512,7 @@ func (e *epochs) other(o *observation, about bool) {
 	switch {
 	case !o.evaluates && !o.place.known && c.lasted(o):
 		e.endLine(o)
-	case o.evaluates || o.saves:
+	case o.evaluates || o.saves || c.pause.known && o.metric && !o.place.known:
 		if c.end.known || c.latest.at > 0 || o.saves || !c.byEnd {
 			c.pause.add(o.at)
 		}

@@ -303,19 +303,31 @@ func (x *text) compound(i int) bool {
 	if t.form != word || t.to-t.from <= len("epoch_") || bytes.IndexByte(x.line[t.from:t.to], '_') < 0 {
 		return false
 	}
-	name, has := x.lowered(i), false
-	for part := range bytes.SplitSeq(name, []byte("_")) {
-		if vocabulary[string(part)]&settingPart != 0 {
-			return false
-		}
-		has = has || string(part) == "epoch"
+	epoch, setting := x.parts(i)
+	return epoch && !setting
+}
+
+// setting reports whether a compound such as warmup_steps is a setting.
+func (x *text) setting(i int) bool {
+	_, setting := x.parts(i)
+	return setting && bytes.IndexByte(x.lowered(i), '_') > 0
+}
+
+// parts reports whether the parts of a compound are those of a count of epochs, and of a setting.
+func (x *text) parts(i int) (epoch, setting bool) {
+	for part := range bytes.SplitSeq(x.lowered(i), []byte("_")) {
+		epoch = epoch || string(part) == "epoch"
+		setting = setting || vocabulary[string(part)]&settingPart != 0
 	}
-	return has
+	return epoch, setting
 }
 
 // mentioned reports whether the words before an epoch make the line speak of something else.
 func (x *text) mentioned(first int) bool {
 	if x.is(first-1, mentionNext) && x.joined(first) {
+		return true
+	}
+	if x.setting(first-1) { // max_duration: 2ep
 		return true
 	}
 	if string(x.lowered(first-1)) == "of" && !x.is(first-2, endWord) && !x.is(first-2, beginWord) {
@@ -526,7 +538,7 @@ func (x *text) readNumber(o *observation, i, from, to int) {
 	case named && x.is(i-1, wholeTime) && i >= to:
 		o.addDuration(t.value, false)
 	case t.form == decimal:
-		if bytes.HasPrefix(rest, []byte("it/s")) && t.value > 0 {
+		if bytes.HasPrefix(bytes.TrimLeft(rest, " "), []byte("it/s")) && t.value > 0 {
 			o.setStepTime(1 / t.value)
 		}
 		if x.isBatchTime(i) {
