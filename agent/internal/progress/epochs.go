@@ -83,7 +83,7 @@ type epoch struct {
 	endExact        uint64
 	template        uint64        // of its progress
 	pause           span          // evaluation and checkpoints behind that
-	told            time.Duration // of the latest line with results and without a number
+	unnumbered      time.Duration // time of the latest line with results and without a number
 }
 
 type progressLine struct {
@@ -177,8 +177,8 @@ func (e *epochs) next(o *observation) {
 		// The first line of the epoch is far before the last one, and that near to the next epoch: it begins it.
 		c.byEnd, c.from, c.loose, e.beginning = false, c.firstAt, false, c.firstTemplate
 	}
-	if e.open && c.lines == 1 && c.total == 0 && !c.byEnd && !c.ended && c.told > 0 && !c.started.place.known &&
-		c.told-c.firstAt < (o.at-c.told)/10 { // the results come with the number, as rows of a table: it is the end
+	if e.open && c.lines == 1 && c.total == 0 && !c.byEnd && !c.ended && c.unnumbered > 0 && !c.started.place.known &&
+		c.unnumbered-c.firstAt < (o.at-c.unnumbered)/10 { // the results come with the number, as rows of a table: it is the end
 		e.drop()
 		c.byEnd, c.from, c.loose, e.closing = true, e.lastTo, !e.ended, o.template
 		c.end.add(c.firstAt)
@@ -253,18 +253,15 @@ func (e *epochs) finish(o *observation, stride int) (from time.Duration, printed
 	}
 	from, printed = e.beginOf(o, floor, paused)
 	if !sure {
-		expected, known := c.expectedEnd()
+		limit := o.at
 		switch {
-		case paused && known:
-			to = min(expected, c.pause.from)
 		case paused:
-			to = c.pause.from
-		case printed && known && expected < from && !o.begins:
-			to = expected
+			limit = c.pause.from
 		case printed:
-			to = from
-		case known && expected < o.at:
-			to = expected
+			limit = from
+		}
+		switch to = c.endBefore(limit); {
+		case to < limit, paused, printed:
 		case c.latest.at > 0:
 			to = c.latest.at + (o.at-c.latest.at)/2
 		default:
@@ -353,17 +350,17 @@ func (c *epoch) endOf() (to time.Duration, sure bool) {
 	return 0, false
 }
 
-// expectedEnd is when the last step is done, if all take the same time.
-func (c *epoch) expectedEnd() (at time.Duration, known bool) {
+// endBefore is when the last step is done, if all take the same time, and limit if that is later or unknown.
+func (c *epoch) endBefore(limit time.Duration) time.Duration {
 	rate := c.rate()
 	if c.latest.place.of == 0 || rate == 0 {
-		return 0, false
+		return limit
 	}
 	rest := c.latest.place.of - c.latest.place.at
 	if c.started.place.at == 0 {
 		rest = max(rest-1, 0) // steps count from 0
 	}
-	return c.latest.at + seconds(rest*rate), true
+	return min(limit, c.latest.at+seconds(rest*rate))
 }
 
 // rate is the time of a step in seconds: by the clock, else as printed.
@@ -507,7 +504,7 @@ func (e *epochs) other(o *observation, about bool) {
 		return
 	}
 	if o.metric && !o.place.known {
-		c.told = o.at
+		c.unnumbered = o.at
 	}
 	switch {
 	case !o.evaluates && !o.place.known && c.lasted(o):
@@ -552,14 +549,12 @@ func (e *epochs) close(at time.Duration) {
 	if sure && !c.end.known && c.done.to-c.done.from > (c.done.from-c.from)/2 {
 		to = c.done.from // what follows is of something else
 	}
-	if !sure && c.pause.known {
-		to, sure = c.pause.from, true
-		if expected, known := c.expectedEnd(); known {
-			to = min(to, expected)
+	if limit := at; !sure {
+		if c.pause.known {
+			limit = c.pause.from
 		}
-	}
-	if !sure {
-		to = at
+		to = c.endBefore(limit)
+		sure = to < at
 	}
 	stride := e.stride
 	if c.byEnd && !e.ended {

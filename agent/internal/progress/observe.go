@@ -110,7 +110,7 @@ var vocabulary = func() map[string]class {
 	return all
 }()
 
-// foreign are words in other scripts, of which the first that fits counts, and foreignLead their first bytes.
+// foreign are words in other scripts, the longer ones of a kind first. foreignLead are their first bytes.
 var foreign, foreignLead = func() (words []foreignText, lead [256]bool) {
 	for _, one := range []foreignText{
 		{epochWord, "エポック 轮次 輪次 轮 輪 周期 에포크 에폭 эпоха Эпоха ЭПОХА époque Époque época Época"},
