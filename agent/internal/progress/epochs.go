@@ -107,7 +107,6 @@ type epochs struct {
 	trained   bool   // results of a training were printed before the first number
 	closing   uint64 // template of a line without results that ends an epoch
 	beginning uint64 // template of a line with results that begins an epoch
-	overall   bool   // steps count the epochs
 
 	ended     bool
 	last      int // the latest epoch that ended
@@ -135,9 +134,6 @@ func seconds(s float64) time.Duration {
 func (e *epochs) line(o *observation) {
 	number := int(o.number)
 	c := &e.cur
-	if e.overall {
-		o.place.known, o.place = false, place{}
-	}
 	switch {
 	case e.open && c.total > 0 && o.total == 0 && number > c.total && c.total > 1:
 		// Another counter.
@@ -150,8 +146,6 @@ func (e *epochs) line(o *observation) {
 	case e.late(number, o.place, !o.begins || o.repeats):
 	case e.open && o.place.known && number == c.number-1 && !c.byEnd && !c.numbered:
 		e.progress(o) // the begin is counted from 1, and the progress from 0
-	case e.open && o.place.known && o.place.of == 0 && number < c.number && !c.numbered:
-		// A counter that stays, next to one that rises.
 	default:
 		e.next(o)
 	}
@@ -168,7 +162,7 @@ func (e *epochs) next(o *observation) {
 		e.forget() // a number that did not rise: a counter that stays, or a setting
 	case e.open && c.lines == 1 && c.numbered && o.place.known && o.place.of == c.first.of && number > c.number &&
 		o.place.at-c.first.at == float64(number-c.number): // the bar is one over the epochs
-		e.overall, c.byEnd, c.numbered = true, true, false
+		c.byEnd, c.numbered = true, false
 		c.end.add(c.latest.at)
 		c.done, c.latest, c.endTemplate, o.place.known = span{}, progressLine{}, o.template, false
 		o.place = place{}
@@ -235,14 +229,10 @@ func (e *epochs) finish(o *observation, stride int) (from time.Duration, printed
 		return e.beginOf(o, e.lastTo, !e.ended)
 	}
 	to, sure := c.endOf()
-	floor := c.latest.at
+	floor := max(c.latest.at, c.from)
 	switch {
-	case c.ended:
-		to, sure, floor = e.lastTo, true, e.lastTo
 	case sure:
 		floor = to
-	case c.latest.at < c.from:
-		floor = c.from
 	}
 	paused := c.pause.known
 	if paused && c.byEnd && !o.begins && !o.place.known && c.pause.from-floor > o.at-c.pause.to {
@@ -266,9 +256,6 @@ func (e *epochs) finish(o *observation, stride int) (from time.Duration, printed
 			to = c.latest.at + (o.at-c.latest.at)/2
 		default:
 			to = from
-		}
-		if !printed && !paused {
-			from = to
 		}
 	}
 	e.over(to, stride, false)
@@ -297,10 +284,7 @@ func (e *epochs) beginOf(o *observation, floor time.Duration, apart bool) (from 
 		return max(floor, o.at-ago), true
 	}
 	if hi := o.at - seconds(o.elapsed); o.elapsed >= 0 && hi >= floor-slack {
-		if lo := hi - time.Second; lo > floor {
-			return lo + time.Second/2, true
-		}
-		return floor, true
+		return max(floor, hi-time.Second/2), true
 	}
 	if from := o.at - seconds(o.place.at*o.stepTime); apart && o.stepTime > 0 && from >= floor-slack {
 		return max(from, floor), true
@@ -311,9 +295,6 @@ func (e *epochs) beginOf(o *observation, floor time.Duration, apart bool) (from 
 // beginOfEnded is beginOf for a line that was printed at the end of its epoch.
 func (e *epochs) beginOfEnded(o *observation, floor time.Duration, apart bool) (from time.Duration, printed bool) {
 	least := 0.5 * (o.at - floor).Seconds()
-	if apart {
-		least *= 0.4
-	}
 	longest := 0.0
 	for _, d := range o.durations {
 		if d > longest && d >= least && o.at-seconds(d) >= floor-wholeSlack {
@@ -330,8 +311,6 @@ func (e *epochs) beginOfEnded(o *observation, floor time.Duration, apart bool) (
 		return e.bar.first, true
 	case longest > 0 && (from-floor).Abs() > near:
 		return max(from, floor), true
-	case longest > 0:
-		return floor, true
 	}
 	return floor, false
 }
