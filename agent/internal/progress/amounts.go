@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -58,14 +59,14 @@ func (e *epochs) reached(o *observation) {
 		c.pause, c.furthest = span{}, within
 		return
 	}
-	to := o.at - seconds((o.number-whole)/orElse(a.rate, rate))
+	to := o.at - seconds((o.number-whole)/cmp.Or(a.rate, rate))
 	to = min(max(to, a.at), o.at)
 	from := to
 	switch {
 	case c.pause.known:
 		to, from = min(to, c.pause.from), max(from, c.pause.to)
 	case o.evaluates:
-		to, from = min(o.at, a.at+seconds((whole-a.done)/orElse(a.rate, rate))), o.at
+		to, from = min(o.at, a.at+seconds((whole-a.done)/cmp.Or(a.rate, rate))), o.at
 	}
 	e.over(to, number-c.number, false)
 	a.done, a.at = o.number, o.at
@@ -76,13 +77,6 @@ func (e *epochs) reached(o *observation) {
 	*c = epoch{number: number, total: o.total, epochs: 1, from: from, firm: true, lines: 1,
 		first: within, furthest: within}
 	e.show()
-}
-
-func orElse(value, other float64) float64 {
-	if value > 0 {
-		return value
-	}
-	return other
 }
 
 // firstAmount begins a training.

@@ -327,7 +327,7 @@ func (x *text) mentioned(first int) bool {
 	if x.is(first-1, mentionNext) && x.joined(first) {
 		return true
 	}
-	if x.setting(first-1) { // max_duration: 2ep
+	if x.setting(first - 1) { // max_duration: 2ep
 		return true
 	}
 	if string(x.lowered(first-1)) == "of" && !x.is(first-2, endWord) && !x.is(first-2, beginWord) {
