@@ -67,9 +67,6 @@ func (l *loads) line(at time.Duration, x *text) {
 		}
 		return
 	}
-	if l.label && bytes.Contains(label, []byte("load")) {
-		return
-	}
 	what := x.loadedThing(verb)
 	switch percent, bar := x.percent(); {
 	case bar && percent == 0 && form == verbBegins:
@@ -172,7 +169,6 @@ func (x *text) loadVerb() (verb int, form uint8) {
 func (x *text) loadForm(i int) uint8 {
 	switch c := x.tokens[i].class; {
 	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord|readyWord) == 0:
-	case x.dotted(i):
 	case c&loadingWord != 0:
 		return x.loadingForm(i)
 	case c&loadWord != 0:
@@ -196,8 +192,6 @@ func (x *text) loadingForm(i int) uint8 {
 		return verbBegins
 	case ended && x.thing(i-1) > 0, x.is(i-1, endWord) && x.joined(i): // Model loading took, Finished loading
 		return verbEnds
-	case x.is(i-1, beginWord) && x.joined(i):
-		return verbBegins
 	}
 	return noVerb
 }
@@ -287,9 +281,6 @@ func (x *text) loadTime() time.Duration {
 // label is the name before a line's first colon.
 func (x *text) label() []byte {
 	colon := bytes.Index(x.line, []byte(": "))
-	if colon <= 0 {
-		return nil
-	}
 	for i := range x.tokens {
 		if x.tokens[i].to == colon && x.tokens[i].form == word && bytes.IndexByte(x.lowered(i), '_') >= 0 {
 			return x.line[x.tokens[i].from:colon]

@@ -50,7 +50,6 @@ const (
 	batchTime
 	wholeTime
 	remaining
-	ordinal
 	loadingWord
 	loadedWord
 	loadWord
@@ -88,7 +87,6 @@ var vocabulary = func() map[string]class {
 		batchTime:   "time batch_time iter_time step_time train_time batch_cost avg_batch_cost dt batch",
 		wholeTime:   "took takes elapsed duration dur epoch_time time_elapsed",
 		remaining:   "eta remaining left",
-		ordinal:     "st nd rd th",
 		loadingWord: "loading reloading initializing reading",
 		loadedWord:  "loaded reloaded initialized",
 		loadWord:    "load reload",
@@ -198,13 +196,10 @@ func (x *text) integer(i int) bool { return x.counts(i) && x.tokens[i].form == i
 
 // pair reports whether tokens i and i+1 are 3/10 or 3 of 10. next is the token behind.
 func (x *text) pair(i int) (of float64, next int, ok bool) {
-	if !x.integer(i) {
-		return 0, i + 1, false
-	}
-	if x.integer(i+1) && string(bytes.TrimSpace(x.between(i+1))) == "/" {
+	if x.integer(i) && x.integer(i+1) && string(bytes.TrimSpace(x.between(i+1))) == "/" {
 		return x.tokens[i+1].value, i + 2, true
 	}
-	if string(x.lowered(i+1)) == "of" && x.integer(i+2) {
+	if x.integer(i) && string(x.lowered(i+1)) == "of" && x.integer(i+2) {
 		return x.tokens[i+2].value, i + 3, true
 	}
 	return 0, i + 1, false
@@ -222,7 +217,7 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 		return x.tokens[i-1].value, 0, i - 1, i + 1, true
 	}
 	n := i + 1
-	if string(x.between(n)) == "(" && x.is(n, trainWord) || x.is(n, numberWord) {
+	if x.is(n, trainWord|numberWord) {
 		n++
 	}
 	if sep := x.between(n); x.counts(n) && len(sep) <= maxSeparator && len(bytes.Trim(sep, aroundNumber)) == 0 &&
@@ -243,9 +238,6 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 	}
 	if gap == "" && x.integer(i-1) {
 		return x.tokens[i-1].value, 0, i - 1, i + 1, true
-	}
-	if gap == " " && x.is(i-1, ordinal) && len(x.between(i-1)) == 0 && x.integer(i-2) {
-		return x.tokens[i-2].value, 0, i - 2, i + 1, true
 	}
 	return 0, 0, 0, 0, false
 }
@@ -330,9 +322,6 @@ func (x *text) mentioned(first int) bool {
 	if x.setting(first - 1) { // max_duration: 2ep
 		return true
 	}
-	if string(x.lowered(first-1)) == "of" && !x.is(first-2, endWord) && !x.is(first-2, beginWord) {
-		return true
-	}
 	for j := range first {
 		if x.is(j, mention) && !x.dotted(j) {
 			return true
@@ -410,21 +399,13 @@ func (x *text) placeAt(o *observation, i int, measured bool) bool {
 		o.place = place{known: true, at: t.value}
 		return true
 	}
-	if x.glued(i) && x.is(i+1, stepWord) && x.integer(i-1) && string(x.between(i)) == "-" {
-		o.place = place{known: true, at: t.value}
-		return true
-	}
-	if bytes.HasPrefix(x.line[t.to:], []byte("%|")) {
-		return x.percentPlace(o, i)
-	}
 	return false
 }
 
 // inBar reports whether the text before a number is that of a bar.
 func (x *text) inBar(at int) bool {
 	near := x.line[max(0, at-4):at]
-	return bytes.ContainsAny(near, "|#[]") || near[len(near)-1] > 0x7f || len(near) > 1 && near[len(near)-2] > 0x7f ||
-		bytes.IndexByte(x.line[max(0, at-maxPath):at], '%') >= 0
+	return bytes.ContainsAny(near, "|#[]") || bytes.IndexByte(x.line[max(0, at-maxPath):at], '%') >= 0
 }
 
 // results reports whether a line has what is known when an epoch is over.
@@ -544,16 +525,13 @@ func (x *text) readNumber(o *observation, i, from, to int) {
 		if x.isBatchTime(i) {
 			o.setStepTime(t.value)
 		}
-		if (i >= to || named && !x.glued(i-1) && i < from) && !x.is(i-1, rateWord) {
+		if (i >= to || named) && !x.is(i-1, rateWord) {
 			o.metric = true
 		}
 	}
 }
 
 func (x *text) isBatchTime(i int) bool {
-	if string(x.lowered(i-1)) == "t" {
-		i--
-	}
 	return x.is(i-1, batchTime) && len(bytes.Trim(x.between(i), " \t:=(\"'")) == 0
 }
 
@@ -567,7 +545,7 @@ const maxDurations = 8
 
 // addDuration adds 1 min, or to it 23 s.
 func (o *observation) addDuration(seconds float64, part bool) {
-	if n := len(o.durations); part && n > 0 && o.durations[n-1] >= 60 {
+	if n := len(o.durations); part && n > 0 {
 		o.durations[n-1] += seconds
 	} else if n < maxDurations {
 		o.durations = append(o.durations, seconds)

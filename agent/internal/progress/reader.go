@@ -131,8 +131,7 @@ func (x *text) findNested(o *observation) bool {
 	n := *o
 	n.place = place{}
 	x.findPlace(&n, i, next)
-	prose := next < len(x.tokens) && len(bytes.TrimSpace(x.between(next))) == 0
-	if n.place.of == 0 || x.tokens[i].value > maxNumber || prose {
+	if n.place.of == 0 || x.tokens[i].value > maxNumber {
 		return false
 	}
 	n.number, n.total, n.begins, n.firm = x.tokens[i].value, int(min(total, maxNumber)), false, i > 0
