@@ -230,8 +230,7 @@ func (e *epochs) finish(o *observation, stride int) (from time.Duration, printed
 	}
 	to, sure := c.endOf()
 	floor := max(c.latest.at, c.from)
-	switch {
-	case sure:
+	if sure {
 		floor = to
 	}
 	paused := c.pause.known

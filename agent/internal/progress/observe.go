@@ -449,7 +449,7 @@ func (x *text) readWords(o *observation, from, to int) {
 	for i := range x.tokens {
 		t := x.tokens[i]
 		if t.form != word {
-			x.readNumber(o, i, from, to)
+			x.readNumber(o, i, to)
 			continue
 		}
 		if x.dotted(i) || i >= from && i < to {
@@ -494,7 +494,7 @@ func (x *text) readWords(o *observation, from, to int) {
 }
 
 // readNumber reads the number at i as a result, a duration or the time of a batch.
-func (x *text) readNumber(o *observation, i, from, to int) {
+func (x *text) readNumber(o *observation, i, to int) {
 	t := x.tokens[i]
 	rest := x.line[t.to:]
 	named := x.tokens[max(i-1, 0)].form == word && i > 0 && len(x.between(i)) <= maxSeparator
@@ -525,9 +525,7 @@ func (x *text) readNumber(o *observation, i, from, to int) {
 		if x.isBatchTime(i) {
 			o.setStepTime(t.value)
 		}
-		if (i >= to || named) && !x.is(i-1, rateWord) {
-			o.metric = true
-		}
+		o.metric = o.metric || (i >= to || named) && !x.is(i-1, rateWord)
 	}
 }
 
