@@ -1,4 +1,5 @@
-package run
+// Package follow makes windows of what a program prints.
+package follow
 
 import (
 	"sync"
@@ -12,19 +13,36 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// follower turns the program's output into windows. Several goroutines read the streams. One lock covers reading a line
+// Follower turns the program's output into windows. Several goroutines read the streams. One lock covers reading a line
 // and acting on it, so that windows begin and end in the order of the lines.
-type follower struct {
+type Follower struct {
 	monitor *monitor.Monitor
-	client  *announcedWindows
+	client  *Windows
+	job     string
 	began   monitor.Moment // when the program started: the times of the reader count from here
+	late    bool           // the program ran before that
 
 	mu     sync.Mutex
 	reader *progress.Reader
 	epoch  open            // the open epoch
-	loads  map[string]open // the open loads, by model
+	loads  map[string]open // the open loads, by model; at most one has no name
+	files  *openedFiles    // since that one began; nil for none
+	known  map[string]bool // files of models that earlier loads had open
 	how    window.Outcome  // of the program: what ends with it ends so
 	over   *monitor.Moment // when the program exited: lines that are read later were printed before
+}
+
+// New follows a program that started at a moment, as a job of the monitor.
+func New(m *monitor.Monitor, client *Windows, reader *progress.Reader, job string, began monitor.Moment) *Follower {
+	return &Follower{monitor: m, client: client, reader: reader, job: job, began: began,
+		loads: map[string]open{}, known: map[string]bool{}}
+}
+
+// NewLate follows a program that runs already. What it began before has no window, nor has what it leaves open.
+func NewLate(m *monitor.Monitor, client *Windows, reader *progress.Reader, job string, now monitor.Moment) *Follower {
+	f := New(m, client, reader, job, now)
+	f.late = true
+	return f
 }
 
 // open is an open window.
@@ -33,23 +51,23 @@ type open struct {
 	from time.Duration
 }
 
-// line processes one line of the program's output.
-func (f *follower) line(text []byte) {
+// Line processes one line of the program's output.
+func (f *Follower) Line(text []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.act(f.reader.Line(f.now(), text))
 }
 
 // now is the time of a line since the program's start.
-func (f *follower) now() time.Duration {
+func (f *Follower) now() time.Duration {
 	if f.over != nil {
 		return f.over.At.Mono - f.began.At.Mono
 	}
 	return sample.Now().Mono - f.began.At.Mono
 }
 
-// exited reads the devices at the program's exit. Output that is read later was printed before.
-func (f *follower) exited() monitor.Moment {
+// Exited reads the devices at the program's exit. Output that is read later was printed before.
+func (f *Follower) Exited() monitor.Moment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.monitor.Now()
@@ -57,18 +75,28 @@ func (f *follower) exited() monitor.Moment {
 	return now
 }
 
-// close ends the open windows when all output has been read, as the program ended.
-func (f *follower) close(how window.Outcome) {
+// Close ends the open windows when all output has been read, as the program ended.
+func (f *Follower) Close(how window.Outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.how = how
 	f.act(f.reader.Close(f.now()))
 }
 
-func (f *follower) act(events []progress.Event) {
+// Leave drops the open windows: the program goes on.
+func (f *Follower) Leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drop(&f.epoch)
+	for name := range f.loads {
+		f.dropLoad(name)
+	}
+}
+
+func (f *Follower) act(events []progress.Event) {
 	for i := range events {
 		e := &events[i]
-		if f.announced(e) {
+		if f.announced(e) || f.late && e.Loose {
 			continue
 		}
 		switch e.Kind {
@@ -79,11 +107,10 @@ func (f *follower) act(events []progress.Event) {
 		case progress.EpochDrop:
 			f.drop(&f.epoch)
 		case progress.LoadBegin:
-			w := window.Window{Kind: window.ModelLoad, Model: e.Model}
-			if f.monitor.Probe.PathExists(e.Model) {
-				w.Path = e.Model
+			f.loads[e.Model] = f.begin(f.loadWindow(e.Model), e.From)
+			if e.Model == "" {
+				f.files = lookForFiles(func() []int { return f.monitor.Processes(f.job) }, f.known)
 			}
-			f.loads[e.Model] = f.begin(w, e.From)
 		case progress.LoadEnd:
 			f.endLoad(e.Model, e.To)
 		case progress.LoadDrop:
@@ -96,7 +123,7 @@ func (f *follower) act(events []progress.Event) {
 }
 
 // announced reports whether the program announces windows of this kind itself. What a line has opened is dropped then.
-func (f *follower) announced(e *progress.Event) bool {
+func (f *Follower) announced(e *progress.Event) bool {
 	switch e.Kind {
 	case progress.EpochBegin, progress.EpochEnd, progress.EpochDrop:
 		if !f.client.epochs.Load() {
@@ -112,22 +139,49 @@ func (f *follower) announced(e *progress.Event) bool {
 	return true
 }
 
-func (f *follower) drop(o *open) {
+func (f *Follower) drop(o *open) {
 	if o.id != "" {
 		f.monitor.Windows.Drop(o.id)
 	}
 	*o = open{}
 }
 
-func (f *follower) endLoad(name string, to time.Duration) {
-	f.end(f.loads[name].id, to)
-	delete(f.loads, name)
+func (f *Follower) loadWindow(model string) window.Window {
+	w := window.Window{Kind: window.ModelLoad, Model: model}
+	if f.monitor.Probe.PathExists(model) {
+		w.Path = model
+	}
+	return w
 }
 
-func (f *follower) dropLoad(name string) {
+// endLoad ends the load of a model, or else the one that began without a name. That one gets the name of the line that
+// ends it, else of the file that was opened meanwhile: it is begun again.
+func (f *Follower) endLoad(name string, to time.Duration) {
+	key := name
+	if _, open := f.loads[name]; !open {
+		key = ""
+	}
+	one := f.loads[key]
+	delete(f.loads, key)
+	if key == "" {
+		if opened := f.files.stop(); name == "" {
+			name = opened
+		}
+		if name != "" && one.id != "" {
+			f.drop(&one)
+			one = f.begin(f.loadWindow(name), one.from)
+		}
+	}
+	f.end(one.id, to)
+}
+
+func (f *Follower) dropLoad(name string) {
 	one := f.loads[name]
 	f.drop(&one)
 	delete(f.loads, name)
+	if name == "" {
+		f.files.stop()
+	}
 }
 
 func epochWindow(e *progress.Event) window.Window {
@@ -135,7 +189,7 @@ func epochWindow(e *progress.Event) window.Window {
 }
 
 // moment is a time of the reader: now, or in the past.
-func (f *follower) moment(at time.Duration) monitor.Moment {
+func (f *Follower) moment(at time.Duration) monitor.Moment {
 	if f.over != nil && at >= f.now() {
 		return *f.over
 	}
@@ -157,7 +211,7 @@ func (f *follower) moment(at time.Duration) monitor.Moment {
 // fresh is how old a time may be for which the devices are read.
 const fresh = 10 * time.Millisecond
 
-func (f *follower) begin(w window.Window, from time.Duration) open {
+func (f *Follower) begin(w window.Window, from time.Duration) open {
 	f.client.began()
 	w.Source, w.Owned = window.Announced, true
 	id, _, _ := f.client.BeginAt(w, f.moment(from), trace.SpanContext{}) // fails only if thousands are open
@@ -165,7 +219,7 @@ func (f *follower) begin(w window.Window, from time.Duration) open {
 }
 
 // endEpoch ends the open epoch, which is begun again if it proved to be another one.
-func (f *follower) endEpoch(e *progress.Event) {
+func (f *Follower) endEpoch(e *progress.Event) {
 	if f.epoch.id == "" || f.epoch.from != e.From || e.Epochs > 1 {
 		f.drop(&f.epoch)
 		f.epoch = f.begin(epochWindow(e), e.From)
@@ -177,7 +231,7 @@ func (f *follower) endEpoch(e *progress.Event) {
 	f.epoch = open{}
 }
 
-func (f *follower) end(id string, to time.Duration) {
+func (f *Follower) end(id string, to time.Duration) {
 	if id == "" {
 		return
 	}
