@@ -19,10 +19,9 @@ import (
 // How often jobs are looked at, and what that may cost.
 const (
 	every     = time.Second            // every job that does something
-	often     = 100 * time.Millisecond // jobs in which a load may be going on, and young ones
+	often     = 100 * time.Millisecond // jobs in which a load may be going on
 	idle      = 10 * time.Second       // a job that does nothing
 	alertFor  = time.Second            // since it was known that a job began to read much
-	youngFor  = 30 * time.Second       // since a job is followed: programs load models at their start
 	maxOften  = 8                      // jobs that are looked at often, in one look
 	maxAsks   = 256                    // processes that are asked for their files in the look of a second
 	maxQuick  = 32                     // the same in each of the looks between
@@ -211,11 +210,11 @@ func (l *Looker) Look() time.Duration {
 	if all {
 		l.take(now, &l.turns[0], len(l.list), func(j *job) bool { return now < j.alert || j.due(now) })
 	} else {
-		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy || j.looked == 0 || j.soon(now) })
+		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.looked == 0 || j.often(now) })
 	}
 	busy := false
 	for id, j := range l.jobs {
-		busy = busy || j.busy || j.soon(now)
+		busy = busy || j.often(now)
 		l.watchMemory(j, now)
 		if j.busy != j.watched {
 			j.watched = j.busy
@@ -230,7 +229,7 @@ func (l *Looker) Look() time.Duration {
 
 // watchMemory has the memory of the GPUs of a job read often, if a load may be going on.
 func (l *Looker) watchMemory(j *job, now time.Duration) {
-	if l.config.GPUs != nil && len(j.look.GPUs) > 0 && (j.busy || j.soon(now)) {
+	if l.config.GPUs != nil && len(j.look.GPUs) > 0 && j.often(now) {
 		l.config.GPUs.WatchMemory(j.look.GPUs, now+watchFor)
 	}
 }
@@ -344,11 +343,8 @@ func (l *Looker) own(j *job, pid int) {
 	j.owners[pid] = l.config.Owner(pid)
 }
 
-// young reports whether a job is followed since a short time.
-func (j *job) young(now time.Duration) bool { return now-j.look.Since < youngFor }
-
-// soon reports whether a job is looked at often although nothing is known of a load: it is young, or reads much.
-func (j *job) soon(now time.Duration) bool { return j.young(now) || now < j.alert }
+// often reports whether a load may be going on in a job: one is known of, or it reads much.
+func (j *job) often(now time.Duration) bool { return j.busy || now < j.alert }
 
 // due reports whether a job has done something since the last look at it. One that used no CPU time read nothing.
 func (j *job) due(now time.Duration) bool {

@@ -304,26 +304,6 @@ func TestNewJobAtOnce(t *testing.T) {
 	}
 }
 
-// Programs load models at their start: a job that is followed since a short time is looked at often.
-func TestYoungJobOften(t *testing.T) {
-	c := newCrowd(t, 1, 1, false)
-	c.at = 0
-	looks := func(seconds int) (n int) {
-		before := c.queried[process.KeyOf(&c.reading[0])]
-		for range seconds * 10 {
-			c.look()
-		}
-		return c.queried[process.KeyOf(&c.reading[0])] - before
-	}
-	if got := looks(20); got < 190 {
-		t.Errorf("got %d looks in the first 20 s, want ten a second", got)
-	}
-	looks(15)
-	if got := looks(10); got > 11 {
-		t.Errorf("got %d looks in 10 s after the first 35, want one a second", got)
-	}
-}
-
 // Mappings are listed at once if the address space grew as by a model.
 func TestMapsOfALargerProcess(t *testing.T) {
 	for pages, want := range map[int]int{1000 + 512: 0, 1000 + model/4096 + 1: 1} {
@@ -356,7 +336,6 @@ func TestStirred(t *testing.T) {
 		return n
 	}
 	c.look()
-	c.at += youngFor
 	if got := looks(50); got != 5 {
 		t.Errorf("got %d looks in 5 s, want 5", got)
 	}

@@ -33,8 +33,10 @@ const (
 	// scheduler's reports.
 	lookEvery = 30
 
-	// A job that reads stirBytes in a round, by calls and from storage, may begin to load a model. Of one that reads much
-	// all the time, and loads no model, this is not noticed again and again: the pause doubles after each time.
+	// A job that reads stirBytes in a round, by calls and from storage, may begin to load a model. Programs do at their
+	// start: for youngFor a job is read in each round. Of an older one that reads much all the time, and loads no model,
+	// this is not noticed again and again: the pause doubles after each time.
+	youngFor    = 30 * time.Second
 	stirBytes   = 1 << 20
 	stirFor     = time.Second
 	stirWait    = 2 * time.Second
@@ -55,11 +57,13 @@ type pass struct {
 }
 
 // reads reports whether a job is read in a round, with those of its processes that are not idle: in each round if an
-// open window or a load under way needs it, and once a second otherwise.
+// open window or a load under way needs it, or it is young, and once a second otherwise.
 func (r *pass) reads(j *job) bool {
-	needed := !j.rare || r.now < j.stirring.until
+	needed := !j.rare || r.now < j.stirring.until || r.young(j)
 	return r.full || needed && len(j.members) <= maxReads || r.edge && r.now-j.readAt >= edgeInterval
 }
+
+func (r *pass) young(j *job) bool { return r.now-j.begun < youngFor }
 
 // isIdle reports whether a process need not be read in this round: the scheduler's events show that it did not run, so
 // that its counters are the same. There are exceptions, as io_uring may work for it, so that it is read once a second.
@@ -175,7 +179,7 @@ func (s *Source) compare(j *job) {
 	all := j.total[readBytes] + j.total[readChars]
 	before := j.stirring.bytes
 	j.stirring.bytes = all
-	heard := s.known && j.rare && s.now >= j.stirring.until
+	heard := s.known && j.rare && s.now >= j.stirring.until && !s.young(j)
 	if s.wake != nil && !heard && j.readings > 1 && all >= before+stirBytes {
 		s.stir(j)
 	}
@@ -188,8 +192,11 @@ func (s *Source) stir(j *job) {
 	if s.now < st.next {
 		return
 	}
-	st.wait = min(max(2*st.wait, stirWait), maxStirWait)
-	st.until, st.next = s.now+stirFor, s.now+stirFor+st.wait
+	st.until = s.now + stirFor
+	if !s.young(j) {
+		st.wait = min(max(2*st.wait, stirWait), maxStirWait)
+		st.next = st.until + st.wait
+	}
 	if !slices.Contains(s.stirred, j.id) && len(s.stirred) < MaxJobs {
 		s.stirred = append(s.stirred, j.id)
 	}

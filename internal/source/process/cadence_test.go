@@ -173,6 +173,7 @@ func TestRareJob(t *testing.T) {
 	if err := source.Add("job", 100, Options{}); err != nil {
 		t.Fatal(err)
 	}
+	source.jobs[0].begun -= youngFor
 	source.Rare("job", true)
 	all := len(source.procs)
 	run := func() {
