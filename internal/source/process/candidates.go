@@ -143,7 +143,7 @@ func (c *candidates) find(id string) *job {
 	return nil
 }
 
-// remove takes a candidate out, and leaves its files open.
+// remove takes a candidate out.
 func (c *candidates) remove(id string) {
 	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool { return j.id == id })
 }
@@ -177,7 +177,7 @@ func (s *Source) scanCandidates(now time.Duration) {
 	c := &s.candidates
 	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool {
 		if j.alive == 0 {
-			s.closeJob(j)
+			s.dismissAll(j)
 		}
 		return j.alive == 0
 	})
@@ -421,7 +421,7 @@ func (s *Source) makePlace(client string, score float64, now time.Duration) bool
 	if least == nil {
 		return false
 	}
-	s.closeJob(least)
+	s.dismissAll(least)
 	c.remove(least.id)
 	return true
 }
