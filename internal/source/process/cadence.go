@@ -33,9 +33,9 @@ const (
 	// scheduler's reports.
 	lookEvery = 30
 
-	// A job that reads stirBytes in a round, by calls and from storage, may begin to load a model. Programs do at their
-	// start: for youngFor a job is read in each round. Of an older one that reads much all the time, and loads no model,
-	// this is not noticed again and again: the pause doubles after each time.
+	// A job that reads stirBytes in a round, by calls and from storage, or writes as much, may begin to load or save a
+	// model. Programs load models at their start: for youngFor a job is read in each round. Of an older one that moves
+	// much all the time, and loads no model, this is not noticed again and again: the pause doubles after each time.
 	youngFor    = 30 * time.Second
 	stirBytes   = 1 << 20
 	stirFor     = time.Second
@@ -140,7 +140,7 @@ type stirring struct {
 	until time.Duration // Stamp.Mono up to which it is read in every round
 	next  time.Duration // from when on it may stir again
 	wait  time.Duration // how long it waited for that
-	bytes uint64        // that it had read at its last reading
+	bytes uint64        // that it had read and written at its last reading
 }
 
 // Stirs makes the source send to wake when a job begins to read much. The channel needs room for one. Call it before
@@ -176,7 +176,7 @@ func (s *Source) noteMoved() {
 
 // compare notes the same of a job that was just read, where the scheduler does not say it.
 func (s *Source) compare(j *job) {
-	all := j.total[readBytes] + j.total[readChars]
+	all := j.total[readBytes] + j.total[readChars] + j.total[writeBytes]
 	before := j.stirring.bytes
 	j.stirring.bytes = all
 	heard := s.known && j.rare && s.now >= j.stirring.until && !s.young(j)

@@ -59,10 +59,10 @@ func (d *Direct) check(key Key) error {
 	if err != nil {
 		return errno(err)
 	}
-	switch s, ok := parseStat(text); {
+	switch s, ok := ParseStat(text); {
 	case !ok:
 		return errFormat
-	case s.start != key.Start:
+	case s.Start != key.Start:
 		return unix.ESRCH
 	}
 	return nil

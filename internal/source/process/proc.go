@@ -69,7 +69,7 @@ func (s *Source) admit(pid int) (*member, error) {
 	if !p.read.ok {
 		return nil, fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.dir+"/stat")
 	}
-	p.start = p.read.start
+	p.start = p.read.Start
 	s.procs[pid] = p
 	return &member{proc: p, fresh: true}, nil
 }
@@ -90,12 +90,12 @@ func (s *Source) dismiss(m *member) {
 // same reports whether the process ID still belongs to p. Then earlier reads by that ID are of p.
 func (s *Source) same(p *proc) bool {
 	s.readStats([]*proc{p})
-	return p.read.err == nil && p.read.ok && p.read.start == p.start
+	return p.read.err == nil && p.read.ok && p.read.Start == p.start
 }
 
 // statRead is a reading of the stat of a process.
 type statRead struct {
-	stat
+	Stat
 	ok  bool // it has the format
 	err error
 }
@@ -127,7 +127,7 @@ func readStat(p *proc, buf []byte) (r statRead) {
 	if err != nil {
 		return statRead{err: err}
 	}
-	r.stat, r.ok = parseStat(text)
+	r.Stat, r.ok = ParseStat(text)
 	return r
 }
 
@@ -179,7 +179,7 @@ func (s *Source) refresh(p *proc) (inherited bool) {
 	case outOfFiles(err):
 		p.failed = fmt.Errorf("processes cannot be read: %w", cause(err))
 		return false
-	case err != nil || !now.ok || now.start != p.start: // another process has its ID
+	case err != nil || !now.ok || now.Start != p.start: // another process has its ID
 		p.gone = true
 		return false
 	}
@@ -190,7 +190,7 @@ func (s *Source) refresh(p *proc) (inherited bool) {
 	}
 	p.readIO(s, &counted)
 	reaped.takeBytes(counted)
-	p.parent, p.ended, p.own = int(now.parent), now.ended(), now.user+now.system
+	p.parent, p.ended, p.own = now.Parent, now.Ended, now.User+now.System
 	p.reaped, p.counts = reaped, counted
 	return inherited
 }

@@ -35,7 +35,7 @@ const (
 // start, even if the scan finds it a second later: then its first bytes arrive together. A child that ended before any
 // scan counts when a member has waited for it. Without that it is not counted: an orphan, or a child of a process that
 // ignores SIGCHLD. The same holds for what a process does between its last reading and its end, which is at most a
-// tick, usually of the first process. Where its parent takes a reading before it waits, as stallspan run does, that
+// Tick, usually of the first process. Where its parent takes a reading before it waits, as stallspan run does, that
 // reading is complete. For a job with its own cgroup, the CPU time always is.
 //
 // A process is read once in a round for all jobs, and once a second if the scheduler knows that it does not run, or if
