@@ -192,7 +192,7 @@ func (l *Looker) Look() time.Duration {
 		l.full = now + every
 		l.asks, l.maps = maxAsks, [2]int{maxMaps, maxMaps}
 	}
-	l.list = l.config.Readings.Looks(l.list)
+	l.list = l.config.Readings.Looks()
 	l.learn()
 	for id, j := range l.jobs {
 		switch {
@@ -266,15 +266,7 @@ func (l *Looker) learn() {
 		if j == nil {
 			j = l.begin(look)
 		}
-		gpus, drivers := j.look.GPUs, j.look.Drivers
-		if !slices.Equal(gpus, look.GPUs) {
-			gpus = slices.Clone(look.GPUs)
-		}
-		if !slices.Equal(drivers, look.Drivers) {
-			drivers = slices.Clone(look.Drivers)
-		}
 		j.present, j.look = true, *look
-		j.look.GPUs, j.look.Drivers = gpus, drivers
 	}
 }
 
