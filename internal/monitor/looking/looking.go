@@ -19,9 +19,10 @@ import (
 // How often jobs are looked at, and what that may cost.
 const (
 	every     = time.Second            // every job that does something
-	often     = 100 * time.Millisecond // jobs in which a load may be going on
+	often     = 100 * time.Millisecond // jobs in which a load may be going on, and young ones that do something
 	idle      = 10 * time.Second       // a job that does nothing
 	alertFor  = time.Second            // since it was known that a job began to read much
+	youngFor  = 30 * time.Second       // since a job is followed: programs load models at their start
 	maxOften  = 8                      // jobs that are looked at often, in one look
 	maxAsks   = 256                    // processes that are asked for their files in the look of a second
 	maxQuick  = 32                     // the same in each of the looks between
@@ -214,7 +215,7 @@ func (l *Looker) Look() time.Duration {
 	}
 	busy := false
 	for id, j := range l.jobs {
-		busy = busy || j.often(now)
+		busy = busy || j.often(now) || j.young(now)
 		l.watchMemory(j, now)
 		if j.busy != j.watched {
 			j.watched = j.busy
@@ -229,7 +230,7 @@ func (l *Looker) Look() time.Duration {
 
 // watchMemory has the memory of the GPUs of a job read often, if a load may be going on.
 func (l *Looker) watchMemory(j *job, now time.Duration) {
-	if l.config.GPUs != nil && len(j.look.GPUs) > 0 && j.often(now) {
+	if l.config.GPUs != nil && len(j.look.GPUs) > 0 && (j.often(now) || j.young(now)) {
 		l.config.GPUs.WatchMemory(j.look.GPUs, now+watchFor)
 	}
 }
@@ -335,8 +336,14 @@ func (l *Looker) own(j *job, pid int) {
 	j.owners[pid] = l.config.Owner(pid)
 }
 
-// often reports whether a load may be going on in a job: one is known of, or it reads much.
-func (j *job) often(now time.Duration) bool { return j.busy || now < j.alert }
+func (j *job) young(now time.Duration) bool { return now-j.look.Since < youngFor }
+
+// often reports whether a load may be going on in a job: one is known of, it reads much, or it is young and has done
+// something since the last look at it.
+func (j *job) often(now time.Duration) bool {
+	did := j.look.CPUTime != j.cpu || j.look.Moved != j.moved
+	return j.busy || now < j.alert || did && j.young(now)
+}
 
 // due reports whether a job has done something since the last look at it. One that used no CPU time read nothing.
 func (j *job) due(now time.Duration) bool {

@@ -78,6 +78,7 @@ func TestMemoryOfGPUs(t *testing.T) {
 		busy         bool
 		want         int
 	}{
+		"young":           {now - 10*time.Second, 0, false, 1},
 		"quiet":           {now - time.Minute, 0, false, 0},
 		"begins to read":  {now - time.Minute, now + 500*time.Millisecond, false, 1},
 		"may load":        {now - time.Minute, 0, true, 1},

@@ -29,14 +29,14 @@ const (
 	edgeInterval = 500 * time.Millisecond
 	// unsureFor is how long all processes are read after events were lost: one may run that seems not to.
 	unsureFor = 2 * time.Second
+	// youngFor is how long a job is young. Programs load models at their start.
+	youngFor = 30 * time.Second
 	// lookEvery is the longest time, in scans of a job, until the children of a process are listed that began none by the
 	// scheduler's reports.
 	lookEvery = 30
 
-	// A job that reads stirBytes in a round, by calls and from storage, or writes as much, may begin to load or save a
-	// model. Programs load models at their start: for youngFor a job is read in each round. Of an older one that moves
-	// much all the time, and loads no model, this is not noticed again and again: the pause doubles after each time.
-	youngFor    = 30 * time.Second
+	// A job that reads stirBytes in a round, by calls and from storage, may begin to load a model. Of one that reads much
+	// all the time, and loads no model, this is not noticed again and again: the pause doubles after each time.
 	stirBytes   = 1 << 20
 	stirFor     = time.Second
 	stirWait    = 2 * time.Second
@@ -59,11 +59,9 @@ type pass struct {
 // reads reports whether a job is read in a round, with those of its processes that are not idle: in each round if an
 // open window or a load under way needs it, or it is young, and once a second otherwise.
 func (r *pass) reads(j *job) bool {
-	needed := !j.rare || r.now < j.stirring.until || r.young(j)
+	needed := !j.rare || r.now < j.stirring.until || r.now-j.begun < youngFor
 	return r.full || needed && len(j.members) <= maxReads || r.edge && r.now-j.readAt >= edgeInterval
 }
-
-func (r *pass) young(j *job) bool { return r.now-j.begun < youngFor }
 
 // isIdle reports whether a process need not be read in this round: the scheduler's events show that it did not run, so
 // that its counters are the same. There are exceptions, as io_uring may work for it, so that it is read once a second.
@@ -140,7 +138,7 @@ type stirring struct {
 	until time.Duration // Stamp.Mono up to which it is read in every round
 	next  time.Duration // from when on it may stir again
 	wait  time.Duration // how long it waited for that
-	bytes uint64        // that it had read and written at its last reading
+	bytes uint64        // that it had read at its last reading
 }
 
 // Stirs makes the source send to wake when a job begins to read much. The channel needs room for one. Call it before
@@ -176,10 +174,10 @@ func (s *Source) noteMoved() {
 
 // compare notes the same of a job that was just read, where the scheduler does not say it.
 func (s *Source) compare(j *job) {
-	all := j.total[readBytes] + j.total[readChars] + j.total[writeBytes]
+	all := j.total[readBytes] + j.total[readChars]
 	before := j.stirring.bytes
 	j.stirring.bytes = all
-	heard := s.known && j.rare && s.now >= j.stirring.until && !s.young(j)
+	heard := s.known && j.rare && s.now >= j.stirring.until
 	if s.wake != nil && !heard && j.readings > 1 && all >= before+stirBytes {
 		s.stir(j)
 	}
@@ -192,11 +190,8 @@ func (s *Source) stir(j *job) {
 	if s.now < st.next {
 		return
 	}
-	st.until = s.now + stirFor
-	if !s.young(j) {
-		st.wait = min(max(2*st.wait, stirWait), maxStirWait)
-		st.next = st.until + st.wait
-	}
+	st.wait = min(max(2*st.wait, stirWait), maxStirWait)
+	st.until, st.next = s.now+stirFor, s.now+stirFor+st.wait
 	if !slices.Contains(s.stirred, j.id) && len(s.stirred) < MaxJobs {
 		s.stirred = append(s.stirred, j.id)
 	}

@@ -101,35 +101,3 @@ func TestStirByReadings(t *testing.T) {
 		}
 	}
 }
-
-// A young job is read in each round, and what it reads is noted without a pause: programs load models at their start.
-func TestYoungStirs(t *testing.T) {
-	tree := crowd(t, 0)
-	tree.put(100, 1, 1000, 'R', counts{}, counts{})
-	source := New(tree.root)
-	t.Cleanup(source.Close)
-	source.Stirs(make(chan struct{}, 1))
-	if err := source.Add("job", 100, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	source.Rare("job", true)
-	read := uint64(0)
-	reads := func() (noted int) {
-		for range 3 {
-			read += stirBytes
-			tree.put(100, 1, 1000, 'R', counts{readChars: read, cpuTicks: read >> 20}, counts{})
-			readIn(t, source, false)
-			source.EachStirred(func(string) { noted++ })
-		}
-		return noted
-	}
-	reads() // the first reading is the base
-	if got := reads(); got != 3 {
-		t.Errorf("got %d of 3 rounds in which a young job read much, want all", got)
-	}
-	source.jobs[0].begun -= youngFor
-	source.jobs[0].stirring.until -= stirFor
-	if got := reads(); got > 1 {
-		t.Errorf("got %d of 3 rounds in which an old job read much, want one at most", got)
-	}
-}
