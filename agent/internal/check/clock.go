@@ -64,7 +64,6 @@ func (m *machine) tooLate(worst time.Duration) (message, fix string) {
 func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
 	waits, cores := pressure.New(m.Root), cpu.New(m.Root)
 	defer waits.Close()
-	defer cores.Close()
 	sources := []sample.Source{waits, cores}
 	if disks, err := disk.New(m.Root); err == nil {
 		defer func() { _ = disks.Close() }()
