@@ -77,6 +77,7 @@ var remedies = [...]advice{
 		return x.Unattributed() && !x.storage && !x.Lacks(window.NoIOPressure)
 	}, always("Announce the window, or set process.pid on its spans: then " +
 		"the program's own time is divided.")},
+	{"find why nothing answers", func(x *situation) bool { return x.Silence != nil }, (*situation).findSilent},
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
 		always("Storage leaves nothing to gain: the model came from memory.")},

@@ -91,7 +91,7 @@ func (n *names) extend(p *chain.Piece) {
 }
 
 // long reports whether a wait is longer than storage takes that works.
-func (h Hold) long() bool { return h.To-h.From >= minHold }
+func (h Hold) long() bool { return h.To-h.From >= MinHold }
 
 // Holds lists the long waits for storage of a target's leading thread from one moment to another, each as long as it is
 // within.

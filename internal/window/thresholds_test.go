@@ -177,6 +177,13 @@ func TestThresholds(t *testing.T) {
 		"maxMemoryShare": {0.01, func(x float64) bool { return fromMemory(t, 100<<20, x*(100<<20)) }},
 		"maxMemoryBytes": {4 << 20, func(x float64) bool { return fromMemory(t, 100<<30, x) }},
 
+		"silentShare": {0.1, func(x float64) bool { return (&Silence{Until: of(100 * x)}).counts(100 * s) }},
+		"waitsAll": {0.9, func(x float64) bool {
+			p := PeerUse{Waited: s}
+			p.hush(10, 10*x, 0)
+			return p.Silent
+		}},
+		"trickle": {1 << 20, func(x float64) bool { return silenceOf(t, uint64(x)) == nil }},
 		"minServed": {0.8, func(x float64) bool {
 			h := newHistory(t)
 			peers := []sample.Peer{{Job: "job", Address: "10.0.0.7:443"}, {Job: "job", Address: "10.0.0.8:9000"}}
@@ -241,6 +248,14 @@ func judged(t *testing.T, length float64, change func(*Report)) *Report {
 
 // ledgerOf is the ledger of 10 s of a job without a GPU that shares its cgroup, with what the scheduler reported.
 func ledgerOf(t *testing.T, scheduled history.Scheduled, change func(*Report)) *Report {
+	return ledgerWith(t, scheduled, func(r *Report, _ *Machine) {
+		if change != nil {
+			change(r)
+		}
+	})
+}
+
+func ledgerWith(t *testing.T, scheduled history.Scheduled, change func(*Report, *Machine)) *Report {
 	h := newHistory(t)
 	for at := time.Duration(0); at <= 10*s; at += 10 * s {
 		totals := history.LedgerTotals{ID: ledger.ID("job", ""), HasGain: true, Scheduled: &history.Scheduled{}}
@@ -252,10 +267,9 @@ func ledgerOf(t *testing.T, scheduled history.Scheduled, change func(*Report)) *
 		}
 	}
 	r := &Report{Window: Window{End: sample.Stamp{Mono: 10 * s}}, Facts: Facts{Scope: Process}}
-	if change != nil {
-		change(r)
-	}
-	v := &view{&r.Window, h, &Machine{Target: ledger.Target{Job: "job"}, Pressure: true}}
+	m := &Machine{Target: ledger.Target{Job: "job"}, Pressure: true}
+	change(r, m)
+	v := &view{&r.Window, h, m}
 	r.Ledger = divide(v, r)
 	r.Judgement = judge(v, r)
 	return r

@@ -448,8 +448,8 @@ func (p *peer) add(s, was *tcp.Socket, now time.Duration) {
 	if p.at == 0 || s.Received > was.Received || s.Sent > was.Sent {
 		p.at = now
 	}
-	if s.Received > was.Received || s.Silent > 0 {
-		p.Heard = max(p.Heard, now-s.Silent)
+	if heard := now - s.Silent; (s.Received > was.Received || s.Silent > 0) && (p.Heard == 0 || heard > p.Heard) {
+		p.Heard = heard
 	}
 	p.Received += s.Received - min(was.Received, s.Received)
 	p.Sent += s.Sent - min(was.Sent, s.Sent)
