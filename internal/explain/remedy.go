@@ -43,7 +43,7 @@ func Advice(r *window.Report) string {
 	if m, ok := blocking(r); ok {
 		return string(m.Reason)
 	}
-	kind, _ := mainReason(r)
+	kind, _ := r.MainReason()
 	return fmt.Sprint(newSituation(r).index(), " ", kind)
 }
 
@@ -133,7 +133,7 @@ var remedies = [...]advice{
 		return x.Verdict == window.Unknown && x.shares.Other < window.Thresholds.Stall && helps(twiceGPU(x.Report))
 	}, (*situation).onlyGPU},
 	{"look where it waited", func(x *situation) bool {
-		kind, _ := mainReason(x.Report)
+		kind, _ := x.MainReason()
 		return x.shares.Other >= window.Thresholds.Other && kind != ""
 	}, (*situation).whereItWaited},
 	{"free the cores", func(x *situation) bool {
@@ -427,7 +427,7 @@ var whereToLook = map[window.OtherKind]string{
 }
 
 func (x *situation) whereItWaited() string {
-	kind, _ := mainReason(x.Report)
+	kind, _ := x.MainReason()
 	if kind == window.OtherSteal {
 		return whereToLook[kind]
 	}

@@ -279,3 +279,17 @@ const (
 	OtherSteal   OtherKind = "steal"
 	OtherEvent   OtherKind = "event"
 )
+
+// known reports whether the kind says what was waited for: an event may be anything.
+func (k OtherKind) known() bool { return k != "" && k != OtherEvent }
+
+// MainReason returns the kind of reasons that is most of other, with its time; "" if none is half of it.
+func (l *Ledger) MainReason() (kind OtherKind, most time.Duration) {
+	sums := map[OtherKind]time.Duration{}
+	for _, one := range l.OtherReasons {
+		if sums[one.Kind] += one.Time; sums[one.Kind] >= l.Other/2 && sums[one.Kind] > most {
+			kind, most = one.Kind, sums[one.Kind]
+		}
+	}
+	return kind, most
+}

@@ -24,6 +24,9 @@ func TestThresholdsAreDocumented(t *testing.T) {
 	r := Thresholds
 	for _, row := range []string{
 		fmt.Sprintf("| `gpu_bound` | busy >= %.2f |", r.Busy),
+		fmt.Sprintf("| `wait_bound` | rest >= %.2f, and at least %g times the largest stall; half of", r.Other, r.Ratio),
+		fmt.Sprintf("3 s or more while the job waited, up to the window's end or for at least %.2f of it", silentShare),
+		fmt.Sprintf("no thread of the job did anything else for %.2f of the time", waitsAll),
 		fmt.Sprintf("| `unknown` | rest >= %.2f, and at least %g times the largest stall |", r.Other, r.Ratio),
 		fmt.Sprintf("| `storage_bound` | storage stall >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
 		fmt.Sprintf("| `network_bound` | network >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),

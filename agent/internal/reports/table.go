@@ -84,8 +84,9 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 		} else {
 			outer, part = r, nil
 		}
+		several := r.Verdict == window.Unknown || r.Verdict == window.WaitBound // reasons
 		alike := previous != nil && (previous.Kind == r.Kind || previous == outer) && previous.Verdict == r.Verdict &&
-			(r.Verdict != window.Unknown || explain.Advice(previous) == explain.Advice(r)) // there are several reasons
+			(!several || explain.Advice(previous) == explain.Advice(r))
 		if !alike {
 			w.Text("  ", explain.Finding(r))
 			w.remedy(r, advised)
