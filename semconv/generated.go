@@ -441,6 +441,8 @@ var (
 	VerdictNetworkBound = VerdictKey.String("network_bound")
 	// The input pipeline was the limit.
 	VerdictCPUBound = VerdictKey.String("cpu_bound")
+	// The job waited for something else that is known, such as a lock, a timer or a child process.
+	VerdictWaitBound = VerdictKey.String("wait_bound")
 	// Two of these were limits: storage, the network and CPU.
 	VerdictMixed = VerdictKey.String("mixed")
 	// No evidence explains it, or evidence is missing.

@@ -93,8 +93,9 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 		} else {
 			outer, part = r, nil
 		}
+		several := r.Verdict == window.Unknown || r.Verdict == window.WaitBound // reasons
 		alike := previous != nil && (previous.Kind == r.Kind || previous == outer) && previous.Verdict == r.Verdict &&
-			(r.Verdict != window.Unknown || explain.Advice(previous) == explain.Advice(r)) // there are several reasons
+			(!several || explain.Advice(previous) == explain.Advice(r))
 		label := explain.Label(r.Label(), r.Unfinished)
 		switch {
 		case !alike:

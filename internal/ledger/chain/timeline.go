@@ -59,6 +59,7 @@ type thread struct {
 	since    time.Duration // of the open state
 	state    openState
 	pause    pause               // of the open state, if it pauses
+	found    reasonID            // what ended its last wait for several files; 0 if unknown
 	usual    [sample.Calls]int32 // what ended the last pause in such a call: the waking thread and 1; 0 if unknown
 	reads    bool                // it has read data
 	unproved time.Duration       // its work since it last woke another thread or slept, which may be spinning
@@ -166,6 +167,7 @@ func (t *Timeline) event(e *sample.ThreadEvent) {
 	switch e.Kind {
 	case sample.ThreadFound:
 		th.pause.reason = t.reason(reasonOf(&th.pause, e))
+		th.found = th.pause.reason
 	case sample.ThreadOut:
 		th.out(t, e)
 	case sample.ThreadIn:

@@ -164,6 +164,12 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 			w.attend(th, from, to, p)
 			return
 		}
+		if w.reasons.get(s.reason).Name == severalFiles { // an event loop that threads of the job work for
+			if next := w.receiver(from, to); next != nil {
+				w.walk(next, from, to)
+				return
+			}
+		}
 	case unknown:
 		p.Kind = Unknown
 	}
@@ -173,7 +179,7 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 // open adds a part of the state that has not ended. What a thread sleeps for is known when it is woken; until then it
 // is assumed to be what it was the last time.
 func (w *walker) open(th *thread, from, to time.Duration) {
-	s := segment{kind: th.openKind(), reason: th.pause.reason}
+	s := segment{kind: th.openKind(), reason: w.newest(th)}
 	switch {
 	case th.died != 0 && from >= th.died:
 		s = segment{kind: asleep, reason: w.reason(Reason{Kind: ForChild, Name: "child process"})}
