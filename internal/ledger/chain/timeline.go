@@ -66,6 +66,7 @@ type thread struct {
 	fetching float64             // share of its last running time that was work of the kernel to fetch data, a moving mean
 	naps     naps
 	looks    looks
+	gives    gives
 	cut      cut
 	clocks   clocks
 	cold     coldness
@@ -274,10 +275,15 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	s.timed = s.kind == asleep && s.waker == 0 && p.mayTimeOut() && e.WakerKind == sample.Interrupt &&
 		t.reasons.get(p.reason).Kind != ForGPU
 	s.nap = s.timed && p.call.Polls()
+	if s.nap && t.reasons.get(p.reason).Kind == ForPipe { // it looks whether the one that brings something still lives
+		if next := (&walker{Timeline: t}).expected(th); next != nil {
+			s.waker = int32(next.tid)
+		}
+	}
 	if s.kind == asleep && s.waker == 0 && !s.timed {
 		th.mayCut(t, woken)
 	}
-	if s.waker != 0 || p.kind == asleep && !s.nap {
+	if !s.nap && (s.waker != 0 || p.kind == asleep) {
 		th.usual[p.call] = s.waker + 1
 	}
 	th.close(t, woken, s)

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -209,6 +210,9 @@ func (w *walker) expected(th *thread) *thread {
 		}
 	}
 	if next := w.threads[waker]; known && next != nil && w.lives(next) {
+		if sleepsFor(ForPipe) {
+			return w.worker(th, next)
+		}
 		return next
 	}
 	switch { // a first result, from a worker: what it does may take longer than patience
@@ -216,7 +220,7 @@ func (w *walker) expected(th *thread) *thread {
 		return nil
 	case sleepsFor(ForPipe):
 		if child := w.child(th); child != nil {
-			return child
+			return w.worker(th, child)
 		}
 		return th.job.busiest(max(th.since, w.until-recently), w.until, func(c *thread) bool { // of a shell's pipeline
 			return c.pid != th.pid && w.mayFollow(c)
@@ -225,6 +229,17 @@ func (w *walker) expected(th *thread) *thread {
 		return w.attended(th, max(th.since, w.until-recently), w.until)
 	}
 	return nil
+}
+
+// worker returns the thread that makes what a thread waits for at a pipe: the one that gave it something last, or the
+// busiest one of that program, if that one sleeps now. It may only pass on what another one makes.
+func (w *walker) worker(th, last *thread) *thread {
+	if last.openKind() != asleep {
+		return last
+	}
+	return cmp.Or(th.job.busiest(max(th.since, w.until-recently), w.until, func(c *thread) bool {
+		return c.pid != th.pid && w.mayFollow(c) && w.sameProgram(c, last)
+	}), last)
 }
 
 // joined returns the busiest thread that a thread created in its own process. Waiting for it to end looks like waiting
