@@ -880,6 +880,16 @@ var GPULostEvent = Event{
 	},
 }
 
+// GPUReleasedEvent: This program was told to close all files of the GPU's driver for a time.
+var GPUReleasedEvent = Event{
+	Name: "stallspan.gpu.released",
+	Attributes: []AttributeRef{
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwNameKey, attribute.STRING, false}, {EventBeganKey, attribute.STRING, false},
+		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
+	},
+}
+
 // GPUTemperatureHighEvent: A GPU or its memory is close to its slowdown limit.
 var GPUTemperatureHighEvent = Event{
 	Name: "stallspan.gpu.temperature.high",
@@ -954,6 +964,7 @@ var Events = []Event{
 	DiskSaturatedEvent,
 	GPUErrorEvent,
 	GPULostEvent,
+	GPUReleasedEvent,
 	GPUTemperatureHighEvent,
 	GPUThrottledEvent,
 	IOStormEvent,

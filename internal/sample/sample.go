@@ -237,8 +237,13 @@ const (
 	GPUHung  GPUStatus = "hung" // its own call has not returned for too long
 	GPULost  GPUStatus = "lost" // the driver reports that it is gone, or no longer lists it
 	// GPUUnknown is for a GPU that gives no answer: the driver as a whole does not, or there is no room for a call.
-	GPUUnknown GPUStatus = "unknown"
+	GPUUnknown  GPUStatus = "unknown"
+	GPUReleased GPUStatus = "released" // this program was told to let go of the driver for a time
+	GPUAsleep   GPUStatus = "asleep"   // it sleeps, or may: this program does not keep it awake
 )
+
+// IsKnown reports whether something of the GPU's state is known.
+func (s GPUStatus) IsKnown() bool { return s == GPUWorks || s == GPUHung || s == GPULost }
 
 // GPUFields says which of the later fields this GPU and its driver support. Others are zero.
 type GPUFields uint16

@@ -18,6 +18,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/runs"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // defaultListed is how many of the windows that have ended ls prints.
@@ -54,7 +55,10 @@ far. Those of a followed job name it. With STALLSPAN_SOCKET it lists those of th
 			if id != "" {
 				return writeWindow(cmd.OutOrStdout(), all, id, asJSON)
 			}
-			return output.Print(cmd.OutOrStdout(), asJSON, all, func(t *output.Table) { printWindows(t, all, last) })
+			return output.Print(cmd.OutOrStdout(), asJSON, all, func(t *output.Table) {
+				printWindows(t, all, last)
+				printReleased(cmd.Context(), t, client)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print all reports as JSON")
@@ -124,6 +128,16 @@ func writeWindow(out io.Writer, all api.Listing, id string, asJSON bool) error {
 	}
 	_, err := fmt.Fprintln(out, lines)
 	return err
+}
+
+// printReleased says which GPUs are not read because the agent was told to let go of them.
+func printReleased(ctx context.Context, t *output.Table, client *api.Client) {
+	status, _ := client.Status(ctx) // without an agent, nothing is released
+	for _, g := range status.GPUs {
+		if g.Status == string(sample.GPUReleased) {
+			t.Text("", output.Printable(g.ID)+" is released: it is read again later, or after stallspan agent release-gpus --for 0s.")
+		}
+	}
 }
 
 func place(r *explain.Report) explain.Place {
