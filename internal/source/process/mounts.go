@@ -120,8 +120,8 @@ type fdInfo struct {
 	folder   bool // or opened with O_PATH
 }
 
-// parseFDInfo parses the lines "pos: number", "flags: octal", "mnt_id: number" and "ino: number", of which the kernel
-// prints the last one since Linux 5.14.
+// parseFDInfo parses the lines "pos: number", "flags: octal", "mnt_id: number" and "ino: number". The kernel prints the
+// last one since Linux 5.14.
 func parseFDInfo(text []byte) (f fdInfo, ok bool) {
 	for line := range bytes.Lines(text) {
 		name, value, _ := bytes.Cut(line, []byte{':'})

@@ -13,8 +13,9 @@ import (
 // Tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on all platforms of Linux and Go.
 const Tick = time.Second / 100
 
-// Stat holds fields of /proc/PID/stat, of a process or of a thread (Documentation/filesystems/proc.rst, table 1-4). Times
-// are in ticks. Those with the prefix c are of ended children that this process has waited for, and of their children.
+// Stat holds fields of /proc/PID/stat, of a process or of a thread (Documentation/filesystems/proc.rst, table 1-4).
+// Times are in ticks. Those with the prefix c are of ended children that this process has waited for, and of their
+// children.
 type Stat struct {
 	State           byte   // field 3: 'R', 'S', 'D', 'Z' for a zombie, ...
 	Parent          int    // field 4
@@ -43,8 +44,8 @@ func StatOf(root string, pid int) (Stat, bool) {
 // maxStat is more than /proc/PID/stat has, in bytes: about 1.2 KiB.
 const maxStat = 2048
 
-// ParseStat parses the line of /proc/PID/stat or /proc/PID/task/TID/stat. The second field is the name of the program in
-// parentheses, which may contain blanks and parentheses itself, so parsing starts after the last one.
+// ParseStat parses the line of /proc/PID/stat or /proc/PID/task/TID/stat. The second field is the name of the program
+// in parentheses, which may contain blanks and parentheses itself, so parsing starts after the last one.
 func ParseStat(text []byte) (Stat, bool) {
 	var s Stat
 	var parent, flags, threads uint64
