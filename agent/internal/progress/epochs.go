@@ -172,7 +172,8 @@ func (e *epochs) next(o *observation) {
 		c.byEnd, c.from, c.loose, e.beginning = false, c.firstAt, false, c.firstTemplate
 	}
 	if e.open && c.lines == 1 && c.total == 0 && !c.byEnd && !c.ended && c.unnumbered > 0 && !c.started.place.known &&
-		c.unnumbered-c.firstAt < (o.at-c.unnumbered)/10 { // the results come with the number, as rows of a table: it is the end
+		c.unnumbered-c.firstAt < (o.at-c.unnumbered)/10 {
+		// The results come with the number, as rows of a table: it is the end.
 		e.drop()
 		c.byEnd, c.from, c.loose, e.closing = true, e.lastTo, !e.ended, o.template
 		c.end.add(c.firstAt)
