@@ -367,7 +367,7 @@ func (e *epochs) over(to time.Duration, stride int, cut bool) {
 		}
 	}
 	if est := c.started.at - seconds(c.started.place.at*c.rate()); c.loose && c.started.place.at > 0 && c.rate() > 0 &&
-		est > c.from && e.amounts.rate == 0 && c.numbered && c.first.at <= c.started.place.at && !c.wraps() {
+		est > c.from && e.amounts.rate == 0 && c.numbered && c.first.at <= c.started.place.at {
 		c.from = est // start-up is in no epoch
 	}
 	if c.epochs == 0 || to < c.from {
@@ -381,9 +381,6 @@ func (e *epochs) over(to time.Duration, stride int, cut bool) {
 	}
 	e.ended, e.last, e.lastTo, e.lastLines, e.lastFirst = true, c.number, to, c.lines, c.first
 }
-
-// wraps reports whether steps count over the whole training, so that the first one printed is not near the begin.
-func (c *epoch) wraps() bool { return c.number > 1 && c.started.place.of == 0 }
 
 func (e *epochs) show() {
 	if !e.cur.shown && !e.cur.ended {
