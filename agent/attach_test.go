@@ -93,7 +93,8 @@ func TestAttachReadsAFile(t *testing.T) {
 	v.Stderr = said
 	v.start()
 	for end := time.Now().Add(slowest); ; time.Sleep(10 * time.Millisecond) {
-		if text, err := os.ReadFile(said.Name()); err == nil && strings.Contains(string(text), "reading its output in "+log.Name()) {
+		text, err := os.ReadFile(said.Name())
+		if err == nil && strings.Contains(string(text), "reading its output in "+log.Name()) {
 			break
 		}
 		if time.Now().After(end) {

@@ -11,9 +11,9 @@ import (
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
-// Windows opens the windows of a program: those of its lines, and those that it announces itself. From the first one of a kind on, lines of
-// its output mark no windows of that kind: frameworks print their epochs whether a callback announces them or not. It
-// is safe for concurrent use.
+// Windows opens the windows of a program: those of its lines, and those that it announces itself. From the first one
+// of a kind on that it announces, lines of its output mark none of that kind: frameworks print their epochs whether a
+// callback announces them or not. It is safe for concurrent use.
 type Windows struct {
 	*windows.Client
 

@@ -35,12 +35,8 @@ func (e *epochs) reached(o *observation) {
 		e.firstAmount(o, number, whole)
 		c.first, c.furthest = within, within
 		return
-	case o.number == a.done && o.evaluates:
-		if c.lines == 1 && o.number == whole {
-			c.from = max(c.from, o.at) // the epoch begins behind the evaluation of the one before
-		} else {
-			c.pause.add(o.at)
-		}
+	case o.number == a.done && o.evaluates && c.lines == 1 && o.number == whole:
+		c.from = max(c.from, o.at) // the epoch begins behind the evaluation of the one before
 		return
 	case o.number == a.done && !o.sums:
 		return
@@ -56,16 +52,13 @@ func (e *epochs) reached(o *observation) {
 		}
 		a.rate, a.done, a.at = rate, o.number, o.at
 		c.lines++
-		c.pause, c.furthest = span{}, within
+		c.furthest = within
 		return
 	}
 	to := o.at - seconds((o.number-whole)/cmp.Or(a.rate, rate))
 	to = min(max(to, a.at), o.at)
 	from := to
-	switch {
-	case c.pause.known:
-		to, from = min(to, c.pause.from), max(from, c.pause.to)
-	case o.evaluates:
+	if o.evaluates {
 		to, from = min(o.at, a.at+seconds((whole-a.done)/cmp.Or(a.rate, rate))), o.at
 	}
 	e.over(to, number-c.number, false)

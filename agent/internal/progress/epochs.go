@@ -172,7 +172,8 @@ func (e *epochs) next(o *observation) {
 		c.byEnd, c.from, c.loose, e.beginning = false, c.firstAt, false, c.firstTemplate
 	}
 	if e.open && c.lines == 1 && c.total == 0 && !c.byEnd && !c.ended && c.unnumbered > 0 && !c.started.place.known &&
-		c.unnumbered-c.firstAt < (o.at-c.unnumbered)/10 { // the results come with the number, as rows of a table: it is the end
+		c.unnumbered-c.firstAt < (o.at-c.unnumbered)/10 {
+		// The results come with the number, as rows of a table: it is the end.
 		e.drop()
 		c.byEnd, c.from, c.loose, e.closing = true, e.lastTo, !e.ended, o.template
 		c.end.add(c.firstAt)
@@ -366,7 +367,7 @@ func (e *epochs) over(to time.Duration, stride int, cut bool) {
 		}
 	}
 	if est := c.started.at - seconds(c.started.place.at*c.rate()); c.loose && c.started.place.at > 0 && c.rate() > 0 &&
-		est > c.from && e.amounts.rate == 0 && c.numbered && c.first.at <= c.started.place.at && !c.wraps() {
+		est > c.from && e.amounts.rate == 0 && c.numbered && c.first.at <= c.started.place.at {
 		c.from = est // start-up is in no epoch
 	}
 	if c.epochs == 0 || to < c.from {
@@ -380,9 +381,6 @@ func (e *epochs) over(to time.Duration, stride int, cut bool) {
 	}
 	e.ended, e.last, e.lastTo, e.lastLines, e.lastFirst = true, c.number, to, c.lines, c.first
 }
-
-// wraps reports whether steps count over the whole training, so that the first one printed is not near the begin.
-func (c *epoch) wraps() bool { return c.number > 1 && c.started.place.of == 0 }
 
 func (e *epochs) show() {
 	if !e.cur.shown && !e.cur.ended {

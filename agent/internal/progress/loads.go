@@ -175,7 +175,8 @@ func (x *text) loadForm(i int) uint8 {
 		return x.loadNounForm(i)
 	case c&loadedWord != 0 && x.endsLoad(i), c&startedWord != 0 && x.lowerIs(i+1, "in") && x.loadTime() > 0:
 		return verbEnds
-	case c&startWord != 0 && (x.beginsText(i) || bytes.HasSuffix(x.between(i), []byte(": "))) && !x.lowerIs(i+1, "to") && (x.thing(i+1) > 0 || x.modelFile() != ""):
+	case c&startWord != 0 && (x.beginsText(i) || bytes.HasSuffix(x.between(i), []byte(": "))) &&
+		!x.lowerIs(i+1, "to") && (x.thing(i+1) > 0 || x.modelFile() != ""):
 		return verbBegins
 	case c&readyWord != 0 && x.thing(i-1) > 0 && x.joined(i):
 		return verbEnds
@@ -297,8 +298,8 @@ var pathNames = []*regexp.Regexp{
 
 var fieldNames = []*regexp.Regexp{regexp.MustCompile(`name: ([^ "'\t,;]+)`)}
 
-// modelNames find a name behind the verb: without a folder (but no word such as "scratch"), in quotes, or the only word,
-// without its version.
+// modelNames find a name behind the verb: without a folder (but no word such as "scratch"), in quotes, or the only
+// word, without its version.
 var modelNames = []*regexp.Regexp{
 	regexp.MustCompile(` from ["']?([^ "']*(?:[-._][^ "']*[A-Za-z0-9]|[0-9]))[."']*$`),
 	regexp.MustCompile(`'([^']+)'`),
