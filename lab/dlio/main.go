@@ -252,7 +252,9 @@ func number(of *regexp.Regexp, text string) (float64, error) {
 }
 
 // dlio runs DLIO on the data in a folder, with stallspan if a report is wanted, and returns what both print.
-func (b *bench) dlio(ctx context.Context, data string, readers, ranks int, report string, more ...string) (string, error) {
+func (b *bench) dlio(
+	ctx context.Context, data string, readers, ranks int, report string, more ...string,
+) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	args := []string{python, "-m", "dlio_benchmark.main", "workload=unet3d_a100"}
