@@ -56,7 +56,8 @@ func (v *view) firstBatch(r *Report) *FirstBatch {
 }
 
 // beforeWork returns how long it took until the work of an interval began: up to the moment at which most of it is
-// missing. It returns 0 if that is not much of the interval, or if there was work before.
+// missing. It returns 0 if that is not much of the interval, or if there was work before: most of all, or too much for
+// its time.
 func beforeWork(steps []history.Step) time.Duration {
 	if len(steps) == 0 {
 		return 0
@@ -77,7 +78,7 @@ func beforeWork(steps []history.Step) time.Duration {
 	}
 	rest := length - took.Seconds()
 	if took < t.FirstBatchTime || took.Seconds() < t.FirstBatch*length || rest <= 0 ||
-		before/took.Seconds() > t.FirstBatchWork*(all-before)/rest {
+		before > all/2 || before/took.Seconds() > t.FirstBatchWork*(all-before)/rest {
 		return 0
 	}
 	return took

@@ -31,6 +31,7 @@ func TestBeforeWork(t *testing.T) {
 		"waiting in the middle": {slices.Concat(repeat(30, 90), repeat(40, 0), repeat(30, 90)), 0},
 		"waiting at the end":    {slices.Concat(repeat(40, 90), repeat(60, 0)), 0},
 		"a wait in each batch":  {repeat(20, 90, 0, 0, 0, 0), 0},
+		"an end that works":     {slices.Concat(repeat(83, 10), repeat(2, 95)), 0},
 		"no work":               {repeat(100, 0), 0},
 		"nothing":               {nil, 0},
 	} {

@@ -33,7 +33,8 @@ type gives struct {
 	at   time.Duration // the end of the newest of them
 }
 
-// often reports whether a thread does so again and again. The last batches of an epoch are taken without asking for more.
+// often reports whether a thread does so again and again. It takes the last batches of an epoch without asking for
+// more.
 func (g *gives) often(at time.Duration) bool { return g.n >= minLooks && at-g.at < asksFor }
 
 // look notes a segment that is about to be added. A thread that drives a GPU may sleep while that one works.

@@ -38,8 +38,10 @@ type watched struct {
 	frame  frame
 	clocks Times // at the begin of the frame
 	crowd  crowd
-	spins  float64 // threads of the job that spin, at the newest moment at which it slept
-	spun   float64 // s, for how long they did
+	spins  float64       // threads of the job that spin, at the newest moment at which it slept
+	spun   float64       // s, for how long they did
+	took   int           // moments at which it was seen waiting at a pipe, with less than asksFor between two
+	tookAt time.Duration // the newest of them
 }
 
 // view is what a thread was in at a moment: parts of it, whose weights add up to 1. One that runs has none.

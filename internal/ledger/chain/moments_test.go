@@ -98,6 +98,32 @@ func TestView(t *testing.T) {
 	}
 }
 
+// A timer of one that takes batches from workers is no look at them, until it has taken none for long.
+func TestViewOfATrainingThatSleeps(t *testing.T) {
+	m, w := NewMoments(), newWatched(0)
+	m.arch = "amd64"
+	for i, test := range []struct {
+		at   time.Duration
+		call int
+		file sample.FileKind
+		want PieceKind
+	}{
+		{time.Second, sysSleep, sample.NoFile, Storage},
+		{2 * time.Second, sysRead, sample.Pipe, Storage}, // as the start of a program
+		{2 * time.Second, sysSleep, sample.NoFile, Storage},
+		{2 * time.Second, sysRead, sample.Pipe, Storage},
+		{2 * time.Second, sysRead, sample.Pipe, Storage},
+		{3 * time.Second, sysSleep, sample.NoFile, Other},
+		{4*time.Second + asksFor, sysSleep, sample.NoFile, Storage},
+	} {
+		one := asleepIn(test.call, test.file, reading)
+		one.At = test.at
+		if got := m.viewOf(w, &one, false); len(got) != 1 || got[0].Kind != test.want {
+			t.Errorf("moment %d: got %+v, want kind %d", i, got, test.want)
+		}
+	}
+}
+
 // life is what a thread did, drawn: stretches of working, reading and waiting for a child.
 type life struct {
 	until []time.Duration

@@ -20,7 +20,13 @@ func (m *Moments) viewOf(w *watched, one *sample.Moment, drives bool) view {
 	if own.Kind == Other && fromAfar(why) && !local(why.From) {
 		return view{{own, 1, true}}
 	}
-	if !waitsForOthers(&why, drives) {
+	if one.At-w.tookAt >= asksFor {
+		w.took = 0
+	}
+	if why.Kind == ForPipe {
+		w.took, w.tookAt = w.took+1, one.At
+	}
+	if !waitsForOthers(&why, drives || w.took >= minLooks) {
 		return view{{own, 1, false}}
 	}
 	same := why.Kind == ForLock
@@ -134,13 +140,13 @@ const (
 )
 
 // waitsForOthers reports whether what a thread sleeps for may be other threads of the job. One that drives a GPU may
-// sleep for a time while that works.
-func waitsForOthers(why *Reason, drives bool) bool {
+// sleep for a time while that works, and one that takes batches from workers in place of a GPU.
+func waitsForOthers(why *Reason, sleeps bool) bool {
 	switch why.Kind {
 	case ForLock, ForPipe, ForChild, ForEvent:
 		return true
 	case ForTimer:
-		return !drives
+		return !sleeps
 	case ForNetwork:
 		return why.From == "" || local(why.From)
 	}
