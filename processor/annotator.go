@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
@@ -34,7 +35,7 @@ type annotator struct {
 	log        *zap.Logger
 	silent     bool // logs no failing conditions
 
-	panics, failures rateLimit
+	panics, failures rate.Sometimes // at most one message a minute
 }
 
 // annotate annotates a batch. It never drops a span.
@@ -69,10 +70,10 @@ func (p *pass) span(ss ptrace.ScopeSpans, span ptrace.Span) {
 		if cause := recover(); cause != nil {
 			p.tally.skip(failed)
 			sample.CountPanic()
-			if p.panics.due() {
+			p.panics.Do(func() {
 				p.log.Error("a panic: the span is passed on without a full annotation; please report this",
 					zap.String("span", span.Name()), zap.Any("panic", cause), zap.ByteString("stack", debug.Stack()))
-			}
+			})
 		}
 	}()
 	k := kindOf(span, p.tally.ignore)
@@ -93,8 +94,10 @@ func (p *pass) span(ss ptrace.ScopeSpans, span ptrace.Span) {
 // failed counts and logs a condition that returned an error.
 func (p *pass) failed(c *condition, err error) {
 	p.tally.conditions++
-	if !p.silent && p.failures.due() {
-		p.log.Warn("a condition failed on a span and is not met", zap.Stringer("condition", c), zap.Error(err))
+	if !p.silent {
+		p.failures.Do(func() {
+			p.log.Warn("a condition failed on a span and is not met", zap.Stringer("condition", c), zap.Error(err))
+		})
 	}
 }
 

@@ -4,12 +4,14 @@ package processor
 
 import (
 	"context"
+	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/otel/attribute"
+	"golang.org/x/time/rate"
 
 	"github.com/stallspan/stallspan/internal/emit"
 	_ "github.com/stallspan/stallspan/internal/helper/separate" // a Collector may be asked to give its capabilities up
@@ -50,6 +52,8 @@ func newProcessor(c *Config, set processor.Settings) (*stallspanProcessor, error
 		scope:      emit.Scope(set.BuildInfo.Version),
 		log:        set.Logger,
 		silent:     c.ErrorMode == ottl.SilentError,
+		panics:     rate.Sometimes{Interval: time.Minute},
+		failures:   rate.Sometimes{Interval: time.Minute},
 	}
 	return p, nil
 }

@@ -5,8 +5,6 @@ package processor
 import (
 	"context"
 	"errors"
-	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -73,13 +71,4 @@ func (t *tally) record(ctx context.Context, to *metadata.TelemetryBuilder, id at
 	for key, n := range t.ignored {
 		add(to.ProcessorStallspanAttributesIgnored, n, attribute.String("attribute", string(key)))
 	}
-}
-
-// rateLimit allows one message a minute. The zero value is ready. It is safe for concurrent use.
-type rateLimit struct{ last atomic.Int64 }
-
-// due reports whether a minute has passed since it last returned true.
-func (s *rateLimit) due() bool {
-	now, last := time.Now().UnixNano(), s.last.Load()
-	return (last == 0 || now-last >= int64(time.Minute)) && s.last.CompareAndSwap(last, now)
 }

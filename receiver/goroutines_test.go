@@ -17,8 +17,7 @@ import (
 // unprotected are the goroutines of a Collector that begin without Protect or Restart: a package, a part of their text,
 // and the reason.
 var unprotected = [][3]string{
-	{"internal/api", "http.Serve(g", "package net/http, which calls what is protected"},
-	{"internal/helper", "r.run()", "of a helper: its end is reported, and another one starts"},
+	{"internal/api", "http.Serve(newListener(", "package net/http, which calls what is protected"},
 	{"internal/helper", "s.trace(", "of a helper"},
 	{"internal/helper", "keepHelper(", "of a keeper, which has a spare"},
 	{"internal/helper", "keepSpare(", "of a keeper"},
@@ -30,7 +29,6 @@ var unprotected = [][3]string{
 	{"internal/emit/queue", "cancel", "a single call"},
 	{"internal/emit/queue", "q.run(ctx)", "it protects each call of Send"},
 	{"internal/recording", "s.run(files)", "it protects itself"},
-	{"internal/sample", "file.SetReadDeadline", "a single call"},
 	{"internal/source/gpu", "c.run(job, r.returned)", "it recovers from the job"},
 	{"internal/source/gpu", "r.driver.close", "it waits for calls, and recovers from the last one"},
 	{"internal/source/procfile", "r.body()", "it protects the reads"},

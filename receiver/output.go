@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"github.com/stallspan/stallspan/internal/emit/queue"
 )
@@ -29,17 +30,18 @@ type output[T any] struct {
 	queue  *queue.Queue[T]
 	name   string // of the items, for the log
 	logger *zap.Logger
+	warns  rate.Sometimes // of what the pipeline refuses
 
 	mu       sync.Mutex
 	closed   bool
 	unlogged int // lost items that no line of the log counts yet
 	why      error
-	logged   struct{ lost, refused time.Time } // when the last line of each kind was written
+	logged   time.Time // when the last line of lost items was written
 }
 
 // newOutput returns an output whose queue is not started. deliver passes a batch to the pipeline.
 func newOutput[T any](name string, logger *zap.Logger, deliver func(context.Context, []T) error) *output[T] {
-	o := &output[T]{name: name, logger: logger}
+	o := &output[T]{name: name, logger: logger, warns: rate.Sometimes{Interval: logInterval}}
 	o.queue = queue.New(queue.Options[T]{
 		Send: func(ctx context.Context, batch []T) error {
 			err := deliver(ctx, batch)
@@ -108,9 +110,9 @@ func (o *output[T]) noteLost(n int, why error) {
 func (o *output[T]) logLost(interval time.Duration) {
 	o.mu.Lock()
 	n, why := o.unlogged, o.why
-	due := n > 0 && time.Since(o.logged.lost) >= interval
+	due := n > 0 && time.Since(o.logged) >= interval
 	if due {
-		o.unlogged, o.logged.lost = 0, time.Now()
+		o.unlogged, o.logged = 0, time.Now()
 	}
 	o.mu.Unlock()
 	if due {
@@ -119,13 +121,7 @@ func (o *output[T]) logLost(interval time.Duration) {
 }
 
 func (o *output[T]) logRefused(err error) {
-	o.mu.Lock()
-	due := time.Since(o.logged.refused) >= logInterval
-	if due {
-		o.logged.refused = time.Now()
-	}
-	o.mu.Unlock()
-	if due {
+	o.warns.Do(func() {
 		o.logger.Warn("the pipeline refuses "+o.name+" of windows, they are offered again", zap.Error(err))
-	}
+	})
 }

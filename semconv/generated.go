@@ -245,8 +245,11 @@ const (
 	SystemFilesystemTypeKey = attribute.Key("system.filesystem.type")
 )
 
-// Values of cpu.mode.
+// The values of attributes.
 var (
+
+	// Values of cpu.mode.
+
 	// In user mode, guests of a virtual machine included.
 	CPUModeUser = CPUModeKey.String("user")
 	// In user mode at a lowered priority.
@@ -261,18 +264,16 @@ var (
 	CPUModeInterrupt = CPUModeKey.String("interrupt")
 	// Kept from running by the hypervisor.
 	CPUModeSteal = CPUModeKey.String("steal")
-)
 
-// Values of disk.io.direction.
-var (
+	// Values of disk.io.direction.
+
 	// From the device.
 	DiskIODirectionRead = DiskIODirectionKey.String("read")
 	// To the device.
 	DiskIODirectionWrite = DiskIODirectionKey.String("write")
-)
 
-// Values of error.type.
-var (
+	// Values of error.type.
+
 	// Memory errors that ECC corrected.
 	ErrorTypeCorrected = ErrorTypeKey.String("corrected")
 	// Memory errors that ECC could not correct.
@@ -295,36 +296,32 @@ var (
 	ErrorTypePendingSector = ErrorTypeKey.String("pending_sector")
 	// Drive errors reported as uncorrectable.
 	ErrorTypeUncorrectable = ErrorTypeKey.String("uncorrectable")
-)
 
-// Values of hw.gpu.task.
-var (
+	// Values of hw.gpu.task.
+
 	// Kernels of any kind.
 	HwGPUTaskGeneral = HwGPUTaskKey.String("general")
 	// Video encoding.
 	HwGPUTaskEncoder = HwGPUTaskKey.String("encoder")
 	// Video decoding.
 	HwGPUTaskDecoder = HwGPUTaskKey.String("decoder")
-)
 
-// Values of hw.limit_type.
-var (
+	// Values of hw.limit_type.
+
 	// The maximum of the GPU and its slot.
 	HwLimitTypeMax = HwLimitTypeKey.String("max")
 	// Above it a GPU slows down, and a drive reports heat.
 	HwLimitTypeHighDegraded = HwLimitTypeKey.String("high.degraded")
 	// Above it a GPU switches off.
 	HwLimitTypeHighCritical = HwLimitTypeKey.String("high.critical")
-)
 
-// Values of hw.physical_disk.state.
-var (
+	// Values of hw.physical_disk.state.
+
 	// What is left.
 	HwPhysicalDiskStateRemaining = HwPhysicalDiskStateKey.String("remaining")
-)
 
-// Values of hw.state.
-var (
+	// Values of hw.state.
+
 	// It can be read and reports no fault.
 	HwStateOK = HwStateKey.String("ok")
 	// GPU: its driver does not answer, or it needs a reset. Drive: heat, wear, or bad sectors that do not grow.
@@ -333,26 +330,23 @@ var (
 	HwStateFailed = HwStateKey.String("failed")
 	// GPU: a memory row could not be replaced. Drive: error counts grow; copy its data.
 	HwStatePredictedFailure = HwStateKey.String("predicted_failure")
-)
 
-// Values of hw.type.
-var (
+	// Values of hw.type.
+
 	// A GPU.
 	HwTypeGPU = HwTypeKey.String("gpu")
 	// A drive.
 	HwTypePhysicalDisk = HwTypeKey.String("physical_disk")
-)
 
-// Values of network.io.direction.
-var (
+	// Values of network.io.direction.
+
 	// To the GPU or job.
 	NetworkIODirectionReceive = NetworkIODirectionKey.String("receive")
 	// From the GPU or job.
 	NetworkIODirectionTransmit = NetworkIODirectionKey.String("transmit")
-)
 
-// Values of stallspan.gpu.clock.domain.
-var (
+	// Values of stallspan.gpu.clock.domain.
+
 	// The multiprocessors.
 	GPUClockDomainSM = GPUClockDomainKey.String("sm")
 	// The memory.
@@ -361,10 +355,9 @@ var (
 	GPUClockDomainGraphics = GPUClockDomainKey.String("graphics")
 	// The video encoder and decoder.
 	GPUClockDomainVideo = GPUClockDomainKey.String("video")
-)
 
-// Values of stallspan.gpu.clock.throttle.reason.
-var (
+	// Values of stallspan.gpu.clock.throttle.reason.
+
 	// The power cap.
 	GPUClockThrottleReasonPower = GPUClockThrottleReasonKey.String("power")
 	// The driver's thermal limit.
@@ -379,10 +372,9 @@ var (
 	GPUClockThrottleReasonBoard = GPUClockThrottleReasonKey.String("board")
 	// The voltage limit.
 	GPUClockThrottleReasonReliability = GPUClockThrottleReasonKey.String("reliability")
-)
 
-// Values of stallspan.gpu.time.cause.
-var (
+	// Values of stallspan.gpu.time.cause.
+
 	// The GPU worked.
 	GPUTimeCauseBusy = GPUTimeCauseKey.String("busy")
 	// The GPU was idle while the job waited for storage.
@@ -393,18 +385,16 @@ var (
 	GPUTimeCauseOther = GPUTimeCauseKey.String("other")
 	// No process held memory of the GPU.
 	GPUTimeCauseIdle = GPUTimeCauseKey.String("idle")
-)
 
-// Values of stallspan.job.stall.cause.
-var (
+	// Values of stallspan.job.stall.cause.
+
 	// The job waited for storage.
 	JobStallCauseStorage = JobStallCauseKey.String("storage")
 	// The job waited for something else.
 	JobStallCauseOther = JobStallCauseKey.String("other")
-)
 
-// Values of stallspan.load.phase.
-var (
+	// Values of stallspan.load.phase.
+
 	// The job wrote the files that it then read.
 	LoadPhaseDownload = LoadPhaseKey.String("download")
 	// The files came into memory.
@@ -415,38 +405,34 @@ var (
 	LoadPhaseCompile = LoadPhaseKey.String("compile")
 	// The GPU worked before the server listened.
 	LoadPhaseWarmUp = LoadPhaseKey.String("warm_up")
-)
 
-// Values of stallspan.mount.operation.class.
-var (
+	// Values of stallspan.mount.operation.class.
+
 	// Reads of data.
 	MountOperationClassRead = MountOperationClassKey.String("read")
 	// Writes of data.
 	MountOperationClassWrite = MountOperationClassKey.String("write")
 	// Metadata, locks and sessions.
 	MountOperationClassOther = MountOperationClassKey.String("other")
-)
 
-// Values of stallspan.pressure.stall_type.
-var (
+	// Values of stallspan.pressure.stall_type.
+
 	// At least one task waited.
 	PressureStallTypeSome = PressureStallTypeKey.String("some")
 	// Every task that was not idle waited.
 	PressureStallTypeFull = PressureStallTypeKey.String("full")
-)
 
-// Values of stallspan.slowness.reason.
-var (
+	// Values of stallspan.slowness.reason.
+
 	// It took longer than its baseline.
 	SlownessReasonBaseline = SlownessReasonKey.String("baseline")
 	// It took longer than the configured limit.
 	SlownessReasonThreshold = SlownessReasonKey.String("threshold")
 	// It waited for storage for more than half of its time.
 	SlownessReasonStorageStall = SlownessReasonKey.String("storage_stall")
-)
 
-// Values of stallspan.verdict.
-var (
+	// Values of stallspan.verdict.
+
 	// The GPU was busy nearly all the time.
 	VerdictGPUBound = VerdictKey.String("gpu_bound")
 	// The job waited for storage.
@@ -455,24 +441,24 @@ var (
 	VerdictNetworkBound = VerdictKey.String("network_bound")
 	// The input pipeline was the limit.
 	VerdictCPUBound = VerdictKey.String("cpu_bound")
+	// The job waited for something else that is known, such as a lock, a timer or a child process.
+	VerdictWaitBound = VerdictKey.String("wait_bound")
 	// Two of these were limits: storage, the network and CPU.
 	VerdictMixed = VerdictKey.String("mixed")
 	// No evidence explains it, or evidence is missing.
 	VerdictUnknown = VerdictKey.String("unknown")
-)
 
-// Values of stallspan.window.evidence.
-var (
+	// Values of stallspan.window.evidence.
+
 	// Every change of state of the job's threads.
 	WindowEvidenceSchedule = WindowEvidenceKey.String("schedule")
 	// Pressure stall information where the kernel has it, disk queues and CPU times.
 	WindowEvidencePressure = WindowEvidenceKey.String("pressure")
 	// What the job's threads were in at random moments.
 	WindowEvidenceSampled = WindowEvidenceKey.String("sampled")
-)
 
-// Values of stallspan.window.kind.
-var (
+	// Values of stallspan.window.kind.
+
 	// A model came from storage into memory.
 	WindowKindModelLoad = WindowKindKey.String("model_load")
 	// One pass over the training data.
@@ -483,20 +469,18 @@ var (
 	WindowKindSteps = WindowKindKey.String("steps")
 	// Anything else that a program names.
 	WindowKindCustom = WindowKindKey.String("custom")
-)
 
-// Values of stallspan.window.scope.
-var (
+	// Values of stallspan.window.scope.
+
 	// All processes, because no process was named, found or followed.
 	WindowScopeHost = WindowScopeKey.String("host")
 	// A process and its children.
 	WindowScopeProcess = WindowScopeKey.String("process")
 	// The processes of a container.
 	WindowScopeContainer = WindowScopeKey.String("container")
-)
 
-// Values of stallspan.window.source.
-var (
+	// Values of stallspan.window.source.
+
 	// The program, its output or a caller reported both ends as they happened.
 	WindowSourceAnnounced = WindowSourceKey.String("announced")
 	// A span that arrived afterwards.
@@ -505,937 +489,352 @@ var (
 	WindowSourceDetected = WindowSourceKey.String("detected")
 )
 
-// HwEnergy: Energy used since the driver was loaded.
-var HwEnergy = Metric{
-	Name: "hw.energy", Unit: "J", Kind: Counter,
-	Description: "Energy used since the driver was loaded.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwTypeKey, attribute.STRING, true},
-		{HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// HwErrors: Errors of the GPU or drive, by kind.
-var HwErrors = Metric{
-	Name: "hw.errors", Unit: "{error}", Kind: Counter, Int: true,
-	Description: "Errors of the GPU or drive, by kind.",
-	Attributes: []AttributeRef{
-		{ErrorTypeKey, attribute.STRING, true}, {HwDriverVersionKey, attribute.STRING, false},
-		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
-		{HwSerialNumberKey, attribute.STRING, false}, {HwTypeKey, attribute.STRING, true},
-		{HwVendorKey, attribute.STRING, false}, {SystemDeviceNameKey, attribute.STRING, false},
-	},
-}
-
-// HwFanSpeedRatio: Fan speed as a share of full speed, as the driver sets it.
-var HwFanSpeedRatio = Metric{
-	Name: "hw.fan.speed_ratio", Unit: "1", Kind: Gauge,
-	Description: "Fan speed as a share of full speed, as the driver sets it.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// HwGPUIO: Bytes received and sent over PCIe.
-var HwGPUIO = Metric{
-	Name: "hw.gpu.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes received and sent over PCIe.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-		{NetworkIODirectionKey, attribute.STRING, true},
-	},
-}
-
-// HwGPUMemoryLimit: Memory of the GPU.
-var HwGPUMemoryLimit = Metric{
-	Name: "hw.gpu.memory.limit", Unit: "By", Kind: UpDownCounter, Int: true,
-	Description: "Memory of the GPU.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// HwGPUMemoryUsage: Memory in use, without stallspan.gpu.memory.reserved. Drivers before 510 include that.
-var HwGPUMemoryUsage = Metric{
-	Name: "hw.gpu.memory.usage", Unit: "By", Kind: UpDownCounter, Int: true,
-	Description: "Memory in use, without stallspan.gpu.memory.reserved. Drivers before 510 include that.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// HwGPUMemoryUtilization: Share of the memory in use.
-var HwGPUMemoryUtilization = Metric{
-	Name: "hw.gpu.memory.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the memory in use.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// HwGPUUtilization: Share of time in which the GPU worked on the task.
-var HwGPUUtilization = Metric{
-	Name: "hw.gpu.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of time in which the GPU worked on the task.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwGPUTaskKey, attribute.STRING, true},
-		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// HwPhysicalDiskEnduranceUtilization: Share of the rated writes that is left, at least 0.
-var HwPhysicalDiskEnduranceUtilization = Metric{
-	Name: "hw.physical_disk.endurance_utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the rated writes that is left, at least 0.",
-	Attributes: []AttributeRef{
-		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwPhysicalDiskStateKey, attribute.STRING, true}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
-		{HwSerialNumberKey, attribute.STRING, false}, {SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// HwPhysicalDiskSize: Size of the drive.
-var HwPhysicalDiskSize = Metric{
-	Name: "hw.physical_disk.size", Unit: "By", Kind: UpDownCounter, Int: true,
-	Description: "Size of the drive.",
-	Attributes: []AttributeRef{
-		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwPhysicalDiskTypeKey, attribute.STRING, false}, {HwSerialNumberKey, attribute.STRING, false},
-		{SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// HwPhysicalDiskSmart: Raw value of a health attribute. Counts cover the drive's life; shares are per cent. The time is that of the reading.
-var HwPhysicalDiskSmart = Metric{
-	Name: "hw.physical_disk.smart", Unit: "1", Kind: Gauge, Int: true,
-	Description: "Raw value of a health attribute. Counts cover the drive's life; shares are per cent. The time is that of the reading.",
-	Attributes: []AttributeRef{
-		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwPhysicalDiskSmartAttributeKey, attribute.STRING, true}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
-		{HwSerialNumberKey, attribute.STRING, false}, {SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// HwPower: Power draw: the mean of about the last second if the GPU counts energy, else the driver's average.
-var HwPower = Metric{
-	Name: "hw.power", Unit: "W", Kind: Gauge,
-	Description: "Power draw: the mean of about the last second if the GPU counts energy, else the driver's average.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwTypeKey, attribute.STRING, true},
-		{HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// HwStatus: 1 for the state of the GPU or drive, 0 for the others.
-var HwStatus = Metric{
-	Name: "hw.status", Unit: "1", Kind: UpDownCounter, Int: true,
-	Description: "1 for the state of the GPU or drive, 0 for the others.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwFirmwareVersionKey, attribute.STRING, false},
-		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
-		{HwSerialNumberKey, attribute.STRING, false}, {HwStateKey, attribute.STRING, true},
-		{HwTypeKey, attribute.STRING, true}, {HwVendorKey, attribute.STRING, false},
-		{SystemDeviceNameKey, attribute.STRING, false},
-	},
-}
-
-// HwTemperature: Temperature of the GPU's chip or memory, or of a drive.
-var HwTemperature = Metric{
-	Name: "hw.temperature", Unit: "Cel", Kind: Gauge,
-	Description: "Temperature of the GPU's chip or memory, or of a drive.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwFirmwareVersionKey, attribute.STRING, false},
-		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
-		{HwSensorLocationKey, attribute.STRING, false}, {HwSerialNumberKey, attribute.STRING, false},
-		{HwVendorKey, attribute.STRING, false}, {SystemDeviceNameKey, attribute.STRING, false},
-	},
-}
-
-// HwTemperatureLimit: Temperature at which the GPU slows down or switches off, or above which a drive reports heat.
-var HwTemperatureLimit = Metric{
-	Name: "hw.temperature.limit", Unit: "Cel", Kind: Gauge,
-	Description: "Temperature at which the GPU slows down or switches off, or above which a drive reports heat.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwFirmwareVersionKey, attribute.STRING, false},
-		{HwIDKey, attribute.STRING, true}, {HwLimitTypeKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false},
-		{HwNameKey, attribute.STRING, false}, {HwParentKey, attribute.STRING, false},
-		{HwPhysicalDiskTypeKey, attribute.STRING, false}, {HwSensorLocationKey, attribute.STRING, false},
-		{HwSerialNumberKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-		{SystemDeviceNameKey, attribute.STRING, false},
-	},
-}
-
-// ProcessDiskIO: Bytes read from or written to storage, without reads from the page cache. Off by default.
-var ProcessDiskIO = Metric{
-	Name: "process.disk.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes read from or written to storage, without reads from the page cache. Off by default.",
-	Attributes: []AttributeRef{
-		{DiskIODirectionKey, attribute.STRING, true}, {ProcessPIDKey, attribute.INT64, false},
-	},
-}
-
-// ProcessNetworkIO: Bytes of data that the job's processes received or sent over TCP, since the job was followed.
-var ProcessNetworkIO = Metric{
-	Name: "process.network.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes of data that the job's processes received or sent over TCP, since the job was followed.",
-	Attributes:  []AttributeRef{{NetworkIODirectionKey, attribute.STRING, true}},
-}
-
-// DiskAwait: Mean time of the operations that completed since the previous collection. Absent without one, and where the kernel does not count it.
-var DiskAwait = Metric{
-	Name: "stallspan.disk.await", Unit: "s", Kind: Gauge,
-	Description: "Mean time of the operations that completed since the previous collection. Absent without one, and where the kernel does not count it.",
-	Attributes: []AttributeRef{
-		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// DiskDiscardIO: Bytes discarded (trimmed). Linux 4.18 and later.
-var DiskDiscardIO = Metric{
-	Name: "stallspan.disk.discard.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes discarded (trimmed). Linux 4.18 and later.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// DiskDiscardOperations: Completed discards. Linux 4.18 and later.
-var DiskDiscardOperations = Metric{
-	Name: "stallspan.disk.discard.operations", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Completed discards. Linux 4.18 and later.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// DiskDiscardTime: Time of discards, summed over operations. Linux 4.18 and later.
-var DiskDiscardTime = Metric{
-	Name: "stallspan.disk.discard.time", Unit: "s", Kind: Counter,
-	Description: "Time of discards, summed over operations. Linux 4.18 and later.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// DiskFlushOperations: Completed cache flushes, of whole devices. Linux 5.5 and later.
-var DiskFlushOperations = Metric{
-	Name: "stallspan.disk.flush.operations", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Completed cache flushes, of whole devices. Linux 5.5 and later.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// DiskFlushTime: Time of cache flushes, summed over operations. Linux 5.5 and later.
-var DiskFlushTime = Metric{
-	Name: "stallspan.disk.flush.time", Unit: "s", Kind: Counter,
-	Description: "Time of cache flushes, summed over operations. Linux 5.5 and later.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// DiskOperationDuration: How long operations took from submission to completion, the time in the queue included, as await.
-var DiskOperationDuration = Metric{
-	Name: "stallspan.disk.operation.duration", Unit: "s", Kind: Histogram,
-	Description: "How long operations took from submission to completion, the time in the queue included, as await.",
-	Attributes: []AttributeRef{
-		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// DiskQueueDepth: Mean number of operations in flight since the previous collection.
-var DiskQueueDepth = Metric{
-	Name: "stallspan.disk.queue.depth", Unit: "1", Kind: Gauge,
-	Description: "Mean number of operations in flight since the previous collection.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// DiskThroughputCeiling: Highest throughput seen over about a second, or measured by stallspan bench.
-var DiskThroughputCeiling = Metric{
-	Name: "stallspan.disk.throughput.ceiling", Unit: "By/s", Kind: Gauge,
-	Description: "Highest throughput seen over about a second, or measured by stallspan bench.",
-	Attributes: []AttributeRef{
-		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// DiskUtilization: Share of time with an operation in flight since the previous collection, as %util of iostat, but at most the queue depth.
-var DiskUtilization = Metric{
-	Name: "stallspan.disk.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of time with an operation in flight since the previous collection, as %util of iostat, but at most the queue depth.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// GPUAllocatedTime: Time in which the job held memory of the GPU.
-var GPUAllocatedTime = Metric{
-	Name: "stallspan.gpu.allocated.time", Unit: "s", Kind: Counter,
-	Description: "Time in which the job held memory of the GPU.",
-	Attributes:  []AttributeRef{{HwIDKey, attribute.STRING, true}},
-}
-
-// GPUBusyTime: Time in which at least one kernel ran, since Stallspan started. An integral, so no burst is missed.
-var GPUBusyTime = Metric{
-	Name: "stallspan.gpu.busy.time", Unit: "s", Kind: Counter,
-	Description: "Time in which at least one kernel ran, since Stallspan started. An integral, so no burst is missed.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUClockFrequency: Frequency of the clock at the reading.
-var GPUClockFrequency = Metric{
-	Name: "stallspan.gpu.clock.frequency", Unit: "Hz", Kind: Gauge,
-	Description: "Frequency of the clock at the reading.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-		{GPUClockDomainKey, attribute.STRING, true},
-	},
-}
-
-// GPUClockThrottleTime: Time with reduced clocks, by reason.
-var GPUClockThrottleTime = Metric{
-	Name: "stallspan.gpu.clock.throttle.time", Unit: "s", Kind: Counter,
-	Description: "Time with reduced clocks, by reason.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-		{GPUClockThrottleReasonKey, attribute.STRING, true},
-	},
-}
-
-// GPUDRAMUtilization: Share of the memory bandwidth in use, over about the last second. Hopper and later.
-var GPUDRAMUtilization = Metric{
-	Name: "stallspan.gpu.dram.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the memory bandwidth in use, over about the last second. Hopper and later.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUDriverCallLongest: The longest call of the function so far.
-var GPUDriverCallLongest = Metric{
-	Name: "stallspan.gpu.driver.call.longest", Unit: "s", Kind: Gauge,
-	Description: "The longest call of the function so far.",
-	Attributes:  []AttributeRef{{GPUDriverFunctionKey, attribute.STRING, true}},
-}
-
-// GPUDriverCallTime: Time spent in calls of the function. Its rate is a share of wall time.
-var GPUDriverCallTime = Metric{
-	Name: "stallspan.gpu.driver.call.time", Unit: "s", Kind: Counter,
-	Description: "Time spent in calls of the function. Its rate is a share of wall time.",
-	Attributes:  []AttributeRef{{GPUDriverFunctionKey, attribute.STRING, true}},
-}
-
-// GPUDriverCalls: Completed calls of the function.
-var GPUDriverCalls = Metric{
-	Name: "stallspan.gpu.driver.calls", Unit: "{call}", Kind: Counter, Int: true,
-	Description: "Completed calls of the function.",
-	Attributes:  []AttributeRef{{GPUDriverFunctionKey, attribute.STRING, true}},
-}
-
-// GPUDriverFieldTime: Time for a field, as the driver reports it. A part of nvmlDeviceGetFieldValues.
-var GPUDriverFieldTime = Metric{
-	Name: "stallspan.gpu.driver.field.time", Unit: "s", Kind: Counter,
-	Description: "Time for a field, as the driver reports it. A part of nvmlDeviceGetFieldValues.",
-	Attributes:  []AttributeRef{{GPUDriverFieldKey, attribute.STRING, true}},
-}
-
-// GPUDriverSessions: Sessions with the driver. More than one means that the driver went away or was replaced.
-var GPUDriverSessions = Metric{
-	Name: "stallspan.gpu.driver.sessions", Unit: "{session}", Kind: Counter, Int: true,
-	Description: "Sessions with the driver. More than one means that the driver went away or was replaced.",
-	Attributes:  []AttributeRef{},
-}
-
-// GPUDriverValuesDropped: Values outside their physical range, which were dropped.
-var GPUDriverValuesDropped = Metric{
-	Name: "stallspan.gpu.driver.values.dropped", Unit: "{value}", Kind: Counter, Int: true,
-	Description: "Values outside their physical range, which were dropped.",
-	Attributes:  []AttributeRef{},
-}
-
-// GPUMemoryControllerUtilization: Share of time in which memory was read or written, over the driver's period of at most a second. No measure of bandwidth.
-var GPUMemoryControllerUtilization = Metric{
-	Name: "stallspan.gpu.memory.controller.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of time in which memory was read or written, over the driver's period of at most a second. No measure of bandwidth.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUMemoryReserved: Memory that the driver reserves for itself.
-var GPUMemoryReserved = Metric{
-	Name: "stallspan.gpu.memory.reserved", Unit: "By", Kind: UpDownCounter, Int: true,
-	Description: "Memory that the driver reserves for itself.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUNVLinkIO: Payload bytes received and sent over all NVLinks.
-var GPUNVLinkIO = Metric{
-	Name: "stallspan.gpu.nvlink.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Payload bytes received and sent over all NVLinks.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-		{NetworkIODirectionKey, attribute.STRING, true},
-	},
-}
-
-// GPUPCIeLinkGeneration: PCIe generation of the link; it falls on an idle GPU.
-var GPUPCIeLinkGeneration = Metric{
-	Name: "stallspan.gpu.pcie.link.generation", Unit: "1", Kind: Gauge, Int: true,
-	Description: "PCIe generation of the link; it falls on an idle GPU.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwLimitTypeKey, attribute.STRING, false}, {HwModelKey, attribute.STRING, false},
-		{HwNameKey, attribute.STRING, false}, {HwParentKey, attribute.STRING, false},
-		{HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUPCIeLinkWidth: PCIe lanes of the link.
-var GPUPCIeLinkWidth = Metric{
-	Name: "stallspan.gpu.pcie.link.width", Unit: "{lane}", Kind: Gauge, Int: true,
-	Description: "PCIe lanes of the link.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwLimitTypeKey, attribute.STRING, false}, {HwModelKey, attribute.STRING, false},
-		{HwNameKey, attribute.STRING, false}, {HwParentKey, attribute.STRING, false},
-		{HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUPCIeThroughput: Bytes a second over PCIe, if the GPU does not count them. Over a short period before the reading.
-var GPUPCIeThroughput = Metric{
-	Name: "stallspan.gpu.pcie.throughput", Unit: "By/s", Kind: Gauge,
-	Description: "Bytes a second over PCIe, if the GPU does not count them. Over a short period before the reading.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-		{NetworkIODirectionKey, attribute.STRING, true},
-	},
-}
-
-// GPUPowerLimit: The power cap in force.
-var GPUPowerLimit = Metric{
-	Name: "stallspan.gpu.power.limit", Unit: "W", Kind: Gauge,
-	Description: "The power cap in force.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwTypeKey, attribute.STRING, true},
-		{HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUSMOccupancy: Resident warps as a share of the maximum, over about the last second. Hopper and later.
-var GPUSMOccupancy = Metric{
-	Name: "stallspan.gpu.sm.occupancy", Unit: "1", Kind: Gauge,
-	Description: "Resident warps as a share of the maximum, over about the last second. Hopper and later.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUSMUtilization: Share of time in which SMs had work, averaged over them and about the last second. Hopper and later.
-var GPUSMUtilization = Metric{
-	Name: "stallspan.gpu.sm.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of time in which SMs had work, averaged over them and about the last second. Hopper and later.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUTensorUtilization: Share of time in which tensor cores worked, over about the last second. Hopper and later.
-var GPUTensorUtilization = Metric{
-	Name: "stallspan.gpu.tensor.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of time in which tensor cores worked, over about the last second. Hopper and later.",
-	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
-	},
-}
-
-// GPUTime: Time of the GPU, by the job that held it and by cause.
-var GPUTime = Metric{
-	Name: "stallspan.gpu.time", Unit: "s", Kind: Counter,
-	Description: "Time of the GPU, by the job that held it and by cause.",
-	Attributes:  []AttributeRef{{HwIDKey, attribute.STRING, true}, {GPUTimeCauseKey, attribute.STRING, true}},
-}
-
-// GPUDirectErrors: Failed transfers of GPUDirect Storage.
-var GPUDirectErrors = Metric{
-	Name: "stallspan.gpudirect.errors", Unit: "{error}", Kind: Counter, Int: true,
-	Description: "Failed transfers of GPUDirect Storage.",
-	Attributes:  []AttributeRef{{DiskIODirectionKey, attribute.STRING, true}},
-}
-
-// GPUDirectIO: Bytes that GPUDirect Storage moved between storage and GPUs, without the page cache.
-var GPUDirectIO = Metric{
-	Name: "stallspan.gpudirect.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes that GPUDirect Storage moved between storage and GPUs, without the page cache.",
-	Attributes:  []AttributeRef{{DiskIODirectionKey, attribute.STRING, true}},
-}
-
-// GPUDirectOperations: Completed transfers of GPUDirect Storage.
-var GPUDirectOperations = Metric{
-	Name: "stallspan.gpudirect.operations", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Completed transfers of GPUDirect Storage.",
-	Attributes:  []AttributeRef{{DiskIODirectionKey, attribute.STRING, true}},
-}
-
-// JobStallTime: Time in which a job without a GPU waited.
-var JobStallTime = Metric{
-	Name: "stallspan.job.stall.time", Unit: "s", Kind: Counter,
-	Description: "Time in which a job without a GPU waited.",
-	Attributes:  []AttributeRef{{JobStallCauseKey, attribute.STRING, true}},
-}
-
-// KernelRefusals: Parts of the evidence that the kernel or a policy refuses now; `/v1/status` and the log name them.
-var KernelRefusals = Metric{
-	Name: "stallspan.kernel.refusals", Unit: "{part}", Kind: Gauge, Int: true,
-	Description: "Parts of the evidence that the kernel or a policy refuses now; `/v1/status` and the log name them.",
-	Attributes:  []AttributeRef{},
-}
-
-// ModelLoadDuration: Duration of model loads.
-var ModelLoadDuration = Metric{
-	Name: "stallspan.model.load.duration", Unit: "s", Kind: Histogram,
-	Description: "Duration of model loads.",
-	Attributes: []AttributeRef{
-		{ModelNameKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, false}, {VerdictKey, attribute.STRING, false},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowSourceKey, attribute.STRING, true},
-	},
-}
-
-// MountConnections: Transports to the server of an NFS mount, as nconnect sets them.
-var MountConnections = Metric{
-	Name: "stallspan.mount.connections", Unit: "{connection}", Kind: UpDownCounter, Int: true,
-	Description: "Transports to the server of an NFS mount, as nconnect sets them.",
-	Attributes: []AttributeRef{
-		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
-		{SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// MountIO: Bytes that came from the server (read) or went to it (write).
-var MountIO = Metric{
-	Name: "stallspan.mount.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes that came from the server (read) or went to it (write).",
-	Attributes: []AttributeRef{
-		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
-		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// MountOperationTime: Time of operations, summed, from the request to the end of its processing.
-var MountOperationTime = Metric{
-	Name: "stallspan.mount.operation.time", Unit: "s", Kind: Counter,
-	Description: "Time of operations, summed, from the request to the end of its processing.",
-	Attributes: []AttributeRef{
-		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
-		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// MountOperations: Completed operations: of NFS and Ceph, requests to the server; of Lustre, calls of programs.
-var MountOperations = Metric{
-	Name: "stallspan.mount.operations", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Completed operations: of NFS and Ceph, requests to the server; of Lustre, calls of programs.",
-	Attributes: []AttributeRef{
-		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
-		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// MountQueueTime: Time for which requests of an NFS mount waited to be sent, summed.
-var MountQueueTime = Metric{
-	Name: "stallspan.mount.queue.time", Unit: "s", Kind: Counter,
-	Description: "Time for which requests of an NFS mount waited to be sent, summed.",
-	Attributes: []AttributeRef{
-		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
-		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// MountRequestsWaiting: Requests without an answer from the FUSE server, at the reading.
-var MountRequestsWaiting = Metric{
-	Name: "stallspan.mount.requests.waiting", Unit: "{request}", Kind: UpDownCounter, Int: true,
-	Description: "Requests without an answer from the FUSE server, at the reading.",
-	Attributes: []AttributeRef{
-		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
-		{SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// MountRetransmissions: Requests of an NFS mount that were sent again.
-var MountRetransmissions = Metric{
-	Name: "stallspan.mount.retransmissions", Unit: "{request}", Kind: Counter, Int: true,
-	Description: "Requests of an NFS mount that were sent again.",
-	Attributes: []AttributeRef{
-		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
-		{SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// MountRoundTripTime: Time from sending a request of an NFS mount to its answer, summed.
-var MountRoundTripTime = Metric{
-	Name: "stallspan.mount.round_trip.time", Unit: "s", Kind: Counter,
-	Description: "Time from sending a request of an NFS mount to its answer, summed.",
-	Attributes: []AttributeRef{
-		{MountOperationClassKey, attribute.STRING, true}, {MountSourceKey, attribute.STRING, true},
-		{SystemFilesystemMountpointKey, attribute.STRING, true}, {SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// MountTimeouts: Requests of an NFS mount without an answer after all retransmissions of one timeout.
-var MountTimeouts = Metric{
-	Name: "stallspan.mount.timeouts", Unit: "{request}", Kind: Counter, Int: true,
-	Description: "Requests of an NFS mount without an answer after all retransmissions of one timeout.",
-	Attributes: []AttributeRef{
-		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
-		{SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// MountWaitingTime: Requests without an answer from the FUSE server, integrated over time since Stallspan first saw the mount.
-var MountWaitingTime = Metric{
-	Name: "stallspan.mount.waiting.time", Unit: "s", Kind: Counter,
-	Description: "Requests without an answer from the FUSE server, integrated over time since Stallspan first saw the mount.",
-	Attributes: []AttributeRef{
-		{MountSourceKey, attribute.STRING, true}, {SystemFilesystemMountpointKey, attribute.STRING, true},
-		{SystemFilesystemTypeKey, attribute.STRING, true},
-	},
-}
-
-// Panics: Bugs of Stallspan that ended a part of it, which started again: please report them.
-var Panics = Metric{
-	Name: "stallspan.panics", Unit: "{panic}", Kind: Counter, Int: true,
-	Description: "Bugs of Stallspan that ended a part of it, which started again: please report them.",
-	Attributes:  []AttributeRef{},
-}
-
-// PhysicalDiskIO: Bytes read and written in the drive's life, by its own count.
-var PhysicalDiskIO = Metric{
-	Name: "stallspan.physical_disk.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes read and written in the drive's life, by its own count.",
-	Attributes: []AttributeRef{
-		{DiskIODirectionKey, attribute.STRING, true}, {HwFirmwareVersionKey, attribute.STRING, false},
-		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwPhysicalDiskTypeKey, attribute.STRING, false}, {HwSerialNumberKey, attribute.STRING, false},
-		{SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// PhysicalDiskPowerOnTime: Time switched on in the drive's life. Most drives count whole hours.
-var PhysicalDiskPowerOnTime = Metric{
-	Name: "stallspan.physical_disk.power_on.time", Unit: "s", Kind: Counter,
-	Description: "Time switched on in the drive's life. Most drives count whole hours.",
-	Attributes: []AttributeRef{
-		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
-		{HwPhysicalDiskTypeKey, attribute.STRING, false}, {HwSerialNumberKey, attribute.STRING, false},
-		{SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// PressureCPUStallTime: Time in which runnable tasks waited for a CPU (PSI). Weighted by CPUs, so no wall-clock time. The host has no full.
-var PressureCPUStallTime = Metric{
-	Name: "stallspan.pressure.cpu.stall.time", Unit: "s", Kind: Counter,
-	Description: "Time in which runnable tasks waited for a CPU (PSI). Weighted by CPUs, so no wall-clock time. The host has no full.",
-	Attributes:  []AttributeRef{{PressureStallTypeKey, attribute.STRING, true}},
-}
-
-// PressureIOStallTime: Time in which tasks waited for block devices and network file systems (PSI). Weighted by CPUs, so no wall-clock time.
-var PressureIOStallTime = Metric{
-	Name: "stallspan.pressure.io.stall.time", Unit: "s", Kind: Counter,
-	Description: "Time in which tasks waited for block devices and network file systems (PSI). Weighted by CPUs, so no wall-clock time.",
-	Attributes:  []AttributeRef{{PressureStallTypeKey, attribute.STRING, true}},
-}
-
-// PressureMemoryStallTime: Time in which tasks waited for memory: reclaim, swap-in, page cache thrashing (PSI). Weighted by CPUs, so no wall-clock time.
-var PressureMemoryStallTime = Metric{
-	Name: "stallspan.pressure.memory.stall.time", Unit: "s", Kind: Counter,
-	Description: "Time in which tasks waited for memory: reclaim, swap-in, page cache thrashing (PSI). Weighted by CPUs, so no wall-clock time.",
-	Attributes:  []AttributeRef{{PressureStallTypeKey, attribute.STRING, true}},
-}
-
-// ProcessGPUMemoryUsage: GPU memory of a process.
-var ProcessGPUMemoryUsage = Metric{
-	Name: "stallspan.process.gpu.memory.usage", Unit: "By", Kind: UpDownCounter, Int: true,
-	Description: "GPU memory of a process.",
-	Attributes:  []AttributeRef{{HwIDKey, attribute.STRING, true}, {ProcessPIDKey, attribute.INT64, true}},
-}
-
-// ReadingsLate: Readings that were late by more than an interval, because the machine was busy.
-var ReadingsLate = Metric{
-	Name: "stallspan.readings.late", Unit: "{reading}", Kind: Counter, Int: true,
-	Description: "Readings that were late by more than an interval, because the machine was busy.",
-	Attributes:  []AttributeRef{},
-}
-
-// TrainingEpochDuration: Duration of training epochs.
-var TrainingEpochDuration = Metric{
-	Name: "stallspan.training.epoch.duration", Unit: "s", Kind: Histogram,
-	Description: "Duration of training epochs.",
-	Attributes: []AttributeRef{
-		{SlowKey, attribute.BOOL, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, false}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowSourceKey, attribute.STRING, true},
-	},
-}
-
-// WindowsLost: Spans and log records that were lost: a queue was full, or the backend refused them.
-var WindowsLost = Metric{
-	Name: "stallspan.windows.lost", Unit: "{item}", Kind: Counter, Int: true,
-	Description: "Spans and log records that were lost: a queue was full, or the backend refused them.",
-	Attributes:  []AttributeRef{},
-}
-
-// SystemCPUTime: Time of the logical CPU in each mode.
-var SystemCPUTime = Metric{
-	Name: "system.cpu.time", Unit: "s", Kind: Counter,
-	Description: "Time of the logical CPU in each mode.",
-	Attributes:  []AttributeRef{{CPULogicalNumberKey, attribute.INT64, true}, {CPUModeKey, attribute.STRING, true}},
-}
-
-// SystemCPUUtilization: Share of time of the logical CPU in each mode since the previous collection. Off by default.
-var SystemCPUUtilization = Metric{
-	Name: "system.cpu.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of time of the logical CPU in each mode since the previous collection. Off by default.",
-	Attributes:  []AttributeRef{{CPULogicalNumberKey, attribute.INT64, true}, {CPUModeKey, attribute.STRING, true}},
-}
-
-// SystemDiskIO: Bytes transferred.
-var SystemDiskIO = Metric{
-	Name: "system.disk.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes transferred.",
-	Attributes: []AttributeRef{
-		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// SystemDiskIOTime: Time with at least one operation in flight.
-var SystemDiskIOTime = Metric{
-	Name: "system.disk.io_time", Unit: "s", Kind: Counter,
-	Description: "Time with at least one operation in flight.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// SystemDiskMerged: Requests merged into another before they reached the device.
-var SystemDiskMerged = Metric{
-	Name: "system.disk.merged", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Requests merged into another before they reached the device.",
-	Attributes: []AttributeRef{
-		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// SystemDiskOperationTime: Time of operations, summed. Grows faster than the clock if they run in parallel.
-var SystemDiskOperationTime = Metric{
-	Name: "system.disk.operation_time", Unit: "s", Kind: Counter,
-	Description: "Time of operations, summed. Grows faster than the clock if they run in parallel.",
-	Attributes: []AttributeRef{
-		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// SystemDiskOperations: Completed operations.
-var SystemDiskOperations = Metric{
-	Name: "system.disk.operations", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Completed operations.",
-	Attributes: []AttributeRef{
-		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
-	},
-}
-
-// SystemDiskPendingOperations: Operations in flight at the reading.
-var SystemDiskPendingOperations = Metric{
-	Name: "system.disk.pending_operations", Unit: "{operation}", Kind: UpDownCounter, Int: true,
-	Description: "Operations in flight at the reading.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// SystemDiskWeightedIOTime: Operations in flight, integrated over time. Its rate is the queue depth.
-var SystemDiskWeightedIOTime = Metric{
-	Name: "system.disk.weighted_io_time", Unit: "s", Kind: Counter,
-	Description: "Operations in flight, integrated over time. Its rate is the queue depth.",
-	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
-}
-
-// EpochSpan: One epoch of a training run. Named "epoch {stallspan.training.run.name}".
-var EpochSpan = Span{
-	Type: "stallspan.epoch",
-	Attributes: []AttributeRef{
-		{BaselineP95Key, attribute.FLOAT64, false}, {DiskBusyRatioKey, attribute.FLOAT64, false},
-		{DiskNamesKey, attribute.STRINGSLICE, false}, {DiskQueueDepthKey, attribute.FLOAT64, false},
-		{DiskReadAwaitKey, attribute.FLOAT64, false}, {DiskReadBytesKey, attribute.INT64, false},
-		{DiskReadOperationsKey, attribute.INT64, false}, {DiskWriteAwaitKey, attribute.FLOAT64, false},
-		{DiskWriteBytesKey, attribute.INT64, false}, {DiskWriteOperationsKey, attribute.INT64, false},
-		{FindingKey, attribute.STRING, false}, {FindingsKey, attribute.STRINGSLICE, false},
-		{GPUBusyRatioKey, attribute.FLOAT64, false}, {GPUBusyTimeKey, attribute.FLOAT64, false},
-		{GPUIDsKey, attribute.STRINGSLICE, false}, {MountPointsKey, attribute.STRINGSLICE, false},
-		{PressureIOFullTimeKey, attribute.FLOAT64, false}, {PressureIOSomeTimeKey, attribute.FLOAT64, false},
-		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
-		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
-		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUReadyTimeKey, attribute.FLOAT64, false},
-		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallNetworkTimeKey, attribute.FLOAT64, false},
-		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
-		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingEpochIndexKey, attribute.INT64, false},
-		{TrainingRunNameKey, attribute.STRING, false}, {TrainingStepConfidenceKey, attribute.FLOAT64, false},
-		{TrainingStepCountKey, attribute.INT64, false}, {TrainingStepPeriodKey, attribute.FLOAT64, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
-	},
-}
-
-// LoadSpan: One load of a model. Named "load {stallspan.model.name}".
-var LoadSpan = Span{
-	Type: "stallspan.load",
-	Attributes: []AttributeRef{
-		{FilePathKey, attribute.STRING, false}, {BaselineP95Key, attribute.FLOAT64, false},
-		{DiskBusyRatioKey, attribute.FLOAT64, false}, {DiskNamesKey, attribute.STRINGSLICE, false},
-		{DiskQueueDepthKey, attribute.FLOAT64, false}, {DiskReadAwaitKey, attribute.FLOAT64, false},
-		{DiskReadBytesKey, attribute.INT64, false}, {DiskReadOperationsKey, attribute.INT64, false},
-		{DiskWriteAwaitKey, attribute.FLOAT64, false}, {DiskWriteBytesKey, attribute.INT64, false},
-		{DiskWriteOperationsKey, attribute.INT64, false}, {FindingKey, attribute.STRING, false},
-		{FindingsKey, attribute.STRINGSLICE, false}, {GPUBusyRatioKey, attribute.FLOAT64, false},
-		{GPUBusyTimeKey, attribute.FLOAT64, false}, {GPUIDsKey, attribute.STRINGSLICE, false},
-		{ModelNameKey, attribute.STRING, false}, {ModelSizeKey, attribute.INT64, false},
-		{MountPointsKey, attribute.STRINGSLICE, false}, {PageCacheHitRatioKey, attribute.FLOAT64, false},
-		{PressureIOFullTimeKey, attribute.FLOAT64, false}, {PressureIOSomeTimeKey, attribute.FLOAT64, false},
-		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
-		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
-		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUReadyTimeKey, attribute.FLOAT64, false},
-		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallNetworkTimeKey, attribute.FLOAT64, false},
-		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
-		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, true}, {WindowConfidenceKey, attribute.FLOAT64, false},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
-	},
-}
-
-// LoadPhaseSpan: A phase of a detected load; a child of the load's span. Named "{stallspan.load.phase}".
-var LoadPhaseSpan = Span{
-	Type: "stallspan.load_phase",
-	Attributes: []AttributeRef{
-		{GPUBusyTimeKey, attribute.FLOAT64, false}, {LoadPhaseKey, attribute.STRING, true},
-		{LoadSizeKey, attribute.INT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
-		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
-		{StallStorageTimeKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
-	},
-}
-
-// RunSpan: The wrapped program from its start to its exit, and the parent of its windows. Named "run {stallspan.training.run.name}".
-var RunSpan = Span{
-	Type: "stallspan.run",
-	Attributes: []AttributeRef{
-		{ProcessExitCodeKey, attribute.INT64, false}, {ProcessPIDKey, attribute.INT64, false},
-		{DiskBusyRatioKey, attribute.FLOAT64, false}, {DiskNamesKey, attribute.STRINGSLICE, false},
-		{DiskQueueDepthKey, attribute.FLOAT64, false}, {DiskReadAwaitKey, attribute.FLOAT64, false},
-		{DiskReadBytesKey, attribute.INT64, false}, {DiskReadOperationsKey, attribute.INT64, false},
-		{DiskWriteAwaitKey, attribute.FLOAT64, false}, {DiskWriteBytesKey, attribute.INT64, false},
-		{DiskWriteOperationsKey, attribute.INT64, false}, {FindingKey, attribute.STRING, false},
-		{FindingsKey, attribute.STRINGSLICE, false}, {GPUBusyRatioKey, attribute.FLOAT64, false},
-		{GPUBusyTimeKey, attribute.FLOAT64, false}, {GPUIDsKey, attribute.STRINGSLICE, false},
-		{MountPointsKey, attribute.STRINGSLICE, false}, {PressureIOFullTimeKey, attribute.FLOAT64, false},
-		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
-		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
-		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
-		{StallCPUReadyTimeKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
-		{StallNetworkTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
-		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
-		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
-		{WindowConfidenceKey, attribute.FLOAT64, false}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
-	},
-}
-
-// StorageStallSpan: A wait for storage; a child of the window's span, as long as the waiting. Named "storage stall {service.peer.name}".
-var StorageStallSpan = Span{
-	Type: "stallspan.storage_stall", Client: true,
-	Attributes: []AttributeRef{
-		{PeerServiceKey, attribute.STRING, false}, {ServicePeerNameKey, attribute.STRING, false},
-		{MountPointsKey, attribute.STRINGSLICE, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
-		{SystemDeviceNameKey, attribute.STRING, false},
-	},
-}
-
-// WindowSpan: A checkpoint, some steps, or a custom window. Named "{stallspan.window.kind} {stallspan.window.name}".
-var WindowSpan = Span{
-	Type: "stallspan.window",
-	Attributes: []AttributeRef{
-		{DiskBusyRatioKey, attribute.FLOAT64, false}, {DiskNamesKey, attribute.STRINGSLICE, false},
-		{DiskQueueDepthKey, attribute.FLOAT64, false}, {DiskReadAwaitKey, attribute.FLOAT64, false},
-		{DiskReadBytesKey, attribute.INT64, false}, {DiskReadOperationsKey, attribute.INT64, false},
-		{DiskWriteAwaitKey, attribute.FLOAT64, false}, {DiskWriteBytesKey, attribute.INT64, false},
-		{DiskWriteOperationsKey, attribute.INT64, false}, {FindingKey, attribute.STRING, false},
-		{FindingsKey, attribute.STRINGSLICE, false}, {GPUBusyRatioKey, attribute.FLOAT64, false},
-		{GPUBusyTimeKey, attribute.FLOAT64, false}, {GPUIDsKey, attribute.STRINGSLICE, false},
-		{MountPointsKey, attribute.STRINGSLICE, false}, {PressureIOFullTimeKey, attribute.FLOAT64, false},
-		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
-		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
-		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
-		{StallCPUReadyTimeKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
-		{StallNetworkTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
-		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
-		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
-		{WindowConfidenceKey, attribute.FLOAT64, false}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
-	},
-}
+// The metrics.
+var (
+	HwEnergy = Metric{
+		Name: "hw.energy", Unit: "J", Kind: Counter,
+		Description: "Energy used since the driver was loaded.",
+	}
+	HwErrors = Metric{
+		Name: "hw.errors", Unit: "{error}", Kind: Counter, Int: true,
+		Description: "Errors of the GPU or drive, by kind.",
+	}
+	HwFanSpeedRatio = Metric{
+		Name: "hw.fan.speed_ratio", Unit: "1", Kind: Gauge,
+		Description: "Fan speed as a share of full speed, as the driver sets it.",
+	}
+	HwGPUIO = Metric{
+		Name: "hw.gpu.io", Unit: "By", Kind: Counter, Int: true,
+		Description: "Bytes received and sent over PCIe.",
+	}
+	HwGPUMemoryLimit = Metric{
+		Name: "hw.gpu.memory.limit", Unit: "By", Kind: UpDownCounter, Int: true,
+		Description: "Memory of the GPU.",
+	}
+	HwGPUMemoryUsage = Metric{
+		Name: "hw.gpu.memory.usage", Unit: "By", Kind: UpDownCounter, Int: true,
+		Description: "Memory in use, without stallspan.gpu.memory.reserved. Drivers before 510 include that.",
+	}
+	HwGPUMemoryUtilization = Metric{
+		Name: "hw.gpu.memory.utilization", Unit: "1", Kind: Gauge,
+		Description: "Share of the memory in use.",
+	}
+	HwGPUUtilization = Metric{
+		Name: "hw.gpu.utilization", Unit: "1", Kind: Gauge,
+		Description: "Share of time in which the GPU worked on the task.",
+	}
+	HwPhysicalDiskEnduranceUtilization = Metric{
+		Name: "hw.physical_disk.endurance_utilization", Unit: "1", Kind: Gauge,
+		Description: "Share of the rated writes that is left, at least 0.",
+	}
+	HwPhysicalDiskSize = Metric{
+		Name: "hw.physical_disk.size", Unit: "By", Kind: UpDownCounter, Int: true,
+		Description: "Size of the drive.",
+	}
+	HwPhysicalDiskSmart = Metric{
+		Name: "hw.physical_disk.smart", Unit: "1", Kind: Gauge, Int: true,
+		Description: "Raw value of a health attribute. Counts cover the drive's life; shares are per cent. The time is that of the reading.",
+	}
+	HwPower = Metric{
+		Name: "hw.power", Unit: "W", Kind: Gauge,
+		Description: "Power draw: the mean of about the last second if the GPU counts energy, else the driver's average.",
+	}
+	HwStatus = Metric{
+		Name: "hw.status", Unit: "1", Kind: UpDownCounter, Int: true,
+		Description: "1 for the state of the GPU or drive, 0 for the others.",
+	}
+	HwTemperature = Metric{
+		Name: "hw.temperature", Unit: "Cel", Kind: Gauge,
+		Description: "Temperature of the GPU's chip or memory, or of a drive.",
+	}
+	HwTemperatureLimit = Metric{
+		Name: "hw.temperature.limit", Unit: "Cel", Kind: Gauge,
+		Description: "Temperature at which the GPU slows down or switches off, or above which a drive reports heat.",
+	}
+	ProcessDiskIO = Metric{
+		Name: "process.disk.io", Unit: "By", Kind: Counter, Int: true,
+		Description: "Bytes read from or written to storage, without reads from the page cache. Off by default.",
+	}
+	ProcessNetworkIO = Metric{
+		Name: "process.network.io", Unit: "By", Kind: Counter, Int: true,
+		Description: "Bytes of data that the job's processes received or sent over TCP, since the job was followed.",
+	}
+	DiskAwait = Metric{
+		Name: "stallspan.disk.await", Unit: "s", Kind: Gauge,
+		Description: "Mean time of the operations that completed since the previous collection. Absent without one, and where the kernel does not count it.",
+	}
+	DiskDiscardIO = Metric{
+		Name: "stallspan.disk.discard.io", Unit: "By", Kind: Counter, Int: true,
+		Description: "Bytes discarded (trimmed). Linux 4.18 and later.",
+	}
+	DiskDiscardOperations = Metric{
+		Name: "stallspan.disk.discard.operations", Unit: "{operation}", Kind: Counter, Int: true,
+		Description: "Completed discards. Linux 4.18 and later.",
+	}
+	DiskDiscardTime = Metric{
+		Name: "stallspan.disk.discard.time", Unit: "s", Kind: Counter,
+		Description: "Time of discards, summed over operations. Linux 4.18 and later.",
+	}
+	DiskFlushOperations = Metric{
+		Name: "stallspan.disk.flush.operations", Unit: "{operation}", Kind: Counter, Int: true,
+		Description: "Completed cache flushes, of whole devices. Linux 5.5 and later.",
+	}
+	DiskFlushTime = Metric{
+		Name: "stallspan.disk.flush.time", Unit: "s", Kind: Counter,
+		Description: "Time of cache flushes, summed over operations. Linux 5.5 and later.",
+	}
+	DiskOperationDuration = Metric{
+		Name: "stallspan.disk.operation.duration", Unit: "s", Kind: Histogram,
+		Description: "How long operations took from submission to completion, the time in the queue included, as await.",
+	}
+	DiskQueueDepth = Metric{
+		Name: "stallspan.disk.queue.depth", Unit: "1", Kind: Gauge,
+		Description: "Mean number of operations in flight since the previous collection.",
+	}
+	DiskThroughputCeiling = Metric{
+		Name: "stallspan.disk.throughput.ceiling", Unit: "By/s", Kind: Gauge,
+		Description: "Highest throughput seen over about a second, or measured by stallspan bench.",
+	}
+	DiskUtilization = Metric{
+		Name: "stallspan.disk.utilization", Unit: "1", Kind: Gauge,
+		Description: "Share of time with an operation in flight since the previous collection, as %util of iostat, but at most the queue depth.",
+	}
+	GPUAllocatedTime = Metric{
+		Name: "stallspan.gpu.allocated.time", Unit: "s", Kind: Counter,
+		Description: "Time in which the job held memory of the GPU.",
+	}
+	GPUBusyTime = Metric{
+		Name: "stallspan.gpu.busy.time", Unit: "s", Kind: Counter,
+		Description: "Time in which at least one kernel ran, since Stallspan started. An integral, so no burst is missed.",
+	}
+	GPUClockFrequency = Metric{
+		Name: "stallspan.gpu.clock.frequency", Unit: "Hz", Kind: Gauge,
+		Description: "Frequency of the clock at the reading.",
+	}
+	GPUClockThrottleTime = Metric{
+		Name: "stallspan.gpu.clock.throttle.time", Unit: "s", Kind: Counter,
+		Description: "Time with reduced clocks, by reason.",
+	}
+	GPUDRAMUtilization = Metric{
+		Name: "stallspan.gpu.dram.utilization", Unit: "1", Kind: Gauge,
+		Description: "Share of the memory bandwidth in use, over about the last second. Hopper and later.",
+	}
+	GPUDriverCallLongest = Metric{
+		Name: "stallspan.gpu.driver.call.longest", Unit: "s", Kind: Gauge,
+		Description: "The longest call of the function so far.",
+	}
+	GPUDriverCallTime = Metric{
+		Name: "stallspan.gpu.driver.call.time", Unit: "s", Kind: Counter,
+		Description: "Time spent in calls of the function. Its rate is a share of wall time.",
+	}
+	GPUDriverCalls = Metric{
+		Name: "stallspan.gpu.driver.calls", Unit: "{call}", Kind: Counter, Int: true,
+		Description: "Completed calls of the function.",
+	}
+	GPUDriverFieldTime = Metric{
+		Name: "stallspan.gpu.driver.field.time", Unit: "s", Kind: Counter,
+		Description: "Time for a field, as the driver reports it. A part of nvmlDeviceGetFieldValues.",
+	}
+	GPUDriverSessions = Metric{
+		Name: "stallspan.gpu.driver.sessions", Unit: "{session}", Kind: Counter, Int: true,
+		Description: "Sessions with the driver. More than one means that the driver went away or was replaced.",
+	}
+	GPUDriverValuesDropped = Metric{
+		Name: "stallspan.gpu.driver.values.dropped", Unit: "{value}", Kind: Counter, Int: true,
+		Description: "Values outside their physical range, which were dropped.",
+	}
+	GPUMemoryControllerUtilization = Metric{
+		Name: "stallspan.gpu.memory.controller.utilization", Unit: "1", Kind: Gauge,
+		Description: "Share of time in which memory was read or written, over the driver's period of at most a second. No measure of bandwidth.",
+	}
+	GPUMemoryReserved = Metric{
+		Name: "stallspan.gpu.memory.reserved", Unit: "By", Kind: UpDownCounter, Int: true,
+		Description: "Memory that the driver reserves for itself.",
+	}
+	GPUNVLinkIO = Metric{
+		Name: "stallspan.gpu.nvlink.io", Unit: "By", Kind: Counter, Int: true,
+		Description: "Payload bytes received and sent over all NVLinks.",
+	}
+	GPUPCIeLinkGeneration = Metric{
+		Name: "stallspan.gpu.pcie.link.generation", Unit: "1", Kind: Gauge, Int: true,
+		Description: "PCIe generation of the link; it falls on an idle GPU.",
+	}
+	GPUPCIeLinkWidth = Metric{
+		Name: "stallspan.gpu.pcie.link.width", Unit: "{lane}", Kind: Gauge, Int: true,
+		Description: "PCIe lanes of the link.",
+	}
+	GPUPCIeThroughput = Metric{
+		Name: "stallspan.gpu.pcie.throughput", Unit: "By/s", Kind: Gauge,
+		Description: "Bytes a second over PCIe, if the GPU does not count them. Over a short period before the reading.",
+	}
+	GPUPowerLimit = Metric{
+		Name: "stallspan.gpu.power.limit", Unit: "W", Kind: Gauge,
+		Description: "The power cap in force.",
+	}
+	GPUSMOccupancy = Metric{
+		Name: "stallspan.gpu.sm.occupancy", Unit: "1", Kind: Gauge,
+		Description: "Resident warps as a share of the maximum, over about the last second. Hopper and later.",
+	}
+	GPUSMUtilization = Metric{
+		Name: "stallspan.gpu.sm.utilization", Unit: "1", Kind: Gauge,
+		Description: "Share of time in which SMs had work, averaged over them and about the last second. Hopper and later.",
+	}
+	GPUTensorUtilization = Metric{
+		Name: "stallspan.gpu.tensor.utilization", Unit: "1", Kind: Gauge,
+		Description: "Share of time in which tensor cores worked, over about the last second. Hopper and later.",
+	}
+	GPUTime = Metric{
+		Name: "stallspan.gpu.time", Unit: "s", Kind: Counter,
+		Description: "Time of the GPU, by the job that held it and by cause.",
+	}
+	GPUDirectErrors = Metric{
+		Name: "stallspan.gpudirect.errors", Unit: "{error}", Kind: Counter, Int: true,
+		Description: "Failed transfers of GPUDirect Storage.",
+	}
+	GPUDirectIO = Metric{
+		Name: "stallspan.gpudirect.io", Unit: "By", Kind: Counter, Int: true,
+		Description: "Bytes that GPUDirect Storage moved between storage and GPUs, without the page cache.",
+	}
+	GPUDirectOperations = Metric{
+		Name: "stallspan.gpudirect.operations", Unit: "{operation}", Kind: Counter, Int: true,
+		Description: "Completed transfers of GPUDirect Storage.",
+	}
+	JobStallTime = Metric{
+		Name: "stallspan.job.stall.time", Unit: "s", Kind: Counter,
+		Description: "Time in which a job without a GPU waited.",
+	}
+	KernelRefusals = Metric{
+		Name: "stallspan.kernel.refusals", Unit: "{part}", Kind: Gauge, Int: true,
+		Description: "Parts of the evidence that the kernel or a policy refuses now; `/v1/status` and the log name them.",
+	}
+	ModelLoadDuration = Metric{
+		Name: "stallspan.model.load.duration", Unit: "s", Kind: Histogram,
+		Description: "Duration of model loads.",
+	}
+	MountConnections = Metric{
+		Name: "stallspan.mount.connections", Unit: "{connection}", Kind: UpDownCounter, Int: true,
+		Description: "Transports to the server of an NFS mount, as nconnect sets them.",
+	}
+	MountIO = Metric{
+		Name: "stallspan.mount.io", Unit: "By", Kind: Counter, Int: true,
+		Description: "Bytes that came from the server (read) or went to it (write).",
+	}
+	MountOperationTime = Metric{
+		Name: "stallspan.mount.operation.time", Unit: "s", Kind: Counter,
+		Description: "Time of operations, summed, from the request to the end of its processing.",
+	}
+	MountOperations = Metric{
+		Name: "stallspan.mount.operations", Unit: "{operation}", Kind: Counter, Int: true,
+		Description: "Completed operations: of NFS and Ceph, requests to the server; of Lustre, calls of programs.",
+	}
+	MountQueueTime = Metric{
+		Name: "stallspan.mount.queue.time", Unit: "s", Kind: Counter,
+		Description: "Time for which requests of an NFS mount waited to be sent, summed.",
+	}
+	MountRequestsWaiting = Metric{
+		Name: "stallspan.mount.requests.waiting", Unit: "{request}", Kind: UpDownCounter, Int: true,
+		Description: "Requests without an answer from the FUSE server, at the reading.",
+	}
+	MountRetransmissions = Metric{
+		Name: "stallspan.mount.retransmissions", Unit: "{request}", Kind: Counter, Int: true,
+		Description: "Requests of an NFS mount that were sent again.",
+	}
+	MountRoundTripTime = Metric{
+		Name: "stallspan.mount.round_trip.time", Unit: "s", Kind: Counter,
+		Description: "Time from sending a request of an NFS mount to its answer, summed.",
+	}
+	MountTimeouts = Metric{
+		Name: "stallspan.mount.timeouts", Unit: "{request}", Kind: Counter, Int: true,
+		Description: "Requests of an NFS mount without an answer after all retransmissions of one timeout.",
+	}
+	MountWaitingTime = Metric{
+		Name: "stallspan.mount.waiting.time", Unit: "s", Kind: Counter,
+		Description: "Requests without an answer from the FUSE server, integrated over time since Stallspan first saw the mount.",
+	}
+	Panics = Metric{
+		Name: "stallspan.panics", Unit: "{panic}", Kind: Counter, Int: true,
+		Description: "Bugs of Stallspan that ended a part of it, which started again: please report them.",
+	}
+	PhysicalDiskIO = Metric{
+		Name: "stallspan.physical_disk.io", Unit: "By", Kind: Counter, Int: true,
+		Description: "Bytes read and written in the drive's life, by its own count.",
+	}
+	PhysicalDiskPowerOnTime = Metric{
+		Name: "stallspan.physical_disk.power_on.time", Unit: "s", Kind: Counter,
+		Description: "Time switched on in the drive's life. Most drives count whole hours.",
+	}
+	PressureCPUStallTime = Metric{
+		Name: "stallspan.pressure.cpu.stall.time", Unit: "s", Kind: Counter,
+		Description: "Time in which runnable tasks waited for a CPU (PSI). Weighted by CPUs, so no wall-clock time. The host has no full.",
+	}
+	PressureIOStallTime = Metric{
+		Name: "stallspan.pressure.io.stall.time", Unit: "s", Kind: Counter,
+		Description: "Time in which tasks waited for block devices and network file systems (PSI). Weighted by CPUs, so no wall-clock time.",
+	}
+	PressureMemoryStallTime = Metric{
+		Name: "stallspan.pressure.memory.stall.time", Unit: "s", Kind: Counter,
+		Description: "Time in which tasks waited for memory: reclaim, swap-in, page cache thrashing (PSI). Weighted by CPUs, so no wall-clock time.",
+	}
+	ProcessGPUMemoryUsage = Metric{
+		Name: "stallspan.process.gpu.memory.usage", Unit: "By", Kind: UpDownCounter, Int: true,
+		Description: "GPU memory of a process.",
+	}
+	ReadingsLate = Metric{
+		Name: "stallspan.readings.late", Unit: "{reading}", Kind: Counter, Int: true,
+		Description: "Readings that were late by more than an interval, because the machine was busy.",
+	}
+	TrainingEpochDuration = Metric{
+		Name: "stallspan.training.epoch.duration", Unit: "s", Kind: Histogram,
+		Description: "Duration of training epochs.",
+	}
+	WindowsLost = Metric{
+		Name: "stallspan.windows.lost", Unit: "{item}", Kind: Counter, Int: true,
+		Description: "Spans and log records that were lost: a queue was full, or the backend refused them.",
+	}
+	SystemCPUTime = Metric{
+		Name: "system.cpu.time", Unit: "s", Kind: Counter,
+		Description: "Time of the logical CPU in each mode.",
+	}
+	SystemCPUUtilization = Metric{
+		Name: "system.cpu.utilization", Unit: "1", Kind: Gauge,
+		Description: "Share of time of the logical CPU in each mode since the previous collection. Off by default.",
+	}
+	SystemDiskIO = Metric{
+		Name: "system.disk.io", Unit: "By", Kind: Counter, Int: true,
+		Description: "Bytes transferred.",
+	}
+	SystemDiskIOTime = Metric{
+		Name: "system.disk.io_time", Unit: "s", Kind: Counter,
+		Description: "Time with at least one operation in flight.",
+	}
+	SystemDiskMerged = Metric{
+		Name: "system.disk.merged", Unit: "{operation}", Kind: Counter, Int: true,
+		Description: "Requests merged into another before they reached the device.",
+	}
+	SystemDiskOperationTime = Metric{
+		Name: "system.disk.operation_time", Unit: "s", Kind: Counter,
+		Description: "Time of operations, summed. Grows faster than the clock if they run in parallel.",
+	}
+	SystemDiskOperations = Metric{
+		Name: "system.disk.operations", Unit: "{operation}", Kind: Counter, Int: true,
+		Description: "Completed operations.",
+	}
+	SystemDiskPendingOperations = Metric{
+		Name: "system.disk.pending_operations", Unit: "{operation}", Kind: UpDownCounter, Int: true,
+		Description: "Operations in flight at the reading.",
+	}
+	SystemDiskWeightedIOTime = Metric{
+		Name: "system.disk.weighted_io_time", Unit: "s", Kind: Counter,
+		Description: "Operations in flight, integrated over time. Its rate is the queue depth.",
+	}
+)
 
 // AgentDegradedEvent: A part of Stallspan has failed for a minute.
 var AgentDegradedEvent = Event{
 	Name: "stallspan.agent.degraded",
 	Attributes: []AttributeRef{
-		{AgentPartKey, attribute.STRING, true}, {EventBeganKey, attribute.STRING, false},
-		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
+		{"stallspan.agent.part", attribute.STRING, true}, {"stallspan.event.began", attribute.STRING, false},
+		{"stallspan.event.resolved", attribute.BOOL, false}, {"stallspan.event.test", attribute.BOOL, false},
 	},
 }
 
@@ -1443,9 +842,9 @@ var AgentDegradedEvent = Event{
 var DiskHealthEvent = Event{
 	Name: "stallspan.disk.health",
 	Attributes: []AttributeRef{
-		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwStateKey, attribute.STRING, true},
-		{EventBeganKey, attribute.STRING, false}, {EventResolvedKey, attribute.BOOL, false},
-		{EventTestKey, attribute.BOOL, false}, {SystemDeviceNameKey, attribute.STRING, true},
+		{"hw.id", attribute.STRING, true}, {"hw.model", attribute.STRING, false}, {"hw.state", attribute.STRING, true},
+		{"stallspan.event.began", attribute.STRING, false}, {"stallspan.event.resolved", attribute.BOOL, false},
+		{"stallspan.event.test", attribute.BOOL, false}, {"system.device.name", attribute.STRING, true},
 	},
 }
 
@@ -1453,9 +852,9 @@ var DiskHealthEvent = Event{
 var DiskSaturatedEvent = Event{
 	Name: "stallspan.disk.saturated",
 	Attributes: []AttributeRef{
-		{EventBeganKey, attribute.STRING, false}, {EventLimitKey, attribute.FLOAT64, false},
-		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
-		{EventValueKey, attribute.FLOAT64, false}, {SystemDeviceNameKey, attribute.STRING, true},
+		{"stallspan.event.began", attribute.STRING, false}, {"stallspan.event.limit", attribute.FLOAT64, false},
+		{"stallspan.event.resolved", attribute.BOOL, false}, {"stallspan.event.test", attribute.BOOL, false},
+		{"stallspan.event.value", attribute.FLOAT64, false}, {"system.device.name", attribute.STRING, true},
 	},
 }
 
@@ -1463,10 +862,10 @@ var DiskSaturatedEvent = Event{
 var GPUErrorEvent = Event{
 	Name: "stallspan.gpu.error",
 	Attributes: []AttributeRef{
-		{ErrorTypeKey, attribute.STRING, true}, {HwDriverVersionKey, attribute.STRING, false},
-		{HwIDKey, attribute.STRING, true}, {HwNameKey, attribute.STRING, false}, {EventBeganKey, attribute.STRING, false},
-		{EventCountKey, attribute.INT64, true}, {EventResolvedKey, attribute.BOOL, false},
-		{EventTestKey, attribute.BOOL, false},
+		{"error.type", attribute.STRING, true}, {"hw.driver_version", attribute.STRING, false},
+		{"hw.id", attribute.STRING, true}, {"hw.name", attribute.STRING, false},
+		{"stallspan.event.began", attribute.STRING, false}, {"stallspan.event.count", attribute.INT64, true},
+		{"stallspan.event.resolved", attribute.BOOL, false}, {"stallspan.event.test", attribute.BOOL, false},
 	},
 }
 
@@ -1474,10 +873,20 @@ var GPUErrorEvent = Event{
 var GPULostEvent = Event{
 	Name: "stallspan.gpu.lost",
 	Attributes: []AttributeRef{
+		{"hw.driver_version", attribute.STRING, false}, {"hw.id", attribute.STRING, true},
+		{"hw.name", attribute.STRING, false}, {"hw.state", attribute.STRING, true},
+		{"stallspan.event.began", attribute.STRING, false}, {"stallspan.event.resolved", attribute.BOOL, false},
+		{"stallspan.event.test", attribute.BOOL, false},
+	},
+}
+
+// GPUReleasedEvent: This program was told to close all files of the GPU's driver for a time.
+var GPUReleasedEvent = Event{
+	Name: "stallspan.gpu.released",
+	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwNameKey, attribute.STRING, false}, {HwStateKey, attribute.STRING, true},
-		{EventBeganKey, attribute.STRING, false}, {EventResolvedKey, attribute.BOOL, false},
-		{EventTestKey, attribute.BOOL, false},
+		{HwNameKey, attribute.STRING, false}, {EventBeganKey, attribute.STRING, false},
+		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
 	},
 }
 
@@ -1485,11 +894,11 @@ var GPULostEvent = Event{
 var GPUTemperatureHighEvent = Event{
 	Name: "stallspan.gpu.temperature.high",
 	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwNameKey, attribute.STRING, false}, {HwSensorLocationKey, attribute.STRING, true},
-		{EventBeganKey, attribute.STRING, false}, {EventLimitKey, attribute.FLOAT64, false},
-		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
-		{EventValueKey, attribute.FLOAT64, false},
+		{"hw.driver_version", attribute.STRING, false}, {"hw.id", attribute.STRING, true},
+		{"hw.name", attribute.STRING, false}, {"hw.sensor_location", attribute.STRING, true},
+		{"stallspan.event.began", attribute.STRING, false}, {"stallspan.event.limit", attribute.FLOAT64, false},
+		{"stallspan.event.resolved", attribute.BOOL, false}, {"stallspan.event.test", attribute.BOOL, false},
+		{"stallspan.event.value", attribute.FLOAT64, false},
 	},
 }
 
@@ -1497,11 +906,11 @@ var GPUTemperatureHighEvent = Event{
 var GPUThrottledEvent = Event{
 	Name: "stallspan.gpu.throttled",
 	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwNameKey, attribute.STRING, false}, {EventBeganKey, attribute.STRING, false},
-		{EventLimitKey, attribute.FLOAT64, false}, {EventResolvedKey, attribute.BOOL, false},
-		{EventTestKey, attribute.BOOL, false}, {EventValueKey, attribute.FLOAT64, false},
-		{GPUClockThrottleReasonKey, attribute.STRING, false},
+		{"hw.driver_version", attribute.STRING, false}, {"hw.id", attribute.STRING, true},
+		{"hw.name", attribute.STRING, false}, {"stallspan.event.began", attribute.STRING, false},
+		{"stallspan.event.limit", attribute.FLOAT64, false}, {"stallspan.event.resolved", attribute.BOOL, false},
+		{"stallspan.event.test", attribute.BOOL, false}, {"stallspan.event.value", attribute.FLOAT64, false},
+		{"stallspan.gpu.clock.throttle.reason", attribute.STRING, false},
 	},
 }
 
@@ -1509,9 +918,9 @@ var GPUThrottledEvent = Event{
 var IOStormEvent = Event{
 	Name: "stallspan.io.storm",
 	Attributes: []AttributeRef{
-		{EventBeganKey, attribute.STRING, false}, {EventResolvedKey, attribute.BOOL, false},
-		{EventTestKey, attribute.BOOL, false}, {IOStormWindowsKey, attribute.INT64, true},
-		{SystemDeviceNameKey, attribute.STRING, true},
+		{"stallspan.event.began", attribute.STRING, false}, {"stallspan.event.resolved", attribute.BOOL, false},
+		{"stallspan.event.test", attribute.BOOL, false}, {"stallspan.io.storm.windows", attribute.INT64, true},
+		{"system.device.name", attribute.STRING, true},
 	},
 }
 
@@ -1519,111 +928,33 @@ var IOStormEvent = Event{
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{
-		{EventReporterKey, attribute.STRING, false}, {EventTestKey, attribute.BOOL, false},
-		{FindingKey, attribute.STRING, false}, {JobNameKey, attribute.STRING, false},
-		{ModelNameKey, attribute.STRING, false}, {SlownessReasonKey, attribute.STRING, true},
-		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowNameKey, attribute.STRING, false}, {WindowSourceKey, attribute.STRING, false},
+		{"stallspan.event.reporter", attribute.STRING, false}, {"stallspan.event.test", attribute.BOOL, false},
+		{"stallspan.finding", attribute.STRING, false}, {"stallspan.job.name", attribute.STRING, false},
+		{"stallspan.model.name", attribute.STRING, false}, {"stallspan.slowness.reason", attribute.STRING, true},
+		{"stallspan.training.epoch.index", attribute.INT64, false},
+		{"stallspan.training.run.name", attribute.STRING, false}, {"stallspan.verdict", attribute.STRING, false},
+		{"stallspan.window.kind", attribute.STRING, true}, {"stallspan.window.name", attribute.STRING, false},
+		{"stallspan.window.source", attribute.STRING, false},
 	},
 }
 
 // Metrics lists every metric, by name.
 var Metrics = []Metric{
-	HwEnergy,
-	HwErrors,
-	HwFanSpeedRatio,
-	HwGPUIO,
-	HwGPUMemoryLimit,
-	HwGPUMemoryUsage,
-	HwGPUMemoryUtilization,
-	HwGPUUtilization,
-	HwPhysicalDiskEnduranceUtilization,
-	HwPhysicalDiskSize,
-	HwPhysicalDiskSmart,
-	HwPower,
-	HwStatus,
-	HwTemperature,
-	HwTemperatureLimit,
-	ProcessDiskIO,
-	ProcessNetworkIO,
-	DiskAwait,
-	DiskDiscardIO,
-	DiskDiscardOperations,
-	DiskDiscardTime,
-	DiskFlushOperations,
-	DiskFlushTime,
-	DiskOperationDuration,
-	DiskQueueDepth,
-	DiskThroughputCeiling,
-	DiskUtilization,
-	GPUAllocatedTime,
-	GPUBusyTime,
-	GPUClockFrequency,
-	GPUClockThrottleTime,
-	GPUDRAMUtilization,
-	GPUDriverCallLongest,
-	GPUDriverCallTime,
-	GPUDriverCalls,
-	GPUDriverFieldTime,
-	GPUDriverSessions,
-	GPUDriverValuesDropped,
-	GPUMemoryControllerUtilization,
-	GPUMemoryReserved,
-	GPUNVLinkIO,
-	GPUPCIeLinkGeneration,
-	GPUPCIeLinkWidth,
-	GPUPCIeThroughput,
-	GPUPowerLimit,
-	GPUSMOccupancy,
-	GPUSMUtilization,
-	GPUTensorUtilization,
-	GPUTime,
-	GPUDirectErrors,
-	GPUDirectIO,
-	GPUDirectOperations,
-	JobStallTime,
-	KernelRefusals,
-	ModelLoadDuration,
-	MountConnections,
-	MountIO,
-	MountOperationTime,
-	MountOperations,
-	MountQueueTime,
-	MountRequestsWaiting,
-	MountRetransmissions,
-	MountRoundTripTime,
-	MountTimeouts,
-	MountWaitingTime,
-	Panics,
-	PhysicalDiskIO,
-	PhysicalDiskPowerOnTime,
-	PressureCPUStallTime,
-	PressureIOStallTime,
-	PressureMemoryStallTime,
-	ProcessGPUMemoryUsage,
-	ReadingsLate,
-	TrainingEpochDuration,
-	WindowsLost,
-	SystemCPUTime,
-	SystemCPUUtilization,
-	SystemDiskIO,
-	SystemDiskIOTime,
-	SystemDiskMerged,
-	SystemDiskOperationTime,
-	SystemDiskOperations,
-	SystemDiskPendingOperations,
+	HwEnergy, HwErrors, HwFanSpeedRatio, HwGPUIO, HwGPUMemoryLimit, HwGPUMemoryUsage, HwGPUMemoryUtilization,
+	HwGPUUtilization, HwPhysicalDiskEnduranceUtilization, HwPhysicalDiskSize, HwPhysicalDiskSmart, HwPower, HwStatus,
+	HwTemperature, HwTemperatureLimit, ProcessDiskIO, ProcessNetworkIO, DiskAwait, DiskDiscardIO,
+	DiskDiscardOperations, DiskDiscardTime, DiskFlushOperations, DiskFlushTime, DiskOperationDuration, DiskQueueDepth,
+	DiskThroughputCeiling, DiskUtilization, GPUAllocatedTime, GPUBusyTime, GPUClockFrequency, GPUClockThrottleTime,
+	GPUDRAMUtilization, GPUDriverCallLongest, GPUDriverCallTime, GPUDriverCalls, GPUDriverFieldTime, GPUDriverSessions,
+	GPUDriverValuesDropped, GPUMemoryControllerUtilization, GPUMemoryReserved, GPUNVLinkIO, GPUPCIeLinkGeneration,
+	GPUPCIeLinkWidth, GPUPCIeThroughput, GPUPowerLimit, GPUSMOccupancy, GPUSMUtilization, GPUTensorUtilization,
+	GPUTime, GPUDirectErrors, GPUDirectIO, GPUDirectOperations, JobStallTime, KernelRefusals, ModelLoadDuration,
+	MountConnections, MountIO, MountOperationTime, MountOperations, MountQueueTime, MountRequestsWaiting,
+	MountRetransmissions, MountRoundTripTime, MountTimeouts, MountWaitingTime, Panics, PhysicalDiskIO,
+	PhysicalDiskPowerOnTime, PressureCPUStallTime, PressureIOStallTime, PressureMemoryStallTime, ProcessGPUMemoryUsage,
+	ReadingsLate, TrainingEpochDuration, WindowsLost, SystemCPUTime, SystemCPUUtilization, SystemDiskIO,
+	SystemDiskIOTime, SystemDiskMerged, SystemDiskOperationTime, SystemDiskOperations, SystemDiskPendingOperations,
 	SystemDiskWeightedIOTime,
-}
-
-// Spans lists every span, by type.
-var Spans = []Span{
-	EpochSpan,
-	LoadSpan,
-	LoadPhaseSpan,
-	RunSpan,
-	StorageStallSpan,
-	WindowSpan,
 }
 
 // Events lists every event, by name.
@@ -1633,6 +964,7 @@ var Events = []Event{
 	DiskSaturatedEvent,
 	GPUErrorEvent,
 	GPULostEvent,
+	GPUReleasedEvent,
 	GPUTemperatureHighEvent,
 	GPUThrottledEvent,
 	IOStormEvent,

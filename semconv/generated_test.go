@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/semconv"
+	"github.com/stallspan/stallspan/test/signals"
 )
 
 // Two constants of one name would be two spellings of one thing in the code.
@@ -47,7 +48,7 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 	ascending(t, "metrics", names)
 	names = nil
-	for _, s := range semconv.Spans {
+	for _, s := range signals.Spans {
 		names = append(names, s.Type)
 	}
 	ascending(t, "spans", names)
@@ -73,9 +74,9 @@ func ascending(t *testing.T, what string, names []string) {
 func TestAttributesOfSignals(t *testing.T) {
 	lists := map[string][]semconv.AttributeRef{}
 	for _, m := range semconv.Metrics {
-		lists["metric "+m.Name] = m.Attributes
+		lists["metric "+m.Name] = signals.OfMetrics[m.Name]
 	}
-	for _, s := range semconv.Spans {
+	for _, s := range signals.Spans {
 		lists["span "+s.Type] = s.Attributes
 	}
 	for _, e := range semconv.Events {

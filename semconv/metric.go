@@ -2,8 +2,8 @@
 //
 // The names live in registry/*.yaml, in the format of OpenTelemetry's registry tooling. generated.go and the pages
 // docs/metrics.md, docs/spans.md and docs/attributes.md are generated from them. Names that OpenTelemetry defines are
-// used unchanged; all others begin with "stallspan.", which Go identifiers omit. Attribute keys end in Key, spans in
-// Span and events in Event.
+// used unchanged; all others begin with "stallspan.", which Go identifiers omit. Attribute keys end in Key, and events in
+// Event. Package test/signals has which attributes metrics and spans have, for tests.
 package semconv
 
 import "go.opentelemetry.io/otel/attribute"
@@ -42,22 +42,14 @@ type Metric struct {
 	Unit        string // a UCUM code: "s", "By", "1"; "{operation}" counts things
 	Description string
 	Kind        Kind
-	Int         bool           // points are int64, else float64
-	Attributes  []AttributeRef // all keys of its points
+	Int         bool // points are int64, else float64
 }
 
-// AttributeRef is an attribute of a metric, span or event.
+// AttributeRef is an attribute of an event, and in tests of a metric or a span.
 type AttributeRef struct {
 	Key      attribute.Key
 	Type     attribute.Type // of its value
 	Required bool           // always present; others are absent if unknown
-}
-
-// Span describes a type of span.
-type Span struct {
-	Type       string         // name in the registry; no attribute of the span
-	Client     bool           // its kind is client if the other party is known, and else internal
-	Attributes []AttributeRef // all keys of such spans
 }
 
 // Event describes a type of event.

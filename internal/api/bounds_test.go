@@ -242,12 +242,12 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
+func TestListener(t *testing.T) {
 	inner, err := Listen(folder(t) + "/s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := newGate(inner, 2, func(net.Conn) bool { return true })
+	g := newListener(inner, 2, func(net.Conn) caller { return caller{} })
 	accepted := make(chan net.Conn)
 	failed := make(chan error, 1)
 	go func() {
@@ -267,9 +267,8 @@ func TestGate(t *testing.T) {
 		}
 		defer func() { _ = c.Close() }()
 	}
-	for range 2 {
-		defer func(c net.Conn) { _ = c.Close() }(<-accepted)
-	}
+	first, second := <-accepted, <-accepted
+	defer func() { _ = second.Close() }()
 	select {
 	case <-accepted:
 		t.Error("got a third connection, want 2")
@@ -278,8 +277,12 @@ func TestGate(t *testing.T) {
 	if len(g.slots) != 2 {
 		t.Errorf("got %d slots taken, want 2", len(g.slots))
 	}
-	g.release()
-	_ = (<-accepted).Close() // the third
+	_, _ = first.Close(), first.Close() // it gives back one slot
+	third := <-accepted
+	defer func() { _ = third.Close() }()
+	if len(g.slots) != 2 {
+		t.Errorf("got %d slots taken after the end of one, want 2", len(g.slots))
+	}
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}

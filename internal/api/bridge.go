@@ -39,15 +39,10 @@ func (b *Bridge) Address(l net.Listener) string {
 
 // Serve serves until ctx ends. It closes the listener.
 func (b *Bridge) Serve(ctx context.Context, l net.Listener) error {
-	gate := newGate(l, maxBridged, func(net.Conn) bool { return true })
-	b.http.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateClosed {
-			gate.release()
-		}
-	}
 	b.http.BaseContext = func(net.Listener) context.Context { return ctx } // streams end with it
 	served := make(chan error, 1)
-	go func() { served <- b.http.Serve(gate) }()
+	own := func(net.Conn) caller { return caller{} } // who has the key
+	go func() { served <- b.http.Serve(newListener(l, maxBridged, own)) }()
 	select {
 	case err := <-served:
 		return err

@@ -21,7 +21,7 @@ func TestScraping(t *testing.T) {
 	for _, who := range []caller{
 		{uid: 65534, name: "uid 65534"}, {uid: 0, name: "container a"}, {uid: -1, name: overTCP, tcp: true},
 	} {
-		ctx := context.WithValue(t.Context(), peerKey{}, &connected{who, nil})
+		ctx := context.WithValue(t.Context(), peerKey{}, &connected{caller: who})
 		w := httptest.NewRecorder()
 		if err := s.server.scrape(w, httptest.NewRequestWithContext(ctx, "GET", "/metrics", nil)); err != nil {
 			t.Fatal(err)

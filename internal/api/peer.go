@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/stallspan/stallspan/internal/identity/locate"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -85,53 +86,83 @@ func (a *callers) mayName(c *caller, pid int) bool {
 	return who.PID == 0 || !c.anonymous() && who.Client == c.name // a process that is gone cannot be followed
 }
 
-// connections are those that are open. A client has a share of them.
-type connections struct {
-	callers *callers
-	places  *trust.Places
-
-	mu   sync.Mutex
-	open map[net.Conn]caller
+// listener limits the open connections. More wait in the kernel's queue. A client has a share of them, and its further
+// ones are closed.
+type listener struct {
+	net.Listener
+	of     func(net.Conn) caller
+	places *trust.Places
+	slots  chan struct{}
+	closed chan struct{}
+	once   sync.Once
 }
 
-func newConnections(a *callers) *connections {
-	return &connections{callers: a, places: trust.NewPlaces(maxConnections), open: map[net.Conn]caller{}}
-}
-
-// admit reports whether a client may have another connection.
-func (c *connections) admit(conn net.Conn) bool {
-	who := c.callers.of(conn)
-	if c.places.Take(who.name) != nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open[conn] = who
-	return true
-}
-
-// closed ends what admit began.
-func (c *connections) closed(conn net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if who, ok := c.open[conn]; ok {
-		delete(c.open, conn)
-		c.places.Release(who.name)
+func newListener(l net.Listener, most int, of func(net.Conn) caller) *listener {
+	return &listener{
+		Listener: l, of: of, places: trust.NewPlaces(most), slots: make(chan struct{}, most), closed: make(chan struct{}),
 	}
 }
 
-func (c *connections) caller(conn net.Conn) caller {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.open[conn]
+// Shared limits the open connections of a listener to so many. A client over TCP has a share of them.
+func Shared(l net.Listener, most int) net.Listener {
+	return newListener(l, most, func(c net.Conn) caller { return caller{name: nameOver(c.RemoteAddr())} })
+}
+
+// Accept waits for a slot and then for a connection, which gives its slot back when it is closed.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			<-l.slots
+			return nil, err
+		}
+		c := &connected{Conn: conn}
+		admitted := false
+		_ = sample.Protect(func() { // not within a request, where respond would
+			c.caller = l.of(conn)
+			admitted = l.places.Take(c.name) == nil
+		})
+		if admitted {
+			c.release = sync.OnceFunc(func() {
+				l.places.Release(c.name)
+				<-l.slots
+			})
+			return c, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
 
 type peerKey struct{}
 
 // connected is a connection with who opened it.
 type connected struct {
+	net.Conn
 	caller
-	conn net.Conn
+	release func()
+}
+
+func (c *connected) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
+
+// CloseWrite lets package http end a response before it has read all of a request.
+func (c *connected) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 func peerOfRequest(ctx context.Context) *connected {

@@ -54,7 +54,6 @@ type Server struct {
 	eventRate  *trust.Rate // of events by other programs
 	windowRate *trust.Rate // of windows by other programs
 	callers    *callers
-	conns      *connections
 	ending     chan struct{} // closed when the server stops
 	events     Events
 	metrics    Scraped       // for Prometheus; either may be nil
@@ -90,7 +89,7 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		WriteTimeout:      writeTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, peerKey{}, &connected{s.conns.caller(c), c})
+			return context.WithValue(ctx, peerKey{}, c)
 		},
 	}
 	// One request per connection: idle connections cannot use up the limit, and the process that connected is the one
@@ -105,26 +104,19 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.loopback = onLoopback(l.Addr())
 	s.callers = &callers{s.monitor.Owners}
-	s.conns = newConnections(s.callers)
 	if s.local = l.Addr().Network() == "unix"; s.local {
 		s.http.ReadHeaderTimeout = headerTimeout
 	}
-	g := newGate(l, maxConnections, func(c net.Conn) (admitted bool) {
-		_ = sample.Protect(func() { admitted = s.conns.admit(c) }) // not within a request, where respond would
-		return admitted
-	})
-	s.http.ConnState = func(c net.Conn, state http.ConnState) {
+	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
 			s.open.Add(1)
 		case http.StateClosed:
-			s.conns.closed(c)
-			g.release()
 			s.open.Done()
 		}
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.http.Serve(g) }()
+	go func() { served <- s.http.Serve(newListener(l, maxConnections, s.callers.of)) }()
 	var failed error
 	select {
 	case failed = <-served:
@@ -147,45 +139,4 @@ func (s *Server) stop() {
 	if err := s.http.Shutdown(ctx); err != nil {
 		_ = s.http.Close() // disconnects clients that still send or do not read
 	}
-}
-
-// gate is a listener that limits the number of open connections. Further clients wait in the kernel's queue. Unlike
-// netutil.LimitListener, it does not wrap connections: their type shows which process called.
-type gate struct {
-	net.Listener
-	admit  func(net.Conn) bool // a connection that it refuses is closed
-	slots  chan struct{}
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newGate(l net.Listener, slots int, admit func(net.Conn) bool) *gate {
-	return &gate{Listener: l, admit: admit, slots: make(chan struct{}, slots), closed: make(chan struct{})}
-}
-
-// Accept waits for a slot and then for a connection. Each connection needs one call of release.
-func (g *gate) Accept() (net.Conn, error) {
-	select {
-	case g.slots <- struct{}{}:
-	case <-g.closed:
-		return nil, net.ErrClosed
-	}
-	for {
-		conn, err := g.Listener.Accept()
-		if err != nil {
-			g.release()
-			return conn, err
-		}
-		if g.admit(conn) {
-			return conn, nil
-		}
-		_ = conn.Close()
-	}
-}
-
-func (g *gate) release() { <-g.slots }
-
-func (g *gate) Close() error {
-	g.once.Do(func() { close(g.closed) })
-	return g.Listener.Close()
 }

@@ -154,35 +154,20 @@ var drivePlaces = [sample.DriveQuantities]drivePlace{
 	sample.DrivePowerOn:          {place: in(&semconv.PhysicalDiskPowerOnTime)},
 	sample.DrivePowerCycles:      {smart: "Power Cycle Count", times: 1},
 	sample.DriveWear: {
-		smart: "Percentage Used", times: 100,
-		place: in(&semconv.HwPhysicalDiskEnduranceUtilization, semconv.HwPhysicalDiskStateRemaining),
+		"Percentage Used", 100,
+		in(&semconv.HwPhysicalDiskEnduranceUtilization, semconv.HwPhysicalDiskStateRemaining),
 	},
 	sample.DriveSpare:    {smart: "Available Spare", times: 100},
 	sample.DriveSpareMin: {smart: "Available Spare Threshold", times: 100},
 	sample.DriveCritical: {smart: "Critical Warning", times: 1},
 
-	sample.DriveReallocated: {
-		smart: "Reallocated Sectors Count", times: 1,
-		place: driveErrors(semconv.ErrorTypeReallocatedSector),
-	},
-	sample.DrivePending: {
-		smart: "Current Pending Sector Count", times: 1,
-		place: driveErrors(semconv.ErrorTypePendingSector),
-	},
-	sample.DriveOfflineUncorrectable: {smart: "Offline Uncorrectable Sector Count", times: 1},
-	sample.DriveReportedUncorrectable: {
-		smart: "Reported Uncorrectable Errors", times: 1,
-		place: driveErrors(semconv.ErrorTypeUncorrectable),
-	},
-	sample.DriveCommandTimeouts: {smart: "Command Timeout", times: 1},
-	sample.DriveCRCErrors: {
-		smart: "UltraDMA CRC Error Count", times: 1,
-		place: driveErrors(semconv.ErrorTypeCRC),
-	},
-	sample.DriveMediaErrors: {
-		smart: "Media and Data Integrity Errors", times: 1,
-		place: driveErrors(semconv.ErrorTypeMedia),
-	},
+	sample.DriveReallocated:           {"Reallocated Sectors Count", 1, driveErrors(semconv.ErrorTypeReallocatedSector)},
+	sample.DrivePending:               {"Current Pending Sector Count", 1, driveErrors(semconv.ErrorTypePendingSector)},
+	sample.DriveOfflineUncorrectable:  {smart: "Offline Uncorrectable Sector Count", times: 1},
+	sample.DriveReportedUncorrectable: {"Reported Uncorrectable Errors", 1, driveErrors(semconv.ErrorTypeUncorrectable)},
+	sample.DriveCommandTimeouts:       {smart: "Command Timeout", times: 1},
+	sample.DriveCRCErrors:             {"UltraDMA CRC Error Count", 1, driveErrors(semconv.ErrorTypeCRC)},
+	sample.DriveMediaErrors:           {"Media and Data Integrity Errors", 1, driveErrors(semconv.ErrorTypeMedia)},
 
 	sample.DriveRead:    {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionRead)},
 	sample.DriveWritten: {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionWrite)},

@@ -23,6 +23,7 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 	"github.com/stallspan/stallspan/test/fixture"
 	"github.com/stallspan/stallspan/test/fixture/tape"
+	"github.com/stallspan/stallspan/test/signals"
 )
 
 // elsewhere is what is registered and comes from no reading and no report, with where it does come from.
@@ -233,7 +234,7 @@ func TestOracle(t *testing.T) {
 		}
 	}
 	o.problems = map[string]bool{}
-	o.oneSpan(semconv.StorageStallSpan, emit.Span{Start: start, End: end, Attributes: []attribute.KeyValue{sda,
+	o.oneSpan(signals.StorageStall, emit.Span{Start: start, End: end, Attributes: []attribute.KeyValue{sda,
 		semconv.ModelNameKey.String("x")},
 		Events: []emit.Event{{Name: "unheard-of", Time: start}, {Name: semconv.WindowSlowEvent.Name, Time: start}}})
 	if got := o.sorted(); len(got) != 4 {

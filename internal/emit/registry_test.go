@@ -14,6 +14,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
+	"github.com/stallspan/stallspan/test/signals"
 )
 
 // oracle holds what is emitted against the registry, and remembers which of its names were met.
@@ -71,9 +72,9 @@ func (o *oracle) missed() []string {
 		}
 	}
 	for _, m := range semconv.Metrics {
-		look("metric "+m.Name, m.Attributes)
+		look("metric "+m.Name, signals.OfMetrics[m.Name])
 	}
-	for _, s := range semconv.Spans {
+	for _, s := range signals.Spans {
 		look("span "+s.Type, s.Attributes)
 	}
 	for _, e := range semconv.Events {
@@ -161,7 +162,7 @@ func points[N int64 | float64](o *oracle, registered semconv.Metric, list []metr
 	}
 	sets := map[attribute.Distinct]bool{}
 	for _, p := range list {
-		o.attributes(place, registered.Attributes, p.Attributes.ToSlice())
+		o.attributes(place, signals.OfMetrics[registered.Name], p.Attributes.ToSlice())
 		if sets[p.Attributes.Equivalent()] {
 			o.complain("%s: two points with the attributes %s", place, p.Attributes.Encoded(attribute.DefaultEncoder()))
 		}
@@ -179,12 +180,12 @@ func points[N int64 | float64](o *oracle, registered semconv.Metric, list []metr
 
 // span checks a window's span and its children.
 func (o *oracle) span(r *window.Report, s emit.Span) {
-	shape := semconv.WindowSpan
+	shape := signals.Window
 	switch r.Kind {
 	case window.ModelLoad:
-		shape = semconv.LoadSpan
+		shape = signals.Load
 	case window.Epoch:
-		shape = semconv.EpochSpan
+		shape = signals.Epoch
 	}
 	o.oneSpan(shape, s)
 	if s.Name != emit.SpanName(&r.Window, config.Spans{}) {
@@ -195,17 +196,17 @@ func (o *oracle) span(r *window.Report, s emit.Span) {
 			if child.Start.Before(s.Start) || child.End.After(s.End) {
 				o.complain("span %s: phase %q lies outside", shape.Type, child.Name)
 			}
-			o.oneSpan(semconv.LoadPhaseSpan, child)
+			o.oneSpan(signals.LoadPhase, child)
 			continue
 		}
 		if !strings.HasPrefix(child.Name, "storage stall") || child.Start.Before(s.Start) || child.End.After(s.End) {
 			o.complain("span %s: child %q lies outside", shape.Type, child.Name)
 		}
-		o.oneSpan(semconv.StorageStallSpan, child)
+		o.oneSpan(signals.StorageStall, child)
 	}
 }
 
-func (o *oracle) oneSpan(shape semconv.Span, s emit.Span) {
+func (o *oracle) oneSpan(shape signals.Span, s emit.Span) {
 	o.attributes("span "+shape.Type, shape.Attributes, s.Attributes)
 	kind := trace.SpanKindInternal
 	if shape.Client && slices.ContainsFunc(s.Attributes, func(kv attribute.KeyValue) bool {

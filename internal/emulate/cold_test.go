@@ -60,7 +60,7 @@ func TestClosedFilesAreAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, cachedErr := f.Cached()
-	_, loadErr := Load(t.Context(), f, LoadOptions{})
+	_, loadErr := Load(t.Context(), f)
 	_, epochErr := Epoch(t.Context(), f, NewAccelerator("a"), Plan{Steps: 1, RecordsPerStep: 1})
 	_, planErr := Calibrate(t.Context(), f, NewAccelerator("a"), CalibrateOptions{})
 	for name, err := range map[string]error{

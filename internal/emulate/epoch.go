@@ -70,11 +70,6 @@ func Epoch(ctx context.Context, f *Files, a *Accelerator, plan Plan) (done Train
 // castagnoli is the checksum with a CPU instruction: about 0.1 us per KiB.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// LoadOptions are options of Load. The zero value is valid.
-type LoadOptions struct {
-	Chunk int // bytes per read call, up to 64 MiB; default 1 MiB
-}
-
 // Loaded is what a Load did.
 type Loaded struct {
 	Bytes    int64
@@ -86,11 +81,8 @@ type Loaded struct {
 // Load reads the whole model file sequentially through the page cache, like a program that loads weights, and computes
 // its checksum. The accelerator is idle. When ctx ends it stops within one read, and returns its progress with ctx's
 // error.
-func Load(ctx context.Context, f *Files, o LoadOptions) (Loaded, error) {
-	if o.Chunk <= 0 {
-		o.Chunk = mib
-	}
-	buffer := make([]byte, min(o.Chunk, 64*mib))
+func Load(ctx context.Context, f *Files) (Loaded, error) {
+	buffer := make([]byte, mib)
 	var done Loaded
 	runtime.LockOSThread() // like a real training loop; the Go runtime would move it between threads
 	defer runtime.UnlockOSThread()

@@ -26,7 +26,7 @@ func Finding(r *window.Report) string {
 	if how != "" {
 		how += " "
 	}
-	return how + tookTooLong(r, judged(r))
+	return how + silence(r) + tookTooLong(r, judged(r))
 }
 
 // cut says how a window was cut; "" if it was not, or if that is not known.

@@ -45,7 +45,7 @@ func Advice(r *window.Report) string {
 	if m, ok := blocking(r); ok {
 		return string(m.Reason)
 	}
-	kind, _ := mainReason(r)
+	kind, _ := r.MainReason()
 	return fmt.Sprint(newSituation(r).index(), " ", kind)
 }
 
@@ -81,6 +81,7 @@ var remedies = [...]advice{
 		return x.Unattributed() && !x.storage && !x.Lacks(window.NoIOPressure)
 	}, always("Announce it with a pid, or set process.pid on its span: then " +
 		"the program's own time is divided.")},
+	{"find why nothing answers", func(x *situation) bool { return x.Silence != nil }, (*situation).findSilent},
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
 	{"look at the busiest GPU", func(x *situation) bool { return x.pacer != nil && !x.storage && !x.cpu },
 		(*situation).lookAtPacer},
@@ -138,7 +139,7 @@ var remedies = [...]advice{
 		return x.Verdict == window.Unknown && x.shares.Other < window.Thresholds.Stall && helps(twiceGPU(x.Report))
 	}, (*situation).onlyGPU},
 	{"look where it waited", func(x *situation) bool {
-		kind, _ := mainReason(x.Report)
+		kind, _ := x.MainReason()
 		return x.shares.Other >= window.Thresholds.Other && kind != ""
 	}, (*situation).whereItWaited},
 	{"free the cores", func(x *situation) bool {
@@ -492,7 +493,7 @@ var whereToLook = map[window.OtherKind]string{
 }
 
 func (x *situation) whereItWaited() string {
-	kind, _ := mainReason(x.Report)
+	kind, _ := x.MainReason()
 	if kind == window.OtherSteal {
 		return whereToLook[kind]
 	}

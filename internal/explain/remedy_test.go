@@ -53,6 +53,9 @@ func situations() []func(*window.Report) {
 			r.Scope, r.Missing = window.Host, []window.Missing{{Reason: window.ClientGone}}
 		}),
 		bound(window.Unknown, func(r *window.Report) { r.Scope, r.GPUIDs = window.Host, nil }),
+		bound(window.NetworkBound, func(r *window.Report) {
+			r.Silence = &window.Silence{Peer: &window.PeerUse{Address: "10.0.0.7:443", Silent: true}, Goes: true}
+		}),
 		bound(window.GPUBound, nil),
 		bound(window.StorageBound, func(r *window.Report) {
 			r.GPUIDs = []string{"gpu0", "gpu1"}

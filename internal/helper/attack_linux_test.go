@@ -123,8 +123,8 @@ func TestAnswersAreNumbers(t *testing.T) {
 	of, _ := process.StatOf("/", pid)
 	key := process.Key{PID: pid, Start: of.Start}
 	d := process.NewDirect("/proc")
-	s := serverOf(d)
-	defer s.bytes.close()
+	s := &server{reader: d}
+	defer d.Close()
 	for _, q := range []question{
 		{op: opBytes, keys: []process.Key{key, {PID: pid}, {PID: 1}}},
 		{op: opFiles, keys: []process.Key{key}, limit: maxOpenFiles},
@@ -177,8 +177,8 @@ func FuzzServe(f *testing.F) {
 		f.Add(questions[i].append(nil))
 	}
 	d := process.NewDirect("/proc")
-	s := serverOf(d)
-	f.Cleanup(s.bytes.close) // and with it the Direct
+	s := &server{reader: d}
+	f.Cleanup(d.Close)
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		answer, err := s.answer(frame)
 		if err != nil {

@@ -16,14 +16,6 @@ import (
 // newClient returns a Client that asks over a connection that keeps the limits of packets.
 func newClient(conn io.ReadWriteCloser) *Client { return &Client{connect(conn, reads)} }
 
-// close ends those that do not hang.
-func (b *byteReads) close() {
-	b.takeBack()
-	if b.idle != nil {
-		b.idle.end()
-	}
-}
-
 // pair returns a client, and the helper's end of its connection. A pipe of package net keeps the limits of packets that
 // fit into the reader's buffer.
 func pair(t *testing.T) (*Client, net.Conn) {
@@ -44,15 +36,9 @@ func (counting) Bytes(of []process.Key, into []process.Bytes) error {
 	return nil
 }
 
-// serverOf returns one that reads by a Reader that never hangs.
-func serverOf(reader process.Reader) *server {
-	return newServer(func() process.Reader { return reader }, func(process.Key) int { return 0 })
-}
-
 // respond answers n questions, and drops as many before.
 func respond(conn net.Conn, reader process.Reader, drop, n int) error {
-	s := serverOf(reader)
-	defer s.bytes.close()
+	s := &server{reader: reader}
 	buf := make([]byte, maxQuestion+1)
 	for i := range drop + n {
 		size, err := conn.Read(buf)
@@ -147,8 +133,7 @@ func TestClientWaitsOnce(t *testing.T) {
 		if got := time.Since(began); got != answerWait {
 			t.Errorf("it waits for %v, want %v", got, answerWait)
 		}
-		s := serverOf(counting{})
-		defer s.bytes.close()
+		s := &server{reader: counting{}}
 		frame, err := s.answer(first[:<-read])
 		if err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/trust"
+	"github.com/stallspan/stallspan/test/hang"
 
 	ebpf "github.com/stallspan/stallspan/internal/source/bpf"
 )
@@ -230,69 +231,33 @@ func TestLoadsDoNotWait(t *testing.T) {
 	_ = unix.Close(ends[1])
 }
 
-// hanging is a Reader that hangs for some processes until it is released.
-type hanging struct {
-	noReader
-	hang    map[int]bool
-	release chan struct{}
-}
-
-func (h hanging) Bytes(of []process.Key, into []process.Bytes) error {
-	for i, key := range of {
-		if h.hang[key.PID] {
-			<-h.release
-		}
-		into[i] = process.Bytes{Read: uint64(key.PID)}
-	}
-	return nil
-}
-
-// Processes whose file hangs are left out, and asked for again when it does not any more. A user whose files hang does
-// not keep the bytes of others away.
+// A process that hangs in the kernel costs an answer a wait, and no other process its bytes.
 func TestBytesSkipWhatHangs(t *testing.T) {
-	h := hanging{hang: map[int]bool{}, release: make(chan struct{})}
-	const others = 1000
-	for pid := 1; pid <= 40; pid++ {
-		h.hang[pid] = true
-	}
-	b := newByteReads(func() process.Reader { return h }, func(k process.Key) int {
-		if k.PID <= others {
-			return 1
+	direct := process.NewDirect("/proc")
+	defer direct.Close()
+	s := &server{reader: direct}
+	p := hang.Start(t, hang.Options{How: hang.Exec})
+	ask := func() (into [2]process.Bytes) {
+		q := question{op: opBytes, number: 1, keys: []process.Key{{PID: p.PID}, {PID: os.Getpid()}}}
+		frame, err := s.answer(q.append(nil))
+		if err != nil || parseBytes(frame[headerBytes:], into[:]) != nil {
+			t.Fatalf("got %x, %v, want an answer", frame, err)
 		}
-		return 2
-	})
-	var keys []process.Key
-	for pid := 1; pid <= 60; pid++ {
-		keys = append(keys, process.Key{PID: pid})
+		return into
 	}
-	keys = append(keys, process.Key{PID: others + 1}, process.Key{PID: others + 2})
-	into := make([]process.Bytes, len(keys))
-	last := func() (read int) {
-		for i := range keys {
-			if into[i].Err == 0 && into[i].Read == uint64(keys[i].PID) {
-				read++
-			}
+	for range 3 {
+		got := ask()
+		if got[0].Err != syscall.ETIMEDOUT {
+			t.Errorf("a process that hangs: got %+v, want %v", got[0], syscall.ETIMEDOUT)
 		}
-		return read
+		if got[1].Err != 0 || got[1].Chars == 0 {
+			t.Errorf("another process: got %+v, want its bytes", got[1])
+		}
 	}
-	for end := time.Now().Add(slowest); into[60].Err != 0 || into[61].Err != 0 || into[60].Read == 0; {
-		b.read(keys, into)
+	p.Release()
+	for end := time.Now().Add(time.Minute); ask()[0].Err != 0; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("the other user's processes: got %+v, want their bytes", into[60:])
+			t.Fatalf("after the hang: got %+v, want its bytes", ask()[0])
 		}
 	}
-	if into[0].Err != syscall.ETIMEDOUT {
-		t.Errorf("a process that hangs: got %+v, want %v", into[0], syscall.ETIMEDOUT)
-	}
-	if len(b.late) > 2*maxHungOfUser {
-		t.Errorf("got %d goroutines that hang, want at most %d", len(b.late), 2*maxHungOfUser)
-	}
-	close(h.release)
-	for end := time.Now().Add(slowest); last() < len(keys); time.Sleep(time.Millisecond) {
-		b.read(keys, into)
-		if time.Now().After(end) {
-			t.Fatalf("after the hang: got %d of %d processes", last(), len(keys))
-		}
-	}
-	b.close()
 }

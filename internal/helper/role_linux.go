@@ -5,7 +5,6 @@ package helper
 import (
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -41,14 +40,7 @@ func roleOf(name string) (r role, found bool) {
 }
 
 func serveReads(fd int, root string) error {
-	proc := filepath.Join(root, "proc")
-	s := newServer(func() process.Reader { return process.NewDirect(proc) }, func(of process.Key) int {
-		var st unix.Stat_t
-		if unix.Fstatat(unix.AT_FDCWD, filepath.Join(proc, strconv.Itoa(of.PID)), &st, 0) != nil {
-			return -1
-		}
-		return int(st.Uid)
-	})
+	s := &server{reader: process.NewDirect(filepath.Join(root, "proc"))}
 	return serve(fd, func(question []byte) error {
 		frame, err := s.answer(question)
 		if err != nil {

@@ -10,15 +10,9 @@ import (
 // server answers questions.
 type server struct {
 	reader   process.Reader
-	bytes    *byteReads
 	question question
 	answers  [maxKeys]process.Bytes
 	frame    []byte
-}
-
-// newServer returns one that reads by what open returns, each time another Reader. owner returns a process's user.
-func newServer(open func() process.Reader, owner func(process.Key) int) *server {
-	return &server{reader: open(), bytes: newByteReads(open, owner)}
 }
 
 // answer returns the frame that answers one. It is valid until the next call.
@@ -31,7 +25,9 @@ func (s *server) answer(frame []byte) ([]byte, error) {
 	switch q.op {
 	case opBytes:
 		list := s.answers[:len(q.keys)]
-		s.bytes.read(q.keys, list)
+		if err := s.reader.Bytes(q.keys, list); err != nil {
+			return nil, err
+		}
 		b = appendBytes(b, list)
 	case opFiles:
 		list, files, err := s.reader.Files(q.keys[0], q.from, q.limit)

@@ -76,7 +76,7 @@ func TestWrongQuestions(t *testing.T) {
 		"half a device":          frame(opDevice, key(1), []byte{1, 0, 0, 0}),
 		"files of a path":        frame(opModels, key(1), []byte{0}, []byte("/etc")),
 	} {
-		s := serverOf(noReader{t})
+		s := &server{reader: noReader{t}}
 		if got, err := s.answer(wrong); err == nil {
 			t.Errorf("%s: got the answer %x, want an error", name, got)
 		}

@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/identity/locate"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -216,8 +217,8 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	defer buffers.Put(buf)
 	at := placeOf(readFile(f.proc, pid, "cgroup", buf), f.owners.Groups.Own(), f.owners.Groups.OfRoot)
 	program, called := executable(f.proc, pid, path, buf)
-	owner := f.users.name(uidOf(readFile(f.proc, pid, "status", buf)))
-
+	uid, _ := kernfile.UserIDs(readFile(f.proc, pid, "status", buf))
+	owner := f.users.name(int64(uid))
 	e.owner = owner
 	if !at.own { // else the user could be any number of them
 		e.owner += " " + at.container

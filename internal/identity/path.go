@@ -2,7 +2,10 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
@@ -82,7 +85,7 @@ func parsePath(path string, folders int) (p place) {
 		switch id := locate.ContainerID(name); {
 		case id != "":
 			if !given || p.unit == above && isRuntime(above) {
-				p.pod = first(p.pod, podInSlice(name))
+				p.pod = cmp.Or(p.pod, podInSlice(name))
 			}
 			p.container, p.own = id, users || depth > folders
 			return p
@@ -101,13 +104,6 @@ func parsePath(path string, folders int) (p place) {
 		above = name
 	}
 	return p
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // isRuntime reports whether a service runs containers for the kubelet. Where kubelet and containerd disagree about the
@@ -155,19 +151,11 @@ func podInSlice(name string) string {
 	return podOf(slice)
 }
 
-const hexDigits = "0123456789abcdef"
-
 // podUID returns text if it has the form of a pod's UID.
 func podUID(text string) string {
-	const uuid = "00000000-0000-0000-0000-000000000000"
-	if len(text) != len(uuid) && len(text) != 32 {
+	const short, long = 32, 36 // without and with hyphens
+	if len(text) != short && len(text) != long || uuid.Validate(text) != nil || text != strings.ToLower(text) {
 		return ""
-	}
-	for i := range len(text) {
-		hyphen := len(text) == len(uuid) && uuid[i] == '-'
-		if hyphen != (text[i] == '-') || !hyphen && !strings.ContainsRune(hexDigits, rune(text[i])) {
-			return ""
-		}
 	}
 	return text
 }

@@ -32,21 +32,6 @@ func startOf(proc string, pid int) (uint64, bool) {
 	return of.Start, ok && !of.Ended
 }
 
-// uidOf returns the real user in the text of /proc/PID/status, or -1.
-func uidOf(status []byte) int64 {
-	for line := range bytes.Lines(status) {
-		if ids, ok := bytes.CutPrefix(line, []byte("Uid:")); ok {
-			for word := range bytes.FieldsSeq(ids) {
-				if uid, ok := kernfile.ParseUint(word); ok && uid < 1<<32 {
-					return int64(uid)
-				}
-				break
-			}
-		}
-	}
-	return -1
-}
-
 // programOf returns the path of a process's program, or "" without the right to see it.
 func programOf(proc string, pid int) string {
 	path, _ := os.Readlink(proc + "/" + strconv.Itoa(pid) + "/exe")

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bufio"
+	"cmp"
 	"os"
 	"os/user"
 	"strconv"
@@ -61,7 +62,7 @@ func (u *users) name(uid int64) string {
 	if other.until.Before(now) {
 		u.asking.start(func() { u.ask(uid, number) })
 	}
-	return first(other.name, number)
+	return cmp.Or(other.name, number)
 }
 
 // ask asks the services for a user.

@@ -138,7 +138,7 @@ func work(ctx context.Context, files *emulate.Files, accelerator *emulate.Accele
 	if err := files.Cold(); err != nil {
 		return err
 	}
-	if _, err := emulate.Load(ctx, files, emulate.LoadOptions{Chunk: 64 << 10}); err != nil {
+	if _, err := emulate.Load(ctx, files); err != nil {
 		return err
 	}
 	if err := files.Cold(); err != nil {

@@ -27,7 +27,6 @@ type Sink func(source string, s *Sample, err error)
 // It is safe for concurrent use.
 type Sampler struct {
 	interval time.Duration
-	beat     func(context.Context, time.Duration) beat
 	late     atomic.Uint64
 	rounds   atomic.Uint64
 	last     atomic.Int64 // see Last
@@ -45,7 +44,7 @@ type slot struct {
 
 // NewSampler returns a sampler for Run. interval is the time between two ticks.
 func NewSampler(interval time.Duration, sources []Named) *Sampler {
-	s := &Sampler{interval: interval, beat: newBeat, sources: make([]slot, len(sources))}
+	s := &Sampler{interval: interval, sources: make([]slot, len(sources))}
 	for i, source := range sources {
 		s.sources[i].Named = source
 	}
@@ -55,8 +54,8 @@ func NewSampler(interval time.Duration, sources []Named) *Sampler {
 // Run reads at once and then at every tick until ctx ends. A tick that is late by more than an interval is counted in
 // Late and not repeated: that would add load to a busy machine.
 func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
-	beat := s.beat(ctx, s.interval)
-	defer beat.stop()
+	beat := time.NewTicker(s.interval)
+	defer beat.Stop()
 	last := Now().Mono
 	s.last.Store(int64(last))
 	for {
@@ -64,7 +63,11 @@ func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
 		tick()
 		s.rounds.Add(1)
 		s.last.Store(int64(Now().Mono))
-		if !beat.wait() {
+		select {
+		case <-ctx.Done():
+		case <-beat.C:
+		}
+		if ctx.Err() != nil { // if both were ready, select may have chosen the tick
 			return
 		}
 		now := Now().Mono

@@ -34,7 +34,6 @@ func (c *counting) Read(s *Sample) error {
 func runFor(d time.Duration, s *Sampler, sink Sink, tick func()) {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
-	s.beat = newTicking // kernel timers do not follow synctest
 	s.Run(ctx, sink, tick)
 }
 
@@ -56,38 +55,6 @@ func TestSamplerReadsEverySourceAtEachTick(t *testing.T) {
 			t.Errorf("got %d late ticks, want 0", s.Late())
 		}
 	})
-}
-
-// The kernel's timer keeps the pace, does not repeat missed beats, and ends with the context.
-func TestBeat(t *testing.T) {
-	ctx, stop := context.WithCancel(context.Background())
-	b := newBeat(ctx, 10*time.Millisecond)
-	defer b.stop()
-	began := time.Now()
-	for range 20 {
-		if !b.wait() {
-			t.Fatal("got the end of the beat, want further beats")
-		}
-	}
-	if took := time.Since(began); took < 195*time.Millisecond {
-		t.Errorf("20 beats of 10 ms: got %v, want at least 195 ms", took)
-	}
-	time.Sleep(55 * time.Millisecond) // missed beats
-	late := time.Now()
-	b.wait()
-	b.wait()
-	if took := time.Since(late); took > 5*time.Second {
-		t.Errorf("two beats after a pause: got %v, want less than 5 s", took)
-	}
-	time.AfterFunc(20*time.Millisecond, stop)
-	for end := time.Now().Add(10 * time.Second); b.wait(); {
-		if time.Now().After(end) {
-			t.Fatal("got beats after the end of the context, want none")
-		}
-	}
-	if b.wait() {
-		t.Error("got a beat after the end of the context, want none")
-	}
 }
 
 func TestSlowSourceIsLate(t *testing.T) {

@@ -14,8 +14,7 @@ import (
 // most of them as differences. docs/internals/schedule.md has the format. It keeps the fields of each kind of event.
 
 const (
-	scheduleVersion = 3    // before, CPU times in place of fetching; 1 had neither names nor stolen time
-	guessedFlag     = 0x80 // of the version byte: causes and wakers were guessed, in recordings of before
+	scheduleVersion = 3
 
 	maxScheduleText   = 8 << 20 // characters of the string
 	maxScheduleEvents = 1 << 18
@@ -44,7 +43,7 @@ type threadID struct{ tid, pid int }
 
 // MarshalJSON writes a compact form.
 func (s Schedule) MarshalJSON() ([]byte, error) {
-	w := scheduleCodec{version: scheduleVersion, text: []byte{scheduleVersion}}
+	w := scheduleCodec{text: []byte{scheduleVersion}}
 	events := uint64(len(s.Events))
 	w.header(&s, &events)
 	for _, e := range s.Events {
@@ -69,14 +68,10 @@ func (s *Schedule) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errSchedule, err)
 	}
-	if len(in) == 0 {
-		return errSchedule
+	if len(in) == 0 || in[0] != scheduleVersion {
+		return fmt.Errorf("%w, or of another version", errSchedule)
 	}
-	version, guessed := in[0]&^guessedFlag, in[0]&guessedFlag != 0
-	if version == 0 || version > scheduleVersion {
-		return fmt.Errorf("%w, or of a newer version", errSchedule)
-	}
-	r := scheduleCodec{reads: true, version: version, text: in[1:]}
+	r := scheduleCodec{reads: true, text: in[1:]}
 	var read Schedule
 	var events uint64
 	r.header(&read, &events)
@@ -92,9 +87,6 @@ func (s *Schedule) UnmarshalJSON(text []byte) error {
 	if r.bad || len(r.text) > 0 {
 		return errSchedule
 	}
-	if guessed { // they are no evidence
-		read.Events = nil
-	}
 	*s = read
 	return nil
 }
@@ -102,7 +94,6 @@ func (s *Schedule) UnmarshalJSON(text []byte) error {
 // scheduleCodec writes what its methods are given, or reads it into that. After the first fault it reads zeros.
 type scheduleCodec struct {
 	reads   bool
-	version byte
 	text    []byte // written, or not read yet
 	bad     bool
 	at      time.Duration // of the event before
@@ -319,15 +310,8 @@ func (c *scheduleCodec) pause(e *ThreadEvent, follows byte) {
 		c.word(&e.Peer)
 	}
 	if follows&hasTimes != 0 {
-		if c.version < 3 { // user and system time
-			c.signed(new(int64))
-			c.signed(new(int64))
-		} else {
-			c.duration(&e.Fetching)
-		}
-		if c.version > 1 {
-			c.duration(&e.Stolen)
-		}
+		c.duration(&e.Fetching)
+		c.duration(&e.Stolen)
 	}
 	if follows&hasBytes != 0 {
 		c.number(&e.Fetched)

@@ -64,6 +64,9 @@ func judge(v *view, r *Report) Judgement {
 		return j
 	}
 	j.Verdict = s.Verdict()
+	if kind, _ := r.MainReason(); j.Verdict == Unknown && s.Other-s.Network >= Thresholds.Other && kind.known() {
+		j.Verdict = WaitBound
+	}
 	storage, certain := s.Storage, j.Uncertainty <= Thresholds.Doubt
 	if !certain {
 		storage, certain = v.atAnyEnds(j.Verdict, s.Storage)

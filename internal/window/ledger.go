@@ -28,6 +28,7 @@ type Ledger struct {
 	Ready        time.Duration // part of CPU: ready for a CPU, and without one; 0 if unknown
 	Network      time.Duration // part of Other: waiting for peers that serve data; only if the Evidence is Followed
 	Peers        []PeerUse     // over TCP: those that were waited for longest first, at most eight
+	Silence      *Silence      // the longest time in which nothing came; nil without one that counts
 	FromMemory   bool          // a load of data in memory, which cannot have waited for storage
 
 	Ledgers []GPULedger // of each GPU, if there are several
@@ -66,6 +67,7 @@ func divide(v *view, r *Report) Ledger {
 		l.Storage, l.Other, l.bounded = most, l.Other+l.Storage-most, true
 	}
 	l.addPeers(v, r)
+	l.Silence = v.silence(r, &l)
 	if r.Unattributed() {
 		l.Other, l.CPU, l.BusiestCore = l.Other+l.CPU, 0, l.CPU
 	}
@@ -277,3 +279,17 @@ const (
 	OtherSteal   OtherKind = "steal"
 	OtherEvent   OtherKind = "event"
 )
+
+// known reports whether the kind says what was waited for: an event may be anything.
+func (k OtherKind) known() bool { return k != "" && k != OtherEvent }
+
+// MainReason returns the kind of reasons that is most of other, with its time; "" if none is half of it.
+func (l *Ledger) MainReason() (kind OtherKind, most time.Duration) {
+	sums := map[OtherKind]time.Duration{}
+	for _, one := range l.OtherReasons {
+		if sums[one.Kind] += one.Time; sums[one.Kind] >= l.Other/2 && sums[one.Kind] > most {
+			kind, most = one.Kind, sums[one.Kind]
+		}
+	}
+	return kind, most
+}

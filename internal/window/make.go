@@ -28,6 +28,8 @@ type Machine struct {
 	// Waits lists what the job's leading thread waited for, by GPU of Ledgers; empty without evidence of its threads.
 	Waits map[string]ledger.Waits
 
+	Holds []ledger.Hold // long waits of that thread for storage
+
 	Steps *ledger.Steps // of the loop of that thread, of an epoch; nil if they are not known
 
 	Peers []sample.Peer // of the job, as they were read last

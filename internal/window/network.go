@@ -17,12 +17,16 @@ type PeerUse struct {
 	Process  string // of a peer on this machine: "PID 4711 minio"; "" if it is not known
 	Accepted bool   // the peers connected to the job
 	Serves   bool   // the job fetches data from it
+	Silent   bool   // the job has waited for it since it was heard, and nothing has come
 
 	Received, Sent uint64
 	Messages       uint64 // packets of data sent: at least one for each request
 	Opened         uint64 // connections opened in the window
 	Connections    int    // open at the end
 	Closed         uint64 // connections closed until then: their last bytes are missing
+
+	Heard time.Duration // monotonic: when data came last; 0 if it is not known
+	Came  uint64        // bytes that came on the open connections since they began
 
 	Waited time.Duration // of the ledger's other: waiting for its data
 	Each   time.Duration // mean length of such a wait; 0 if it is not known
@@ -50,8 +54,9 @@ func (l *Ledger) addPeers(v *view, r *Report) {
 		for _, gpu := range r.ledgers() {
 			received += v.addWaits(peers, gpu)
 		}
+		v.hush(r, peers)
 		for i := range peers {
-			if p := &peers[i]; p.serves(peers) {
+			if p := &peers[i]; p.Silent || p.serves(peers) {
 				p.Serves = true
 				l.Network += p.Waited
 			}
@@ -73,7 +78,7 @@ func (v *view) peer(now *sample.Peer) PeerUse {
 		Address: now.Address, Accepted: now.Accepted,
 		Received: count(history.PeerReceived), Sent: count(history.PeerSent), Messages: count(history.PeerMessages),
 		Opened: count(history.PeerOpened), Connections: now.Connections, Closed: now.Closed,
-		RTT: now.MinRTT, Window: now.Window,
+		RTT: now.MinRTT, Window: now.Window, Heard: now.Heard, Came: now.Came,
 	}
 	if now.Packets > 0 {
 		use.Late = float64(now.OutOfOrder) / float64(now.Packets)

@@ -24,6 +24,9 @@ func TestThresholdsAreDocumented(t *testing.T) {
 	r := Thresholds
 	for _, row := range []string{
 		fmt.Sprintf("| `gpu_bound` | busy >= %.2f |", r.Busy),
+		fmt.Sprintf("| `wait_bound` | rest >= %.2f, and at least %g times the largest stall; half of", r.Other, r.Ratio),
+		fmt.Sprintf("3 s or more while the job waited, up to the window's end or for at least %.2f of it", silentShare),
+		fmt.Sprintf("no thread of the job did anything else for %.2f of the time", waitsAll),
 		fmt.Sprintf("| `unknown` | rest >= %.2f, and at least %g times the largest stall |", r.Other, r.Ratio),
 		fmt.Sprintf("| `storage_bound` | storage stall >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
 		fmt.Sprintf("| `network_bound` | network >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
@@ -177,6 +180,13 @@ func TestThresholds(t *testing.T) {
 		"maxMemoryShare": {0.01, func(x float64) bool { return fromMemory(t, 100<<20, x*(100<<20)) }},
 		"maxMemoryBytes": {4 << 20, func(x float64) bool { return fromMemory(t, 100<<30, x) }},
 
+		"silentShare": {0.1, func(x float64) bool { return (&Silence{Until: of(100 * x)}).counts(100 * s) }},
+		"waitsAll": {0.9, func(x float64) bool {
+			p := PeerUse{Waited: s}
+			p.hush(10, 10*x, 0)
+			return p.Silent
+		}},
+		"trickle": {1 << 20, func(x float64) bool { return silenceOf(t, uint64(x)) == nil }},
 		"minServed": {0.8, func(x float64) bool {
 			h := newHistory(t)
 			peers := []sample.Peer{{Job: "job", Address: "10.0.0.7:443"}, {Job: "job", Address: "10.0.0.8:9000"}}
@@ -241,6 +251,14 @@ func judged(t *testing.T, length float64, change func(*Report)) *Report {
 
 // ledgerOf is the ledger of 10 s of a job without a GPU that shares its cgroup, with what the scheduler reported.
 func ledgerOf(t *testing.T, scheduled history.Scheduled, change func(*Report)) *Report {
+	return ledgerWith(t, scheduled, func(r *Report, _ *Machine) {
+		if change != nil {
+			change(r)
+		}
+	})
+}
+
+func ledgerWith(t *testing.T, scheduled history.Scheduled, change func(*Report, *Machine)) *Report {
 	h := newHistory(t)
 	for at := time.Duration(0); at <= 10*s; at += 10 * s {
 		totals := history.LedgerTotals{ID: ledger.ID("job", ""), HasGain: true, Scheduled: &history.Scheduled{}}
@@ -252,10 +270,9 @@ func ledgerOf(t *testing.T, scheduled history.Scheduled, change func(*Report)) *
 		}
 	}
 	r := &Report{Window: Window{End: sample.Stamp{Mono: 10 * s}}, Facts: Facts{Scope: Process}}
-	if change != nil {
-		change(r)
-	}
-	v := &view{&r.Window, h, &Machine{Target: ledger.Target{Job: "job"}, Pressure: true}}
+	m := &Machine{Target: ledger.Target{Job: "job"}, Pressure: true}
+	change(r, m)
+	v := &view{&r.Window, h, m}
 	r.Ledger = divide(v, r)
 	r.Judgement = judge(v, r)
 	return r

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/semconv"
+	"github.com/stallspan/stallspan/test/signals"
 )
 
 // The registry that is read here is the one that the program emits.
@@ -18,18 +19,18 @@ func TestRegistryIsTheProgramsOwn(t *testing.T) {
 	}
 	for _, m := range semconv.Metrics {
 		got := r.metrics[m.Name]
-		if got == nil || got.Unit != m.Unit || got.Instrument != m.Kind.String() || len(got.keys) != len(m.Attributes) {
+		if got == nil || got.Unit != m.Unit || got.Instrument != m.Kind.String() || len(got.keys) != len(signals.OfMetrics[m.Name]) {
 			t.Errorf("metric %s: got %+v, want %+v", m.Name, got, m)
 			continue
 		}
-		for i, a := range m.Attributes {
+		for i, a := range signals.OfMetrics[m.Name] {
 			if got.keys[i] != string(a.Key) {
 				t.Errorf("%s has %s, and not %s", m.Name, got.keys[i], a.Key)
 			}
 		}
 	}
 	spans := map[string]bool{}
-	for _, s := range semconv.Spans {
+	for _, s := range signals.Spans {
 		for _, a := range s.Attributes {
 			spans[string(a.Key)] = true
 			if !r.spans[string(a.Key)] {

@@ -1,5 +1,5 @@
-// Command semconv validates registry/*.yaml and writes generated.go, docs/metrics.md, docs/spans.md and
-// docs/attributes.md from it. It runs in the semconv folder, by go generate.
+// Command semconv validates registry/*.yaml and writes generated.go, test/signals/generated.go, docs/metrics.md,
+// docs/spans.md and docs/attributes.md from it. It runs in the semconv folder, by go generate.
 package main
 
 import (
@@ -15,7 +15,8 @@ type output struct {
 }
 
 var outputs = []output{
-	{"generated.go", writeGo},
+	{"generated.go", goFile("generated.go.tmpl")},
+	{"../test/signals/generated.go", goFile("signals.go.tmpl")},
 	{"../docs/metrics.md", page("metrics.md.tmpl")},
 	{"../docs/spans.md", page("spans.md.tmpl")},
 	{"../docs/attributes.md", page("attributes.md.tmpl")},

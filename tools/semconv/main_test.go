@@ -36,10 +36,12 @@ func TestGenerate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := generate(root); err == nil {
-		t.Error("no docs folder to write to, and no error")
+		t.Error("no folders to write to, and no error")
 	}
-	if err := os.Mkdir(filepath.Join(root, "../docs"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{"../docs", "../test/signals"} {
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := generate(root); err != nil {
 		t.Fatal(err)

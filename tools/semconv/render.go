@@ -16,6 +16,7 @@ func (r *registry) render(name string) ([]byte, error) {
 		"goName":      goName,
 		"goKind":      func(m metric) string { return goKinds[m.Instrument] },
 		"goRefs":      r.goRefs,
+		"goNames":     goNames,
 		"anchor":      anchor,
 		"cell":        cell,
 		"groupTitle":  groupTitle,

@@ -156,7 +156,7 @@ func (d *demo) train(ctx context.Context) (cold, warm *window.Report, err error)
 		return nil, nil, err
 	}
 	_, err = d.window(window.Window{Kind: window.ModelLoad, Model: model, Path: d.files.Model()}, func() error {
-		_, err := emulate.Load(ctx, d.files, emulate.LoadOptions{})
+		_, err := emulate.Load(ctx, d.files)
 		return err
 	})
 	if err != nil {

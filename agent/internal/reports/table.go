@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/explain"
@@ -92,8 +93,9 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 		} else {
 			outer, part = r, nil
 		}
+		several := r.Verdict == window.Unknown || r.Verdict == window.WaitBound // reasons
 		alike := previous != nil && (previous.Kind == r.Kind || previous == outer) && previous.Verdict == r.Verdict &&
-			(r.Verdict != window.Unknown || explain.Advice(previous) == explain.Advice(r)) // there are several reasons
+			(!several || explain.Advice(previous) == explain.Advice(r))
 		label := explain.Label(r.Label(), r.Unfinished)
 		switch {
 		case !alike:
@@ -241,4 +243,70 @@ func diskOf(r *window.Report) string {
 		return r.Mounts[0].Type
 	}
 	return ""
+}
+
+// ListHead writes the head of a list of windows.
+func ListHead(t *output.Table) {
+	listLine(t, "ID", "began", "window", "duration", "storage", "verdict", "")
+}
+
+// ListRow writes a window in one line of a list.
+func ListRow(t *output.Table, r *explain.Report, state string) {
+	storage := "-"
+	if total := r.GPUTime(); r.Stall != nil && total > 0 {
+		storage = fmt.Sprintf("%.0f %%", 100*r.Stall.Storage/total)
+	}
+	of := ""
+	if r.Source == window.Detected {
+		of = "  detected"
+	}
+	if r.Job != nil {
+		of += fmt.Sprintf("  of %s %d", cmp.Or(r.Job.Pod, window.ShownName(r.Job.Name)), r.Job.PID)
+	}
+	listLine(t, r.ID, r.Start.Local().Format(time.TimeOnly), explain.Indented(explain.Label(r.Label(),
+		r.Unfinished), r.Within), explain.Duration(r.Duration), storage, state+explain.Verdict(r.Verdict, r.Slow),
+		output.Printable(of))
+}
+
+func listLine(t *output.Table, id, began, label, duration, storage, verdict, of string) {
+	const idWidth, timeWidth = 16, 8
+	t.Cells(output.Cell{Text: fmt.Sprintf("%s %s %s %8s %7s ", output.Fit(id, idWidth), output.Fit(began,
+		timeWidth), output.Fit(label, output.LabelWidth),
+		duration, storage)}, output.Cell{Text: verdict, Color: verdictColor(verdict)}, output.Cell{Text: of})
+}
+
+// EndedLine is a window's report in one line, with its finding.
+func EndedLine(r *explain.Report) string {
+	line := fmt.Sprintf("%s: %s, %s", explain.Label(r.Label(), r.Unfinished), explain.Duration(r.Duration),
+		explain.Verdict(r.Verdict, r.Slow))
+	if r.Finding != "" {
+		line += ". " + r.Finding
+	}
+	return output.Printable(line)
+}
+
+// WhatIfUsage is the help of --what-if.
+const WhatIfUsage = "also print how much faster each window would be with\n" +
+	"instant storage, more workers, or a faster GPU"
+
+// PrintWhatIf writes the predictions for each window, below printTable's rows.
+func PrintWhatIf(out io.Writer, reports []*window.Report) {
+	t := output.NewTable(out)
+	t.Line("")
+	reports = slices.DeleteFunc(slices.Clone(reports), func(r *window.Report) bool { return len(explain.Answers(r)) == 0 })
+	if len(reports) == 0 {
+		t.Text("", "What if: not known, because it follows from the scheduler's evidence, which no window has.")
+		return
+	}
+	t.Line("What if: how much faster each window would be (2.0x takes half the time)")
+	for i, r := range reports {
+		if len(reports) > output.MaxRows && i == output.MaxRows {
+			t.Line(fmt.Sprintf("... %d more, see --report ...", len(reports)-output.MaxRows))
+			return
+		}
+		t.Line(explain.Label(r.Label(), r.Unfinished))
+		for _, a := range explain.Answers(r) {
+			t.Line(fmt.Sprintf("  %-23s %s", a.Change, a.Faster))
+		}
+	}
 }

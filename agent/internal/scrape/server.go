@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // Limits of what clients can use.
@@ -53,43 +52,8 @@ func (c *Config) Listen() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.listener = newListener(l)
+	s.listener = api.Shared(l, maxConnections)
 	return s, nil
-}
-
-// listener limits the connections that clients have, and closes further ones.
-type listener struct {
-	net.Listener
-	places *trust.Places
-}
-
-func newListener(l net.Listener) *listener {
-	return &listener{Listener: l, places: trust.NewPlaces(maxConnections)}
-}
-
-// connection gives its place back when it is closed.
-type connection struct {
-	net.Conn
-	release func()
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		client := api.ClientOver(conn.RemoteAddr().String())
-		if l.places.Take(client) == nil {
-			return &connection{conn, sync.OnceFunc(func() { l.places.Release(client) })}, nil
-		}
-		_ = conn.Close()
-	}
-}
-
-func (c *connection) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }
 
 // URL is where the server listens.

@@ -76,29 +76,14 @@ func (m *machine) compareID(id string) relation {
 
 // sameID compares without regard to case and to the hyphens of a UUID.
 func sameID(a, b string) bool {
-	if len(a) > len(b)+4 || len(b) > len(a)+4 { // a UUID has four hyphens
-		return false
-	}
-	for a != "" && b != "" {
-		switch {
-		case a[0] == '-' && b[0] != '-':
-			a = a[1:]
-		case b[0] == '-' && a[0] != '-':
-			b = b[1:]
-		case lower(a[0]) != lower(b[0]):
-			return false
-		default:
-			a, b = a[1:], b[1:]
+	bare := func(id string) string {
+		const uuid = 36 // digits and hyphens
+		if len(id) == uuid {
+			return strings.ReplaceAll(id, "-", "")
 		}
+		return id
 	}
-	return a == b
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
+	return strings.EqualFold(bare(a), bare(b))
 }
 
 // compareName never returns another: a pod on this machine has a name of its own.

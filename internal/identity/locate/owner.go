@@ -108,12 +108,13 @@ func (o *Owners) of(proc string, depth, pid, uid int) Owner {
 		buf = new([maxBytes]byte)
 	}
 	defer owners.Put(buf)
-	s, ok := parseStatus(readFile(process+"status", buf[:]))
+	text := readFile(process+"status", buf[:])
+	s, ok := parseStatus(text)
 	if !ok {
 		return who
 	}
 	if who.PID = pid; uid < 0 {
-		who.UID = s.uid
+		_, who.UID = kernfile.UserIDs(text)
 	}
 	container, known := o.container(readFile(process+"cgroup", buf[:]))
 	with := container == o.own && s.depth <= depth // where this program is, and not further in

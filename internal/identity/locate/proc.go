@@ -2,7 +2,6 @@ package locate
 
 import (
 	"bytes"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,13 +40,12 @@ type status struct {
 	group  int  // Tgid: the process of this thread
 	inner  int  // the last NSpid: the number in the process's own pid namespace
 	depth  int  // of that namespace below the one of /proc; 0 if it is the same
-	uid    int  // effective; -1 if it is not known
 	memory bool // false for kernel threads and processes that have ended
 }
 
 // parseStatus parses /proc/PID/status. A kernel without pid namespaces has no NSpid.
 func parseStatus(text []byte) (status, bool) {
-	s := status{uid: -1}
+	var s status
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte{'\n'})
@@ -56,12 +54,6 @@ func parseStatus(text []byte) (status, bool) {
 		case "Tgid":
 			s.group = number(bytes.TrimSpace(value))
 			s.inner = s.group
-		case "Uid":
-			if fields := bytes.Fields(value); len(fields) > 1 { // real, effective, ...
-				if uid, ok := kernfile.ParseUint(fields[1]); ok && uid <= math.MaxUint32 {
-					s.uid = int(uid)
-				}
-			}
 		case "NSpid":
 			s.depth = -1
 			for word := range bytes.FieldsSeq(value) {

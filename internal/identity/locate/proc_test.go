@@ -9,11 +9,10 @@ import (
 
 func TestParseStatus(t *testing.T) {
 	for text, want := range map[string]status{
-		"Name:\tNSpid:\t9\nTgid:\t5\nNSpid:\t5\nVmSize:\t 1 kB\n":    {5, 5, 0, -1, true},
-		"Tgid:\t5\nPid:\t6\nNSpid:\t6\t3\nVmSize:\t 1 kB\n":          {5, 3, 1, -1, true}, // a thread
-		"Tgid:\t5\nNSpid:\t5\t4\t1\n":                                {5, 1, 2, -1, false},
-		"Tgid:\t5\nVmSize:\t 1 kB\n":                                 {5, 5, 0, -1, true}, // a kernel without namespaces
-		"Tgid:\t5\nUid:\t1000\t0\t0\t0\nNSpid:\t5\nVmSize:\t 1 kB\n": {5, 5, 0, 0, true},  // with another's rights
+		"Name:\tNSpid:\t9\nTgid:\t5\nNSpid:\t5\nVmSize:\t 1 kB\n": {5, 5, 0, true},
+		"Tgid:\t5\nPid:\t6\nNSpid:\t6\t3\nVmSize:\t 1 kB\n":       {5, 3, 1, true}, // a thread
+		"Tgid:\t5\nNSpid:\t5\t4\t1\n":                             {5, 1, 2, false},
+		"Tgid:\t5\nVmSize:\t 1 kB\n":                              {5, 5, 0, true}, // a kernel without namespaces
 	} {
 		if got, ok := parseStatus([]byte(text)); !ok || got != want {
 			t.Errorf("%q: got %+v, %v, want %+v, true", text, got, ok, want)

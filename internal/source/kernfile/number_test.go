@@ -1,6 +1,7 @@
 package kernfile
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,4 +24,17 @@ func FuzzParseUint(f *testing.F) {
 			t.Errorf("%q: got a number, want an error", text)
 		}
 	})
+}
+
+func TestUserIDs(t *testing.T) {
+	for text, want := range map[string][2]int{
+		"": {-1, -1}, "Name:\tUid:\t9\n": {-1, -1}, "Uid:\n": {-1, -1}, "Uid:\t7\n": {7, -1},
+		"Tgid:\t5\nUid:\t1000\t0\t0\t0\nGid:\t1\t2\t3\t4\n": {1000, 0}, // with another's rights
+		"Uid:\t4294967295\t4294967296\t0\t0\n":              {math.MaxUint32, -1},
+		"Uid:\tx\t-1\t0\t0\n":                               {-1, -1},
+	} {
+		if real, effective := UserIDs([]byte(text)); [2]int{real, effective} != want {
+			t.Errorf("%q: got %d and %d, want %v", text, real, effective, want)
+		}
+	}
 }
