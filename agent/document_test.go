@@ -293,7 +293,7 @@ func (w *reportWindow) check(t *testing.T) {
 		}
 		return
 	}
-	sum, total := w.Stall.Storage+w.Stall.Other, w.Duration
+	sum, total := w.Stall.Storage+w.Stall.Ready+w.Stall.Other, w.Duration
 	if w.GPU != nil {
 		sum, total = sum+w.GPU.Busy+*w.Stall.CPU, total*float64(len(w.GPU.IDs))
 	} else if w.Scope != "host" {

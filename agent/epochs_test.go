@@ -178,7 +178,7 @@ time.sleep(0.5)
 		}
 	}
 	busy, idle := d.Windows[0], d.Windows[1]
-	if busy.Process.OnCPU < 0.25 || idle.Process.OnCPU > idle.Duration/2 {
+	if busy.Process.OnCPU+busy.Stall.Ready < 0.25 || idle.Process.OnCPU > idle.Duration/2 {
 		t.Errorf("on the CPU: %v s of %v s busy, %v s of %v s asleep",
 			busy.Process.OnCPU, busy.Duration, idle.Process.OnCPU, idle.Duration)
 	}

@@ -125,7 +125,8 @@ func storm(r *window.Report, s *window.Storm) Event {
 			semconv.SystemDeviceNameKey.String(UTF8(s.Disk)),
 		},
 		Body: UTF8(fmt.Sprintf(
-			"%d windows read from %s at once, and two of them at least were slow: stagger the starts", s.Windows, s.Disk)),
+			"%d windows read from %s at once, and two of them at least were slow: stagger the starts", s.Windows,
+			s.Disk)),
 	}
 }
 
@@ -196,7 +197,8 @@ func testEvent(name string, at time.Time) Event {
 	r := &window.Report{Window: window.Window{
 		Kind: window.Custom, Name: testName, Source: window.Announced,
 		Start: start, End: sample.Stamp{Mono: start.Mono + time.Minute, Wall: at},
-	}, Judgement: window.Judgement{Verdict: window.StorageBound, SlowReason: window.SlowStorage}, Ledger: window.Ledger{Split: true, Storage: time.Minute}}
+	}, Judgement: window.Judgement{Verdict: window.StorageBound, SlowReason: window.SlowStorage},
+		Ledger: window.Ledger{Split: true, Storage: time.Minute}}
 	switch name {
 	case semconv.WindowSlowEvent.Name:
 		return slow(r, SpanName(&r.Window, config.Spans{}))
@@ -222,7 +224,8 @@ func testConditions(at time.Time) []alert.Event {
 			Reason: sample.GPUThrottledHWThermal.String(), Message: "the clocks of a GPU were held down"},
 		{Kind: alert.GPULost, At: at, GPU: gpu, Lost: true, Severe: true, Message: "a GPU can no longer be read"},
 		{Kind: alert.GPUReleased, At: at, GPU: gpu, Message: "a GPU is released"},
-		{Kind: alert.GPUError, At: at, GPU: gpu, Code: 79, Count: 1, Severe: true, Message: "a GPU has reported XID 79"},
+		{Kind: alert.GPUError, At: at, GPU: gpu, Code: 79, Count: 1, Severe: true,
+			Message: "a GPU has reported XID 79"},
 		{Kind: alert.DiskFailing, At: at, Drive: drive, Disk: testName, Severe: true, Message: "a drive is failing"},
 		{Kind: alert.DiskSaturated, At: at, Disk: testName, Value: 8, Limit: 2, HasValue: true,
 			Message: "a disk is saturated"},

@@ -27,15 +27,20 @@ func reports() map[string]*window.Report {
 		Facts: window.Facts{GPUIDs: []string{"GPU-1", "GPU-2"}, Disks: []window.DiskUse{
 			{Name: "nvme0n1", ReadBytes: 3 * mib, ReadOperations: 30, ReadTime: 3 * time.Second, QueueDepth: 0.5,
 				BusyRatio: 0.4},
-			{Name: "sda", ReadBytes: mib, ReadOperations: 10, ReadTime: time.Second, WriteBytes: 4096, WriteOperations: 4,
-				WriteTime: 2 * time.Second, QueueDepth: 1, BusyRatio: 0.9},
+			{Name: "sda", ReadBytes: mib, ReadOperations: 10, ReadTime: time.Second, WriteBytes: 4096,
+				WriteOperations: 4,
+				WriteTime:       2 * time.Second, QueueDepth: 1, BusyRatio: 0.9},
 		}, Pressure: &window.Pressure{Some: 7 * time.Second, Full: 6 * time.Second}},
-		Ledger: window.Ledger{Split: true, Busy: 6 * time.Second, Storage: 12 * time.Second, CPU: time.Second, Other: time.Second, Evidence: window.FromSchedule, OtherReasons: []window.OtherReason{
-			{Kind: window.OtherNetwork, Name: "receiving from 10.0.0.7:443 over TCP", Time: 800 * ms},
-			{Kind: window.OtherTimer, Name: "timer\xff", Time: 200 * ms}, {Kind: window.OtherLock, Name: "futex", Time: ms},
-		}},
-		Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 2.5, Slow: true, SlowReason: window.SlowStorage},
-		Further: window.Further{Findings: []window.Finding{window.FailingDisk{Text: "sda is failing.", Remedy: "Replace it."},
+		Ledger: window.Ledger{Split: true, Busy: 6 * time.Second, Storage: 12 * time.Second, CPU: time.Second,
+			Other: time.Second, Evidence: window.FromSchedule, OtherReasons: []window.OtherReason{
+				{Kind: window.OtherNetwork, Name: "receiving from 10.0.0.7:443 over TCP", Time: 800 * ms},
+				{Kind: window.OtherTimer, Name: "timer\xff", Time: 200 * ms}, {Kind: window.OtherLock, Name: "futex",
+					Time: ms},
+			}},
+		Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 2.5, Slow: true,
+			SlowReason: window.SlowStorage},
+		Further: window.Further{Findings: []window.Finding{window.FailingDisk{Text: "sda is failing.",
+			Remedy: "Replace it."},
 			window.FailingDisk{Text: "sdb is failing."}}, Stalls: []window.Stall{
 			{Start: time.Hour + time.Second, End: time.Hour + 4*time.Second},
 			{Start: time.Hour + 6*time.Second, End: time.Hour + 9*time.Second},
@@ -45,18 +50,24 @@ func reports() map[string]*window.Report {
 	load.Model, load.Path, load.Unfinished = "llama", "/models/llama.safetensors", true
 	load.Epoch, load.HasEpoch, load.Name = 3, true, "no load has such" // nor do its attributes
 	mounts := &window.Report{
-		Window:    load,
-		Ledger:    window.Ledger{Split: true, Storage: 50 * time.Second, CPU: 2 * time.Second, Other: 8 * time.Second, Evidence: window.FromPressure},
-		Judgement: window.Judgement{Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage, Uncertainty: 0.05, Interrupted: true},
-		Facts:     window.Facts{Mounts: []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}}},
-		Further:   window.Further{Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second}}},
+		Window: load,
+		Ledger: window.Ledger{Split: true, Storage: 50 * time.Second, CPU: 2 * time.Second, Other: 8 * time.Second,
+			Evidence: window.FromPressure},
+		Judgement: window.Judgement{Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage,
+			Uncertainty: 0.05, Interrupted: true},
+		Facts: window.Facts{Mounts: []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more",
+			Type: "fuse.sshfs"}}},
+		Further: window.Further{Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second}}},
 	}
 	idle := between(window.Checkpoint, time.Hour, time.Hour+time.Second)
 	idle.Name = "step 100"
 	return map[string]*window.Report{
-		"span_gpu":     slow,
-		"span_mounts":  mounts,
-		"span_unknown": {Window: idle, Judgement: window.Judgement{Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}}, Uncertainty: 0.01}, Facts: window.Facts{Disks: []window.DiskUse{{Name: "vda", WriteOperations: 2}}}},
+		"span_gpu":    slow,
+		"span_mounts": mounts,
+		"span_unknown": {Window: idle,
+			Judgement: window.Judgement{Verdict: window.Unknown,
+				Missing: []window.Missing{{Reason: window.NoReadings}}, Uncertainty: 0.01},
+			Facts: window.Facts{Disks: []window.DiskUse{{Name: "vda", WriteOperations: 2}}}},
 	}
 }
 
@@ -73,8 +84,10 @@ func TestSpans(t *testing.T) {
 func TestSpanNames(t *testing.T) {
 	for want, w := range map[string]window.Window{
 		"load": {Kind: window.ModelLoad, Name: "x"}, "load llama": {Kind: window.ModelLoad, Model: "llama"},
-		"epoch": {Kind: window.Epoch, Epoch: 3, HasEpoch: true}, "epoch train.py": {Kind: window.Epoch, Run: "train.py"},
-		"checkpoint": {Kind: window.Checkpoint, Run: "train.py"}, "steps": {Kind: window.Steps, Run: "train.py"}, "custom warm-up": {Kind: window.Custom, Name: "warm-up"},
+		"epoch": {Kind: window.Epoch, Epoch: 3, HasEpoch: true}, "epoch train.py": {Kind: window.Epoch,
+			Run: "train.py"},
+		"checkpoint": {Kind: window.Checkpoint, Run: "train.py"}, "steps": {Kind: window.Steps, Run: "train.py"},
+		"custom warm-up": {Kind: window.Custom, Name: "warm-up"},
 	} {
 		if got := emit.SpanName(&w, config.Spans{}); got != want {
 			t.Errorf("%+v is called %q, want %q", w, got, want)
@@ -82,7 +95,8 @@ func TestSpanNames(t *testing.T) {
 	}
 	indexed := config.Spans{Names: config.NamesIndexed}
 	for want, w := range map[string]window.Window{
-		"epoch 3": {Kind: window.Epoch, Epoch: 3, HasEpoch: true}, "epoch train.py": {Kind: window.Epoch, Run: "train.py"},
+		"epoch 3": {Kind: window.Epoch, Epoch: 3, HasEpoch: true}, "epoch train.py": {Kind: window.Epoch,
+			Run: "train.py"},
 		"epoch 0 train.py": {Kind: window.Epoch, Run: "train.py", HasEpoch: true},
 		"load llama":       {Kind: window.ModelLoad, Model: "llama", HasEpoch: true},
 	} {
@@ -165,7 +179,9 @@ func TestSpanOfSteppedClock(t *testing.T) {
 // The body of a slow window has its duration once, and names its job.
 func TestBodyOfASlowWindow(t *testing.T) {
 	w := window.Window{Kind: window.ModelLoad, Model: "st3", End: sample.Stamp{Mono: 874 * time.Millisecond}}
-	r := &window.Report{Window: w, Facts: window.Facts{GPUIDs: []string{"GPU-1"}}, Judgement: window.Judgement{Slow: true, SlowReason: window.SlowStorage, Verdict: window.StorageBound}, Ledger: window.Ledger{Split: true, Busy: 437 * time.Millisecond, Storage: 437 * time.Millisecond}}
+	r := &window.Report{Window: w, Facts: window.Facts{GPUIDs: []string{"GPU-1"}},
+		Judgement: window.Judgement{Slow: true, SlowReason: window.SlowStorage, Verdict: window.StorageBound},
+		Ledger:    window.Ledger{Split: true, Busy: 437 * time.Millisecond, Storage: 437 * time.Millisecond}}
 	for _, want := range []string{
 		"load st3, 874 ms: The GPU was busy 50 % and waited for storage 50 % of the time.",
 		"load st3: It took 874 ms, over the configured limit of 100 ms: the GPU was busy 50 % and waited for storage 50 % of the time.",

@@ -173,7 +173,8 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Verdict == window.Mixed && s.Network >= smallPart:
 		return who + " of the time and waited " + waitedForAll(r, s) + fetched(r)
 	case r.Verdict == window.CPUBound && hasGPU:
-		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU-s.Ready) + " of the time" + hadNoCore(r, s)
+		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU-s.Ready) + " of the time" +
+			hadNoCore(r, s)
 	case r.Verdict == window.CPUBound:
 		return who + " of the time" + waited(" and waited for storage ", s, "")
 	case r.Verdict == window.Mixed && hasGPU:
@@ -182,7 +183,8 @@ func verdict(r *window.Report, s window.Shares) string {
 			gpus, were = fmt.Sprintf("The %d GPUs", n), "were"
 		}
 		return fmt.Sprintf("%s waited both for storage (%s of the time) and for the CPU work of the input pipeline (%s), "+
-			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU-s.Ready), were, percent(s.Busy)) + hadNoCore(r, s) + where(r)
+			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU-s.Ready), were, percent(s.Busy)) +
+			hadNoCore(r, s) + where(r)
 	case r.Verdict == window.Mixed:
 		return who + " of the time and waited for storage " + percent(s.Storage) + where(r)
 	}

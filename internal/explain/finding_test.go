@@ -14,11 +14,13 @@ import (
 func TestDurationInFinding(t *testing.T) {
 	usual := &window.Baseline{Median: 90 * time.Millisecond, P95: 100 * time.Millisecond, Count: 7}
 	for want, limits := range map[string]window.Limits{
-		"It took 502 ms, over the configured limit of 100 ms: the GPU was busy": {Set: 100 * time.Millisecond, Baseline: usual},
-		"It took 502 ms where 100 ms is usual (p95 of 7 loads): the GPU was":    {Set: time.Second, Baseline: usual},
+		"It took 502 ms, over the configured limit of 100 ms: the GPU was busy": {Set: 100 * time.Millisecond,
+			Baseline: usual},
+		"It took 502 ms where 100 ms is usual (p95 of 7 loads): the GPU was": {Set: time.Second, Baseline: usual},
 		"The GPU was busy": {Set: time.Second, Baseline: usual, Factor: 6},
 	} {
-		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"gpu0"}}, Window: window.Window{Kind: window.ModelLoad, End: sample.Stamp{Mono: 502 * time.Millisecond}}}
+		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"gpu0"}},
+			Window: window.Window{Kind: window.ModelLoad, End: sample.Stamp{Mono: 502 * time.Millisecond}}}
 		if r.ApplyLimits(limits); !strings.HasPrefix(Finding(r), want) {
 			t.Errorf("%q, want %q", Finding(r), want)
 		}

@@ -3,7 +3,7 @@ package explain
 import (
 	"fmt"
 	"path"
-	"strings"
+	"regexp"
 
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -40,11 +40,11 @@ func firstBatch(r *window.Report, f *window.FirstBatch) (text, remedy string) {
 
 // inPython is words of a framework behind a remedy, in brackets; "" if the program is not known to be in Python.
 func inPython(r *window.Report, words string) string {
-	for _, name := range []string{r.Run, r.Who.Name} {
-		base := path.Base(name)
-		if strings.HasSuffix(base, ".py") || strings.HasPrefix(base, "python") {
-			return " (" + words + ")"
-		}
+	if python.MatchString(path.Base(r.Run)) || python.MatchString(path.Base(r.Who.Name)) {
+		return " (" + words + ")"
 	}
 	return ""
 }
+
+// python is the name of a script, of the interpreter, or of a program that starts scripts.
+var python = regexp.MustCompile(`\.py\b|^(i?python|jupyter|torchrun|accelerate|deepspeed)\b|^python`)

@@ -23,6 +23,10 @@ func TestFirstBatchWords(t *testing.T) {
 			"prefetch_factor", window.FirstBatch{Read: 1 << 30, Storage: 5 * s}},
 		"a listing": {"train.py", "The first batch took 6.2 s of 8.3 s, and hardly any of that was waiting for storage.",
 			"a listing of the files", "persistent_workers=True", window.FirstBatch{}},
+		"a launcher": {"torchrun", "a process started again", "Keep the workers from one epoch to the next",
+			"persistent_workers=True", window.FirstBatch{Workers: 1}},
+		"a script of a launcher": {"/opt/uv run train.py", "a process started again", "Keep the workers from one epoch",
+			"persistent_workers=True", window.FirstBatch{Workers: 1}},
 		"another language": {"./train", "a process started again", "Keep the workers from one epoch to the next.", "",
 			window.FirstBatch{Workers: 1}},
 	} {

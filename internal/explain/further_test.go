@@ -40,27 +40,39 @@ func TestFurtherFindings(t *testing.T) {
 			"The 2 GPUs were busy 95 % of the time, but their tensor cores only 5 %", "bf16"},
 		{window.Throttling{GPU: &limited, Cause: history.ThrottledThermal, Share: 0.34}, 1,
 			"The GPU held its clocks down for 34 % of the time because it was too hot: 88 C on average, and it slows down at 90 C.", "cooling"},
-		{window.Throttling{GPU: &bare, Cause: history.ThrottledThermal, Share: 0.05}, 1, "5 % of the time because it was too hot.", "cooling"},
-		{window.Throttling{GPU: &limited, Cause: history.ThrottledHWThermal, Share: 0.2}, 1, "for its own protection", "cooling"},
-		{window.Throttling{GPU: &limited, Cause: history.ThrottledPowerBrake, Share: 0.2}, 1, "power supply", "power supplies"},
+		{window.Throttling{GPU: &bare, Cause: history.ThrottledThermal, Share: 0.05}, 1,
+			"5 % of the time because it was too hot.", "cooling"},
+		{window.Throttling{GPU: &limited, Cause: history.ThrottledHWThermal, Share: 0.2}, 1, "for its own protection",
+			"cooling"},
+		{window.Throttling{GPU: &limited, Cause: history.ThrottledPowerBrake, Share: 0.2}, 1, "power supply",
+			"power supplies"},
 		{window.Throttling{GPU: &limited, Cause: history.ThrottledSyncBoost, Share: 0.2}, 1, "another GPU", "slowest"},
 		{window.Throttling{GPU: &limited, Cause: history.ThrottledBoard, Share: 0.2}, 1, "board", "cables"},
 		{window.Throttling{GPU: &limited, Cause: history.ThrottledPower, Share: 0.8}, 1,
 			"The GPU held its clocks down for 80 % of the time to stay below its power cap of 700 W: its SMs ran at 1410 MHz on average, and have run at 1980 MHz.", "cap"},
-		{window.Throttling{GPU: &window.GPUUse{Limits: limits}, Cause: history.ThrottledPower, Share: 0.5}, 1, "power cap of 700 W.", "cap"},
-		{window.Throttling{GPU: &second, Cause: history.ThrottledThermal, Share: 0.5}, 2, "GPU 2 held its clocks down for 50 %", "cooling"},
-		{window.Overheating{GPU: &limited, FirstTemperature: 64, LastTemperature: 88, FirstPower: 412.6, LastPower: 488}, 1,
-			"The GPU went from 64 to 88 C and from 413 to 488 W, and did no more work; it slows down at 90 C.", "cooling"},
+		{window.Throttling{GPU: &window.GPUUse{Limits: limits}, Cause: history.ThrottledPower, Share: 0.5}, 1,
+			"power cap of 700 W.", "cap"},
+		{window.Throttling{GPU: &second, Cause: history.ThrottledThermal, Share: 0.5}, 2,
+			"GPU 2 held its clocks down for 50 %", "cooling"},
+		{window.Overheating{GPU: &limited, FirstTemperature: 64, LastTemperature: 88, FirstPower: 412.6,
+			LastPower: 488}, 1,
+			"The GPU went from 64 to 88 C and from 413 to 488 W, and did no more work; it slows down at 90 C.",
+			"cooling"},
 		{window.MemoryGrowth{GPU: &limited, PerEpoch: 310 * mib, Epochs: 4, EpochsLeft: 258.1}, 1,
-			"GPU memory grew by 310 MiB an epoch over 4 epochs and reaches its limit of 80 GiB in about 258 epochs.", "detach"},
+			"GPU memory grew by 310 MiB an epoch over 4 epochs and reaches its limit of 80 GiB in about 258 epochs.",
+			"detach"},
 		{window.MemoryGrowth{GPU: &second, PerEpoch: 1 << 30, Epochs: 5, EpochsLeft: 19}, 2,
 			"Memory of GPU 2 grew by 1 GiB an epoch over 5 epochs and reaches its limit of 24 GiB in about 19 epochs.", "detach"},
 		{window.MemoryGrowth{GPU: &slice, PerEpoch: 1 << 30, Epochs: 6, EpochsLeft: 0.5}, 2,
-			"Memory of MIG-c grew by 1 GiB an epoch over 6 epochs and reaches its limit of 6.5 GiB in the next one.", "detach"},
-		{window.MemoryGrowth{GPU: &bare, PerEpoch: mib, Epochs: 6}, 1, "GPU memory grew by 1 MiB an epoch over 6 epochs.", "detach"},
-		{window.FailingDisk{Text: "sda has 312 reallocated sectors.", Remedy: "Replace sda."}, 1, "sda has 312 reallocated sectors.", "Replace sda."},
+			"Memory of MIG-c grew by 1 GiB an epoch over 6 epochs and reaches its limit of 6.5 GiB in the next one.",
+			"detach"},
+		{window.MemoryGrowth{GPU: &bare, PerEpoch: mib, Epochs: 6}, 1,
+			"GPU memory grew by 1 MiB an epoch over 6 epochs.", "detach"},
+		{window.FailingDisk{Text: "sda has 312 reallocated sectors.", Remedy: "Replace sda."}, 1,
+			"sda has 312 reallocated sectors.", "Replace sda."},
 	} {
-		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"GPU-1", "GPU-2"}[:c.gpus]}, Further: window.Further{Findings: []window.Finding{c.finding}}}
+		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"GPU-1", "GPU-2"}[:c.gpus]},
+			Further: window.Further{Findings: []window.Finding{c.finding}}}
 		got := FurtherFindings(r)
 		if len(got) != 1 || got[0].Kind != c.finding.Kind() || !strings.Contains(got[0].Text, c.text) ||
 			!strings.Contains(got[0].Remedy, c.remedy) {
@@ -71,14 +83,15 @@ func TestFurtherFindings(t *testing.T) {
 
 // TestFindingsInJSON: the JSON has what the GPUs report, as in docs/report.md, and nothing else.
 func TestFindingsInJSON(t *testing.T) {
-	r := &window.Report{Ledger: window.Ledger{Split: true}, Facts: window.Facts{GPUIDs: []string{"GPU-1", "GPU-2"}, Uses: []window.GPUUse{
-		{ID: "GPU-1", Busy: 0.95, Means: means(map[history.Detail]float64{
-			history.SMActive: 0.5, history.TensorActive: 0.125, history.ThrottledHWThermal: 0.25,
-			history.MemoryUsed: 1 << 30})},
-		{ID: "GPU-2", Busy: 1, Means: means(map[history.Detail]float64{
-			history.SMOccupancy: 0.5, history.DRAMActive: 0.75, history.SMClock: 1e9, history.Temperature: 60,
-			history.Power: 100})},
-	}}, Further: window.Further{Findings: []window.Finding{window.FailingDisk{Text: "One.", Remedy: "Two."}}}}
+	r := &window.Report{Ledger: window.Ledger{Split: true},
+		Facts: window.Facts{GPUIDs: []string{"GPU-1", "GPU-2"}, Uses: []window.GPUUse{
+			{ID: "GPU-1", Busy: 0.95, Means: means(map[history.Detail]float64{
+				history.SMActive: 0.5, history.TensorActive: 0.125, history.ThrottledHWThermal: 0.25,
+				history.MemoryUsed: 1 << 30})},
+			{ID: "GPU-2", Busy: 1, Means: means(map[history.Detail]float64{
+				history.SMOccupancy: 0.5, history.DRAMActive: 0.75, history.SMClock: 1e9, history.Temperature: 60,
+				history.Power: 100})},
+		}}, Further: window.Further{Findings: []window.Finding{window.FailingDisk{Text: "One.", Remedy: "Two."}}}}
 	line, err := json.Marshal(NewReport(r))
 	if err != nil {
 		t.Fatal(err)

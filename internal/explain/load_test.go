@@ -71,9 +71,11 @@ func TestLoadJSON(t *testing.T) {
 	r := &window.Report{
 		Window: window.Window{Kind: window.ModelLoad, End: sample.Stamp{Mono: 2 * time.Second}},
 		Others: 3,
-		Facts: window.Facts{Disks: []window.DiskUse{{Name: "sda", ReadBytes: 100, Under: true, ReadCeiling: 200, ReadCeilingRatio: 0.5},
+		Facts: window.Facts{Disks: []window.DiskUse{{Name: "sda", ReadBytes: 100, Under: true, ReadCeiling: 200,
+			ReadCeilingRatio: 0.5},
 			{Name: "sdb"}}, Load: window.Load{Size: 9, Hit: 0.25, HasHit: true, Estimated: true,
-			Readers: []window.Reader{{PID: 7, Name: "cp", Group: "backup", Bytes: 100}, {PID: 8, Bytes: 5, Own: true}}}},
+			Readers: []window.Reader{{PID: 7, Name: "cp", Group: "backup", Bytes: 100}, {PID: 8, Bytes: 5,
+				Own: true}}}},
 	}
 	text, err := json.Marshal(NewReport(r))
 	if err != nil {

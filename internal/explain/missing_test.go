@@ -76,7 +76,8 @@ func TestDiskForAPartOfTheWindow(t *testing.T) {
 	} {
 		r := interrupted(t, c.change)
 		finding := Finding(r)
-		if r.Verdict != window.StorageBound || r.Interrupted != c.reset || strings.HasSuffix(finding, reset) != c.reset {
+		if r.Verdict != window.StorageBound || r.Interrupted != c.reset || strings.HasSuffix(finding,
+			reset) != c.reset {
 			t.Errorf("%s: %s, interrupted %v: %s", name, r.Verdict, r.Interrupted, finding)
 		}
 		if strings.Contains(finding, "; queue depth ") == c.reset ||
@@ -128,11 +129,14 @@ func TestKernelWithoutPressure(t *testing.T) {
 		{"busy", window.Process, true, 95, 0, 0, window.GPUBound, ""},
 		{"disk", window.Process, true, 10, 80, 0, window.StorageBound, "waited for storage 8"},
 		{"decode", window.Process, true, 30, 0, 100, window.CPUBound, "CPU work of the input pipeline 70 %"},
-		{"decode or not", window.Process, true, 30, 0, 60, window.Unknown, "waited for CPU work 30 % and stood idle 40 %" + why},
-		{"little", window.Process, true, 60, 0, 65, window.Unknown, "no stall is known to be large (CPU 5 %), and it was idle 35 %" + why},
+		{"decode or not", window.Process, true, 30, 0, 60, window.Unknown,
+			"waited for CPU work 30 % and stood idle 40 %" + why},
+		{"little", window.Process, true, 60, 0, 65, window.Unknown,
+			"no stall is known to be large (CPU 5 %), and it was idle 35 %" + why},
 		{"idle", window.Process, true, 20, 0, 25, window.Unknown, "busy 20 % of the time and idle 75 %" + why},
 		{"program", window.Process, false, 0, 0, 95, window.CPUBound, "on the CPU 95 % of the time;"},
-		{"program or not", window.Process, false, 0, 0, 55, window.Unknown, "on the CPU 55 % of the time and stood still 45 %" + why},
+		{"program or not", window.Process, false, 0, 0, 55, window.Unknown,
+			"on the CPU 55 % of the time and stood still 45 %" + why},
 		{"machine", window.Host, false, 0, 0, 55, window.Unknown, "busy 55 % of the time;"},
 	} {
 		r := withoutPressure(t, c.scope, c.gpu, c.busy, c.waited, c.cpu)
@@ -165,8 +169,10 @@ func TestWithoutVerdict(t *testing.T) {
 		window.NotFollowed: "The watched time was detected: its program was not followed for the first 3.5 s of it, so what it " +
 			"waited for is not known.",
 	} {
-		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"gpu7"}}, Ledger: window.Ledger{Split: true, Busy: 2500 * time.Millisecond, Other: 7500 * time.Millisecond}, Judgement: window.Judgement{Missing: []window.Missing{{Reason: window.NoIOPressure},
-			{Reason: reason, Device: "gpu7", Time: 3500 * time.Millisecond}}}}
+		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"gpu7"}},
+			Ledger: window.Ledger{Split: true, Busy: 2500 * time.Millisecond, Other: 7500 * time.Millisecond},
+			Judgement: window.Judgement{Missing: []window.Missing{{Reason: window.NoIOPressure},
+				{Reason: reason, Device: "gpu7", Time: 3500 * time.Millisecond}}}}
 		r.End.Mono = 10 * time.Second
 		if got := Finding(r); got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)

@@ -12,7 +12,8 @@ import (
 
 // onServer is a report of a window that waited for NFS.
 func onServer(u window.MountUse) *window.Report {
-	r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"}}, Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 2.5}}
+	r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"}},
+		Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 2.5}}
 	r.Kind = window.Epoch
 	divide(r, window.Shares{Busy: 0.4, Storage: 0.6})
 	onMount(r, u)
@@ -29,7 +30,8 @@ func TestFindingNamesTheMount(t *testing.T) {
 			window.MountUse{Read: read, Retransmissions: 12},
 			"files in use are on /data (nfs4 from server:/export: 1240 reads of 128 KiB, 45 ms each, 12 retransmissions), which is",
 		},
-		{window.MountUse{Read: done(1, 4096, time.Second), Retransmissions: 1}, ": 1 read of 4 KiB, 1.0 s, 1 retransmission),"},
+		{window.MountUse{Read: done(1, 4096, time.Second), Retransmissions: 1},
+			": 1 read of 4 KiB, 1.0 s, 1 retransmission),"},
 		{window.MountUse{Write: done(10, 1<<20, 45*time.Millisecond)}, ": 10 writes of 1 MiB, 45 ms each),"},
 		{
 			window.MountUse{Other: done(9000, 0, time.Millisecond), Read: done(3, 10, time.Millisecond)},
@@ -92,12 +94,18 @@ func TestMountRemediesNeedEvidence(t *testing.T) {
 		change func(*window.MountUse)
 		want   string
 	}{
-		"one connection":                {func(*window.MountUse) {}, "more connections"},
-		"several":                       {func(u *window.MountUse) { u.Connections = 4 }, ""},
-		"a session":                     {func(u *window.MountUse) { u.Session = true }, "more slots"},
-		"several of a session":          {func(u *window.MountUse) { u.Session, u.Connections = true, 4 }, "more slots"},
-		"writes in a session":           {func(u *window.MountUse) { u.Session, u.Write = true, u.Read; u.Write.Queue *= 2 }, "more connections"},
-		"lost answers":                  {func(u *window.MountUse) { u.Retransmissions = 5 }, "find why nothing answers"},
+		"one connection": {func(*window.MountUse) {}, "more connections"},
+		"several":        {func(u *window.MountUse) { u.Connections = 4 }, ""},
+		"a session":      {func(u *window.MountUse) { u.Session = true }, "more slots"},
+		"several of a session": {func(u *window.MountUse) { u.Session, u.Connections = true, 4 },
+			"more slots"},
+		"writes in a session": {func(u *window.MountUse) {
+			u.Session, u.Write = true,
+				u.Read
+			u.Write.Queue *= 2
+		}, "more connections"},
+		"lost answers": {func(u *window.MountUse) { u.Retransmissions = 5 },
+			"find why nothing answers"},
 		"few lost answers":              {func(u *window.MountUse) { u.Retransmissions = 1; u.Read.Queue *= 100; u.Read.Time *= 100 }, "more connections"},
 		"lost answers that cost little": {func(u *window.MountUse) { u.Retransmissions, u.Read.Queue = 5, 0 }, ""},
 	} {

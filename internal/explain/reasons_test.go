@@ -10,7 +10,8 @@ import (
 
 // idleFor is a report of ten seconds with reasons of other, in shares of the window.
 func idleFor(gpus int, v window.Verdict, s window.Shares, reasons ...window.OtherReason) *window.Report {
-	r := &window.Report{Facts: window.Facts{Scope: window.Process}, Judgement: window.Judgement{Verdict: v}, Ledger: window.Ledger{Evidence: window.FromSchedule, OtherReasons: reasons}}
+	r := &window.Report{Facts: window.Facts{Scope: window.Process}, Judgement: window.Judgement{Verdict: v},
+		Ledger: window.Ledger{Evidence: window.FromSchedule, OtherReasons: reasons}}
 	r.GPUIDs = []string{"gpu0", "gpu1"}[:gpus]
 	divide(r, s)
 	return r
@@ -32,8 +33,9 @@ func TestReasonsInFinding(t *testing.T) {
 		report *window.Report
 		want   string
 	}{
-		{idleFor(1, window.Unknown, idle, network, timer, lock), "The GPU waited for the network 62 % of the time: " + peer +
-			" (62 %), timer (4 %), futex held by thread feeder (3 %); it was busy 30 %."},
+		{idleFor(1, window.Unknown, idle, network, timer, lock),
+			"The GPU waited for the network 62 % of the time: " + peer +
+				" (62 %), timer (4 %), futex held by thread feeder (3 %); it was busy 30 %."},
 		{idleFor(0, window.Unknown, window.Shares{CPU: 0.3, Other: 0.7}, network),
 			"The program waited for the network 62 % of the time: " + peer + " (62 %); it was on the CPU 30 %."},
 		{idleFor(1, window.Unknown, idle, because(window.OtherTimer, "timer", 7*time.Second)),
@@ -43,10 +45,12 @@ func TestReasonsInFinding(t *testing.T) {
 			"The GPU waited for a timer 60 % of the time; it was busy 20 % and waited for storage 9 % " +
 				"and for CPU work 6 %."},
 		{idleFor(1, window.Unknown, idle, because(window.OtherTimer, "timer", 3*time.Second),
-			because(window.OtherLock, "futex", 2*time.Second)), "The GPU waited for neither storage nor CPU work 70 % of the " +
-			"time: timer (30 %), futex (20 %); it was busy 30 %."},
+			because(window.OtherLock, "futex", 2*time.Second)),
+			"The GPU waited for neither storage nor CPU work 70 % of the " +
+				"time: timer (30 %), futex (20 %); it was busy 30 %."},
 		{idleFor(1, window.Unknown, idle, because(window.OtherNetwork, "receiving from a", 2*time.Second),
-			because(window.OtherTimer, "timer", 2*time.Second), because(window.OtherNetwork, "receiving from b", 2*time.Second)),
+			because(window.OtherTimer, "timer", 2*time.Second), because(window.OtherNetwork, "receiving from b",
+				2*time.Second)),
 			"The GPU waited for the network 40 % of the time: receiving from a (20 %), timer (20 %), receiving from b (20 %); " +
 				"it was busy 30 %."},
 		{idleFor(0, window.Unknown, window.Shares{CPU: 0.02, Other: 0.98},
@@ -58,7 +62,8 @@ func TestReasonsInFinding(t *testing.T) {
 				"futex held by thread feeder (3 %)."},
 		{idleFor(1, window.StorageBound, window.Shares{Busy: 0.36, Storage: 0.6, Other: 0.04}, timer),
 			"The GPU was busy 36 % and waited for storage 60 % of the time."},
-		{idleFor(1, window.GPUBound, window.Shares{Busy: 0.93, Other: 0.07}, brief), "The GPU was busy 93 % of the time."},
+		{idleFor(1, window.GPUBound, window.Shares{Busy: 0.93, Other: 0.07}, brief),
+			"The GPU was busy 93 % of the time."},
 	} {
 		if got := Finding(test.report); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
@@ -83,7 +88,8 @@ func TestEveryReasonHasWords(t *testing.T) {
 		window.OtherTimer, window.OtherChild, window.OtherSteal, window.OtherEvent} {
 		r := idleFor(1, window.Unknown, window.Shares{Busy: 0.2, Other: 0.8}, because(kind, "x", 8*time.Second))
 		finding, remedy := Finding(r), Remedy(r)
-		if waitedFor[kind] == "" || !strings.HasPrefix(finding, "The GPU waited "+waitedFor[kind]+" 80 % of the time: x") {
+		if waitedFor[kind] == "" || !strings.HasPrefix(finding,
+			"The GPU waited "+waitedFor[kind]+" 80 % of the time: x") {
 			t.Errorf("%s: got the finding %q, want it to begin with the reason", kind, finding)
 		}
 		stack := strings.HasSuffix(remedy, " shows the line of a Python program.")

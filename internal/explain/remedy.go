@@ -235,7 +235,7 @@ func (x *situation) paced() string {
 	return ": " + x.pacerDoes()
 }
 
-// pacerDoes says what the busiest GPU is for the others. In a collective it counts as busy, with few of its SMs at work.
+// pacerDoes names what the busiest GPU is for the others. In a collective it counts as busy, with few SMs at work.
 func (x *situation) pacerDoes() string {
 	busy := x.pacer.Busy.Seconds() / x.Duration().Seconds()
 	text := x.pacer.Name() + " is busy " + percent(busy) + " and "
@@ -324,7 +324,7 @@ func (x *situation) full() bool {
 	return x.CPUUsed >= coresFull || starved
 }
 
-// freeCores is for work that had no core. Where others took them, nothing follows for this program: the finding says so.
+// freeCores is for work that had no core. Where others took them, nothing follows: the finding says so.
 func (x *situation) freeCores() string {
 	text := "It had no core " + percent(x.shares.Ready) + " of the time"
 	switch {

@@ -23,7 +23,8 @@ func divide(r *window.Report, s window.Shares) {
 func serving(change func(*window.PeerUse)) func(*window.Report) {
 	return func(r *window.Report) {
 		p := window.PeerUse{Address: "10.0.0.7:443", Serves: true, Received: 200 << 20, Sent: 1 << 20, Messages: 50,
-			Opened: 1, Connections: 1, Waited: 6 * time.Second, Each: 50 * time.Millisecond, RTT: 200 * time.Microsecond}
+			Opened: 1, Connections: 1, Waited: 6 * time.Second, Each: 50 * time.Millisecond,
+			RTT: 200 * time.Microsecond}
 		change(&p)
 		r.Peers, r.Speedup, r.SpeedupLow, r.SpeedupHigh = []window.PeerUse{p}, 2.4, 2.1, 2.6
 	}
@@ -39,7 +40,8 @@ func situations() []func(*window.Report) {
 				r.Speedup = 1
 			}
 			divide(r, map[window.Verdict]window.Shares{
-				window.GPUBound: {Busy: 1}, window.StorageBound: {Busy: 0.4, Storage: 0.6}, window.CPUBound: {Busy: 0.4, CPU: 0.6},
+				window.GPUBound: {Busy: 1}, window.StorageBound: {Busy: 0.4, Storage: 0.6},
+				window.CPUBound:     {Busy: 0.4, CPU: 0.6},
 				window.NetworkBound: {Busy: 0.4, Other: 0.6, Network: 0.6},
 				window.Mixed:        {Busy: 0.4, Storage: 0.35, CPU: 0.25}, window.Unknown: {Busy: 0.3, Other: 0.7},
 			}[v])
@@ -59,8 +61,10 @@ func situations() []func(*window.Report) {
 		bound(window.GPUBound, nil),
 		bound(window.StorageBound, func(r *window.Report) {
 			r.GPUIDs = []string{"gpu0", "gpu1"}
-			r.Ledgers = []window.GPULedger{{ID: "gpu0", Busy: 2 * time.Second}, {ID: "gpu1", Index: 1, Busy: 9800 * time.Millisecond}}
-			r.Busy, r.Storage, r.Other, r.Gain, r.Speedup = 11800*time.Millisecond, 8*time.Second, 0, 400*time.Millisecond, 1.02
+			r.Ledgers = []window.GPULedger{{ID: "gpu0", Busy: 2 * time.Second}, {ID: "gpu1", Index: 1,
+				Busy: 9800 * time.Millisecond}}
+			r.Busy, r.Storage, r.Other, r.Gain, r.Speedup = 11800*time.Millisecond, 8*time.Second, 0,
+				400*time.Millisecond, 1.02
 		}),
 		bound(window.CPUBound, func(r *window.Report) {
 			r.Kind, r.Load = window.ModelLoad, window.Load{Size: 1, Hit: 1, HasHit: true}
@@ -85,7 +89,8 @@ func situations() []func(*window.Report) {
 			r.MountUses, r.Fetch = nil, &window.Fetch{Bytes: 512 << 20, Called: 12 << 10}
 		}),
 		bound(window.StorageBound, func(r *window.Report) {
-			onMount(r, window.MountUse{Other: done(5000, 0, 900*time.Microsecond), Read: done(200, 4<<10, time.Millisecond)})
+			onMount(r, window.MountUse{Other: done(5000, 0, 900*time.Microsecond), Read: done(200, 4<<10,
+				time.Millisecond)})
 		}),
 		bound(window.StorageBound, func(r *window.Report) {
 			u := window.MountUse{Read: done(200, 128<<10, 50*time.Millisecond), Connections: 1, Session: true}
@@ -179,7 +184,9 @@ func TestRemedies(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(page), "## The remedies")
 	for i, set := range all {
-		r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"}, Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500}}}, Judgement: window.Judgement{Speedup: 2.5}}
+		r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"},
+			Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500}}},
+			Judgement: window.Judgement{Speedup: 2.5}}
 		r.Kind = window.Epoch
 		set(r)
 		if got := newSituation(r).advice(); got != &remedies[i] {
@@ -197,8 +204,10 @@ func TestRemedies(t *testing.T) {
 	}
 	words := strings.Join(strings.Fields(string(page)), " ") // a phrase may be broken over two lines
 	for _, number := range []string{
-		fmt.Sprintf("queue is deep from %.1f", deepQueue), fmt.Sprintf("near its ceiling from %.2f", window.NearCeiling),
-		fmt.Sprintf("far from it up to %.2f", window.FarCeiling), fmt.Sprintf("from %.2f of all cores' time", coresFull),
+		fmt.Sprintf("queue is deep from %.1f", deepQueue), fmt.Sprintf("near its ceiling from %.2f",
+			window.NearCeiling),
+		fmt.Sprintf("far from it up to %.2f", window.FarCeiling), fmt.Sprintf("from %.2f of all cores' time",
+			coresFull),
 		fmt.Sprintf("from %.2f of the file in memory, and cold below %.2f", warmLoad, coldLoad),
 		fmt.Sprintf("shorter by %.2f of its time more", lateShare),
 		fmt.Sprintf("shorter without storage by %.2f of its time", window.Thresholds.Stall),
@@ -206,8 +215,10 @@ func TestRemedies(t *testing.T) {
 		fmt.Sprintf("found none for %.2f of the window", window.Thresholds.Stall),
 		fmt.Sprintf("less than %.1f of what came from the server", window.MappedShare),
 		fmt.Sprintf("that was %d MiB or more", window.MinFetched>>20),
-		fmt.Sprintf("at least %d of them", manyOperations), fmt.Sprintf("taken %.1f of the storage stall", mountExplains),
-		fmt.Sprintf("below %.1f of %d KiB", wholeRead, usefulRead>>10), fmt.Sprintf("spend %.1f of their time", queueShare),
+		fmt.Sprintf("at least %d of them", manyOperations), fmt.Sprintf("taken %.1f of the storage stall",
+			mountExplains),
+		fmt.Sprintf("below %.1f of %d KiB", wholeRead, usefulRead>>10), fmt.Sprintf("spend %.1f of their time",
+			queueShare),
 	} {
 		if !strings.Contains(words, number) {
 			t.Errorf("docs/verdicts.md lacks %q", number)
@@ -225,12 +236,17 @@ func TestRemedyAgreesWithTheStorage(t *testing.T) {
 		shares window.Shares
 		want   string
 	}{
-		"a tenth less without storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.13, WhatIf: &window.WhatIf{NoStorage: 1.13}}}, cpu,
+		"a tenth less without storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound,
+			Speedup: 1.13, WhatIf: &window.WhatIf{NoStorage: 1.13}}}, cpu,
 			"Storage is not the limit: spread the work over more cores, or do less of it."},
-		"a third is storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2, WhatIf: &window.WhatIf{NoStorage: 1.7}}}, window.Shares{Storage: 0.32, CPU: 0.67, Other: 0.01},
+		"a third is storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.7,
+			SpeedupLow: 1.4, SpeedupHigh: 2, WhatIf: &window.WhatIf{NoStorage: 1.7}}}, window.Shares{Storage: 0.32,
+			CPU: 0.67, Other: 0.01},
 			"Spread the work over more cores, or do less of it" + late +
 				", with 9 % of the kernel's work to fetch the data, which counts as on CPU."},
-		"a mixed load": {window.Report{Window: window.Window{Kind: window.ModelLoad}, Judgement: window.Judgement{Verdict: window.Mixed, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2}, Facts: window.Facts{GPUIDs: []string{"gpu0"}}}, window.Shares{Storage: 0.4, CPU: 0.6},
+		"a mixed load": {window.Report{Window: window.Window{Kind: window.ModelLoad},
+			Judgement: window.Judgement{Verdict: window.Mixed, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2},
+			Facts:     window.Facts{GPUIDs: []string{"gpu0"}}}, window.Shares{Storage: 0.4, CPU: 0.6},
 			"Copy and convert less, or load with more threads" + late + "."},
 	} {
 		divide(&test.report, test.shares)
@@ -244,7 +260,8 @@ func TestRemedyAgreesWithTheStorage(t *testing.T) {
 // windows.
 func TestStaggerNamesTheSharedDisk(t *testing.T) {
 	for want, others := range map[string][]int{
-		"another program reads from sdb at": {0, 1}, "2 other programs read from sdb at": {1, 2}, "another program reads from sda at": {1, 0},
+		"another program reads from sdb at": {0, 1}, "2 other programs read from sdb at": {1, 2},
+		"another program reads from sda at": {1, 0},
 	} {
 		r := &window.Report{Facts: window.Facts{From: []string{"sda", "sdb"}}, OthersByDisk: others, Others: others[0] +
 			others[1], Judgement: window.Judgement{Verdict: window.StorageBound}}
@@ -257,9 +274,11 @@ func TestStaggerNamesTheSharedDisk(t *testing.T) {
 
 // TestRemedyWithResetDisk: the rate of a disk counts only if no disk of the window was reset.
 func TestRemedyWithResetDisk(t *testing.T) {
-	r := &window.Report{Judgement: window.Judgement{Verdict: window.StorageBound}, Facts: window.Facts{From: []string{"sda"}, Disks: []window.DiskUse{
-		{Name: "sda", ReadBytes: 10 << 30, ReadOperations: 1 << 10, ReadCeiling: 1 << 40, ReadCeilingRatioNow: 0.001},
-	}}}
+	r := &window.Report{Judgement: window.Judgement{Verdict: window.StorageBound},
+		Facts: window.Facts{From: []string{"sda"}, Disks: []window.DiskUse{
+			{Name: "sda", ReadBytes: 10 << 30, ReadOperations: 1 << 10, ReadCeiling: 1 << 40,
+				ReadCeilingRatioNow: 0.001},
+		}}}
 	divide(r, window.Shares{Storage: 1})
 	if got, want := Remedy(r), "more workers: sda read 1 GiB/s"; !strings.Contains(got, want) {
 		t.Errorf("%s, want %q", got, want)

@@ -29,7 +29,7 @@ func Size(bytes uint64) string {
 	return text + " " + units[i]
 }
 
-// Duration formats seconds with two or three digits and a unit that fits: "12 us", "3.2 s"; "none" for what rounds to 0.
+// Duration formats seconds with two or three digits and a unit that fits: "12 us", "3.2 s". What rounds to 0 is "none".
 func Duration(seconds float64) string {
 	switch {
 	case seconds < 0.5e-6:

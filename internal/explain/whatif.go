@@ -12,7 +12,7 @@ const (
 	minHelp    = 1.1 // speed-up from which a change is worth advice, in the digits that are shown
 	maxFaster  = 100 // a range up to there has no upper end
 	nearlySame = 0.8 // share of another change's gain from which a simpler one comes first
-	wideRange  = 3.0 // factor from the low end of a range to the high one from which only the low one is said
+	wideRange  = 3.0 // factor from the low end of a range to the high one from which only the low one is reported
 )
 
 // Answer is how much faster a window would be with one change.

@@ -11,8 +11,11 @@ import (
 
 // bound is a window that waits for storage, with the answers of its replay.
 func bound(w *window.WhatIf, v window.Verdict) *window.Report {
-	r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"}, Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500,
-		ReadCeiling: 1 << 30, ReadCeilingRatioNow: 0.05}}}, Judgement: window.Judgement{Verdict: v, Speedup: 2.7, WhatIf: w}, Ledger: window.Ledger{Evidence: window.FromSchedule}}
+	r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"},
+		Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500,
+			ReadCeiling: 1 << 30, ReadCeilingRatioNow: 0.05}}},
+		Judgement: window.Judgement{Verdict: v, Speedup: 2.7, WhatIf: w},
+		Ledger:    window.Ledger{Evidence: window.FromSchedule}}
 	r.Kind = window.Epoch
 	if w != nil {
 		r.Speedup = w.NoStorage
@@ -75,7 +78,8 @@ func TestAnswers(t *testing.T) {
 	r := bound(all, window.StorageBound)
 	r.SpeedupLow, r.SpeedupHigh = all.Low, all.High
 	want := []Answer{
-		{"storage without waiting", "2.7x (2.5 to 2.9)"}, {"twice the workers", "1.0x"}, {"a GPU twice as fast", "1.3x"},
+		{"storage without waiting", "2.7x (2.5 to 2.9)"}, {"twice the workers", "1.0x"}, {"a GPU twice as fast",
+			"1.3x"},
 	}
 	if got := Answers(r); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

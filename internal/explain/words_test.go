@@ -13,8 +13,10 @@ import (
 func TestPercentsAddUp(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	for _, parts := range [][]time.Duration{
-		{ms(2045), ms(7454), ms(251), ms(250), 0}, {ms(333), ms(333), ms(334), 0, 0}, {ms(5735), ms(3935), 0, ms(175), ms(155)},
-		{ms(995), 0, 0, 0, ms(5)}, {1, 1, 1, 1, 1}, {time.Hour, 0, 0, 0, 0}, {ms(145), ms(145), ms(145), ms(145), ms(420)},
+		{ms(2045), ms(7454), ms(251), ms(250), 0}, {ms(333), ms(333), ms(334), 0, 0}, {ms(5735), ms(3935), 0, ms(175),
+			ms(155)},
+		{ms(995), 0, 0, 0, ms(5)}, {1, 1, 1, 1, 1}, {time.Hour, 0, 0, 0, 0}, {ms(145), ms(145), ms(145), ms(145),
+			ms(420)},
 	} {
 		var total time.Duration
 		for _, p := range parts {
@@ -69,7 +71,8 @@ func TestNoCore(t *testing.T) {
 	}
 	r.Verdict, r.Storage, r.CPU = window.StorageBound, 7*time.Second, 2*time.Second
 	r.Ready, r.Other = time.Second, time.Second
-	if got, want := Finding(r), "on the CPU 10 %, had no core 10 % and waited for storage 70 % of"; !strings.Contains(got, want) {
+	if got, want := Finding(r),
+		"on the CPU 10 %, had no core 10 % and waited for storage 70 % of"; !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -113,7 +116,7 @@ func TestFaster(t *testing.T) {
 	}
 }
 
-// outOfStep are two GPUs in step, busy 20 and 94 %, of which the first one waits for storage for the rest.
+// outOfStep are two GPUs in step. One is busy 20 % and waits for storage for the rest, and the other is busy 94 %.
 func outOfStep() *window.Report {
 	r := &window.Report{
 		Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"a", "b"}},
@@ -123,7 +126,8 @@ func outOfStep() *window.Report {
 				{ID: "a", Index: 0, Busy: 2 * time.Second, Storage: 8 * time.Second},
 				{ID: "b", Index: 1, Busy: 9400 * time.Millisecond, Storage: 600 * time.Millisecond},
 			}},
-		Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 20 / 18.8, SpeedupLow: 1.05, SpeedupHigh: 1.07},
+		Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 20 / 18.8, SpeedupLow: 1.05,
+			SpeedupHigh: 1.07},
 	}
 	r.Kind, r.End.Mono = window.Epoch, 10*time.Second
 	return r
@@ -132,12 +136,15 @@ func outOfStep() *window.Report {
 // TestBusiestGPU: the GPU that bounds the prediction is named.
 func TestBusiestGPU(t *testing.T) {
 	r := outOfStep()
-	want := "Look at what GPU 1 does besides the others: storage alone leaves little to gain, because GPU 1 is busy 94 % and "
+	want := "Look at what GPU 1 does besides the others: storage alone leaves little to gain, " +
+		"because GPU 1 is busy 94 % and "
 	if got := Remedy(r); got != want+"is the limit, or waits for the others in a collective." {
 		t.Errorf("got %s", got)
 	}
-	for sm, does := range map[float64]string{0.1: "mostly waits for the others in a collective, with 10 % of its SMs at work.",
-		0.9: "is the limit."} {
+	for sm, does := range map[float64]string{
+		0.1: "mostly waits for the others in a collective, with 10 % of its SMs at work.",
+		0.9: "is the limit.",
+	} {
 		u := window.GPUUse{ID: "b", Busy: 0.94}
 		u.Means.Set(history.SMActive, sm)
 		r.Uses = []window.GPUUse{{ID: "a", Busy: 0.2}, u}
@@ -146,7 +153,8 @@ func TestBusiestGPU(t *testing.T) {
 		}
 	}
 	r.Ledgers[1].Busy, r.Busy, r.Gain, r.Speedup, r.SpeedupHigh = 5*time.Second, 7*time.Second, 10*time.Second, 2, 2.1
-	if got := Remedy(r); !strings.Contains(got, "2.0x faster") || !strings.Contains(got, "GPU 1 is busy 50 % and is the limit") {
+	if got := Remedy(r); !strings.Contains(got, "2.0x faster") || !strings.Contains(got,
+		"GPU 1 is busy 50 % and is the limit") {
 		t.Errorf("got %s, want the gain and its bound", got)
 	}
 }
@@ -154,8 +162,9 @@ func TestBusiestGPU(t *testing.T) {
 // TestKernelsWork: a prediction above what the printed storage share allows names what else is in it.
 func TestKernelsWork(t *testing.T) {
 	r := &window.Report{
-		Facts:     window.Facts{Scope: window.Process, Load: window.Load{Size: 1 << 30}},
-		Ledger:    window.Ledger{Split: true, Storage: 4400 * time.Millisecond, CPU: 5600 * time.Millisecond, Gain: 5800 * time.Millisecond},
+		Facts: window.Facts{Scope: window.Process, Load: window.Load{Size: 1 << 30}},
+		Ledger: window.Ledger{Split: true, Storage: 4400 * time.Millisecond, CPU: 5600 * time.Millisecond,
+			Gain: 5800 * time.Millisecond},
 		Judgement: window.Judgement{Verdict: window.Mixed, Speedup: 2.4, SpeedupLow: 1.9},
 	}
 	r.Kind, r.End.Mono = window.ModelLoad, 10*time.Second

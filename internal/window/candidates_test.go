@@ -57,10 +57,13 @@ func TestStagesArePure(t *testing.T) {
 	for i := range uint64(3) {
 		at := of(float64(5 * i))
 		add(t, h, &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{
-			{Name: "sda", Leaf: true, ReadIOs: 100 * i, ReadBytes: i << 20, ReadTicks: at * 4 / 5, TimeInQueue: at * 4 / 5},
+			{Name: "sda", Leaf: true, ReadIOs: 100 * i, ReadBytes: i << 20, ReadTicks: at * 4 / 5,
+				TimeInQueue: at * 4 / 5},
 		}})
-		add(t, h, &sample.Sample{At: sample.Stamp{Mono: at}, Jobs: []sample.Job{{ID: "job", HasIO: true, ReadBytes: i << 20}}})
-		parts := []history.LedgerTotals{{ID: ledger.ID("job", ""), Storage: at * 4 / 5, CPU: at / 5, Gain: at * 4 / 5, HasGain: true}}
+		add(t, h, &sample.Sample{At: sample.Stamp{Mono: at}, Jobs: []sample.Job{{ID: "job", HasIO: true,
+			ReadBytes: i << 20}}})
+		parts := []history.LedgerTotals{{ID: ledger.ID("job", ""), Storage: at * 4 / 5, CPU: at / 5, Gain: at * 4 / 5,
+			HasGain: true}}
 		if err := h.AppendLedgers(at, parts); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +73,8 @@ func TestStagesArePure(t *testing.T) {
 		Scope: Process, Drives: []sample.Drive{drive("sda", sample.DriveFailing)}}}
 	r := Make(h, w, *v.machine)
 	if r.SlowDevice == nil || r.Verdict != StorageBound || len(r.Findings) != 1 {
-		t.Fatalf("got %+v, %s, findings %v; want sda, storage_bound and its health", r.SlowDevice, r.Verdict, r.Findings)
+		t.Fatalf("got %+v, %s, findings %v; want sda, storage_bound and its health", r.SlowDevice, r.Verdict,
+			r.Findings)
 	}
 	for name, stage := range map[string]func(*Report) any{
 		"facts":    func(*Report) any { return gather(v) },

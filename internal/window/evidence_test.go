@@ -20,22 +20,27 @@ func TestVerdictByEvidence(t *testing.T) {
 	}{
 		{"a kernel with PSI", Machine{}, nil, NoIOPressure},
 		{"readable I/O of the job", Machine{Pressure: true, HiddenReads: true}, nil, HiddenReads},
-		{"a disk under the files", Machine{Pressure: true}, []sample.Mount{{Point: "/data", Type: "nfs4"}}, HiddenRemoteIO},
+		{"a disk under the files", Machine{Pressure: true}, []sample.Mount{{Point: "/data", Type: "nfs4"}},
+			HiddenRemoteIO},
 	} {
 		for _, evidence := range []Evidence{FromSchedule, FromMoments, FromPressure} {
 			h, err := history.New(history.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &Report{Ledger: Ledger{Evidence: evidence, Split: true, Busy: 30 * time.Second, CPU: 40 * time.Second, Other: 30 * time.Second}, Facts: Facts{Scope: Process, GPUIDs: []string{"gpu0"}, Mounts: test.mounts}}
+			r := &Report{Ledger: Ledger{Evidence: evidence, Split: true, Busy: 30 * time.Second,
+				CPU: 40 * time.Second, Other: 30 * time.Second},
+				Facts: Facts{Scope: Process, GPUIDs: []string{"gpu0"}, Mounts: test.mounts}}
 			r.End.Mono = 100 * time.Second
 			r.Judgement = judge(&view{&r.Window, h, &test.machine}, r)
 			switch scheduled := evidence.Followed(); {
 			case scheduled && (r.Verdict != CPUBound || len(r.Missing) > 0):
-				t.Errorf("%s without %s: got %s, missing %v, want cpu_bound and nothing missing", evidence, test.lacks, r.Verdict,
+				t.Errorf("%s without %s: got %s, missing %v, want cpu_bound and nothing missing", evidence,
+					test.lacks, r.Verdict,
 					r.Missing)
 			case !scheduled && (r.Verdict != Unknown || !r.Lacks(test.estimate)):
-				t.Errorf("%s without %s: got %s, missing %v, want unknown for %s", evidence, test.lacks, r.Verdict, r.Missing,
+				t.Errorf("%s without %s: got %s, missing %v, want unknown for %s", evidence, test.lacks, r.Verdict,
+					r.Missing,
 					test.estimate)
 			}
 		}

@@ -129,8 +129,8 @@ func (f *Fetch) Mapped() bool {
 	return f.Bytes >= MinFetched && float64(f.Called) < MappedShare*float64(f.Bytes)
 }
 
-// calls returns how the job got its data from the mounts in use. The kernel does not count what comes from a FUSE server:
-// there, it is by how much a load's file grew in the page cache, if that is half of it or more.
+// calls returns how the job got its data from the mounts in use. The kernel does not count what comes from a FUSE
+// server: there, it is by how much a load's file grew in the page cache, if that is half of it or more.
 func (v *view) calls(of *Facts) *Fetch {
 	if len(of.Mounts) == 0 || len(of.Disks) > 0 || v.machine.Target.Job == "" || v.machine.NoJobReads ||
 		v.StartEdge == nil || v.EndEdge == nil { // without edges, what read calls returned is known for a minute

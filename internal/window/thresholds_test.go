@@ -24,11 +24,13 @@ func TestThresholdsAreDocumented(t *testing.T) {
 	r := Thresholds
 	for _, row := range []string{
 		fmt.Sprintf("| `gpu_bound` | busy >= %.2f |", r.Busy),
-		fmt.Sprintf("| `wait_bound` | rest >= %.2f, and at least %g times the largest stall; half of", r.Other, r.Ratio),
+		fmt.Sprintf("| `wait_bound` | rest >= %.2f, and at least %g times the largest stall; half of", r.Other,
+			r.Ratio),
 		fmt.Sprintf("3 s or more while the job waited, up to the window's end or for at least %.2f of it", silentShare),
 		fmt.Sprintf("no thread of the job did anything else for %.2f of the time", waitsAll),
 		fmt.Sprintf("| `unknown` | rest >= %.2f, and at least %g times the largest stall |", r.Other, r.Ratio),
-		fmt.Sprintf("| `storage_bound` | storage stall >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
+		fmt.Sprintf("| `storage_bound` | storage stall >= %.2f, and at least %g times each other stall |", r.Stall,
+			r.Ratio),
 		fmt.Sprintf("| `network_bound` | network >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
 		fmt.Sprintf("| `cpu_bound` | CPU stall >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
 		fmt.Sprintf("| `mixed` | the largest stall >= %.2f |", r.Stall),
@@ -64,7 +66,10 @@ func TestThresholds(t *testing.T) {
 		"Stall": {0.15, func(x float64) bool { return Shares{Storage: x}.Verdict() == StorageBound }},
 		"Ratio": {2, func(x float64) bool { return Shares{Storage: 0.2 * x, CPU: 0.2}.Verdict() == StorageBound }},
 		"Other": {0.5, func(x float64) bool { return Shares{Storage: 0.2, Other: x}.Verdict() == Unknown }},
-		"Slow":  {0.5, func(x float64) bool { return judged(t, 100, func(r *Report) { r.Storage = of(100 * x) }).Slow }},
+		"Slow": {0.5, func(x float64) bool {
+			return judged(t, 100,
+				func(r *Report) { r.Storage = of(100 * x) }).Slow
+		}},
 		"Doubt": {0.2, func(x float64) bool {
 			return judged(t, 100, func(r *Report) { r.Busy, r.width = 100*s, x }).Verdict == Unknown
 		}},
@@ -76,11 +81,17 @@ func TestThresholds(t *testing.T) {
 			return r.Finding(TensorIdle) != nil
 		}},
 		"Serving.Bytes": {1 << 20, func(x float64) bool { return serves(PeerUse{Received: uint64(x), Messages: 1}) }},
-		"Serving.Ratio": {4, func(x float64) bool { return serves(PeerUse{Received: 10 << 20, Sent: uint64(10 << 20 / x)}) }},
+		"Serving.Ratio": {4, func(x float64) bool {
+			return serves(PeerUse{Received: 10 << 20,
+				Sent: uint64(10 << 20 / x)})
+		}},
 		"Serving.Packet": {1460, func(x float64) bool {
 			return serves(PeerUse{Received: 10 << 20, Messages: uint64(10 << 20 / x)})
 		}},
-		"Serving.Rate": {32 << 10, func(x float64) bool { return serves(PeerUse{Received: 10 << 20, Waited: of(10 << 20 / x)}) }},
+		"Serving.Rate": {32 << 10, func(x float64) bool {
+			return serves(PeerUse{Received: 10 << 20,
+				Waited: of(10 << 20 / x)})
+		}},
 		"similar": {2, func(x float64) bool {
 			return serves(PeerUse{Received: 10 << 20}, PeerUse{Sent: uint64(10 << 20 / x)})
 		}},
@@ -138,8 +149,11 @@ func TestThresholds(t *testing.T) {
 			(&view{Window: w, machine: &Machine{}}).addCeilings(disks)
 			return disks[0].ReadCeilingRatio > 0
 		}},
-		"NearCeiling": {0.8, func(x float64) bool { return (&DiskUse{ReadCeilingRatio: x, ReadFullRatio: x}).NearCeiling() }},
-		"FarCeiling":  {0.5, func(x float64) bool { return (&DiskUse{ReadCeilingRatioNow: x}).FarFromCeiling() }},
+		"NearCeiling": {0.8, func(x float64) bool {
+			return (&DiskUse{ReadCeilingRatio: x,
+				ReadFullRatio: x}).NearCeiling()
+		}},
+		"FarCeiling": {0.5, func(x float64) bool { return (&DiskUse{ReadCeilingRatioNow: x}).FarFromCeiling() }},
 
 		"explained": {0.5, func(x float64) bool {
 			r := slow(t, []device{
@@ -154,7 +168,8 @@ func TestThresholds(t *testing.T) {
 		"overLimit": {1.25, func(x float64) bool { return limitedFor(t, 10*x) }},
 		"halfBytes": {0.5, func(x float64) bool {
 			r := slow(t, []device{
-				{"loop0", "vda", true, uint64(100 * x), 1000, 8 * s, false}, {"vda", "", false, 100, 1000, s / 10, false},
+				{"loop0", "vda", true, uint64(100 * x), 1000, 8 * s, false}, {"vda", "", false, 100, 1000, s / 10,
+					false},
 			}, 8*s, 100, nil)
 			return r.SlowDevice != nil
 		}},
@@ -168,8 +183,11 @@ func TestThresholds(t *testing.T) {
 			v := &view{w, newHistory(t), &Machine{Mounts: []sample.Mount{{LastSeen: 20*s - of(age)}}}}
 			return len(v.mounts()) > 0
 		}},
-		"MappedShare": {0.1, func(x float64) bool { return (&Fetch{Bytes: 1 << 30, Called: uint64(x * (1 << 30))}).Mapped() }},
-		"MinFetched":  {16 << 20, func(x float64) bool { return (&Fetch{Bytes: uint64(x)}).Mapped() }},
+		"MappedShare": {0.1, func(x float64) bool {
+			return (&Fetch{Bytes: 1 << 30,
+				Called: uint64(x * (1 << 30))}).Mapped()
+		}},
+		"MinFetched": {16 << 20, func(x float64) bool { return (&Fetch{Bytes: uint64(x)}).Mapped() }},
 		"minGrown": {0.5, func(x float64) bool {
 			return onNFS(t, 9000, func(w *Window, m *Machine) {
 				m.Counted[0].Has = sample.HasMountWaiting
@@ -192,7 +210,8 @@ func TestThresholds(t *testing.T) {
 			peers := []sample.Peer{{Job: "job", Address: "10.0.0.7:443"}, {Job: "job", Address: "10.0.0.8:9000"}}
 			for at := time.Duration(0); at <= 10*s; at += 10 * s {
 				add(t, h, &sample.Sample{At: sample.Stamp{Mono: at}, Peers: peers})
-				of := history.LedgerTotals{ID: ledger.ID("job", ""), HasGain: true, Scheduled: &history.Scheduled{Time: at}}
+				of := history.LedgerTotals{ID: ledger.ID("job", ""), HasGain: true,
+					Scheduled: &history.Scheduled{Time: at}}
 				of.Scheduled.Other[1] = at
 				if err := h.AppendLedgers(at, []history.LedgerTotals{of}); err != nil {
 					t.Fatal(err)
@@ -216,7 +235,10 @@ func TestThresholds(t *testing.T) {
 			return r.twoWorkers(10, 4) > 0
 		}},
 		"guessDoubt": {0.6, func(x float64) bool { // half of 100 s would be saved
-			r := judged(t, 100, func(r *Report) { r.Evidence, r.Storage, r.CPU, r.Gain = FromPressure, 50*s, 50*s, 50*s })
+			r := judged(t, 100, func(r *Report) {
+				r.Evidence, r.Storage, r.CPU, r.Gain = FromPressure, 50*s, 50*s,
+					50*s
+			})
 			return (50-1-100/r.SpeedupHigh)/50 < x
 		}},
 
@@ -242,7 +264,8 @@ func TestThresholds(t *testing.T) {
 
 // judged is the verdict on a window of one GPU, with evidence of threads.
 func judged(t *testing.T, length float64, change func(*Report)) *Report {
-	r := &Report{Ledger: Ledger{Evidence: FromSchedule, Split: true}, Facts: Facts{Scope: Process, GPUIDs: []string{"gpu0"}}}
+	r := &Report{Ledger: Ledger{Evidence: FromSchedule, Split: true},
+		Facts: Facts{Scope: Process, GPUIDs: []string{"gpu0"}}}
 	r.End.Mono = of(length)
 	change(r)
 	r.Judgement = judge(&view{&r.Window, newHistory(t), &Machine{Pressure: true}}, r)

@@ -49,8 +49,8 @@ func (l *Ledger) busiest() time.Duration {
 	return most
 }
 
-// Pacer returns the GPU that the others cannot outrun, if the window would be shorter without storage but for that one;
-// else nil. A GPU that waits for others in a collective counts as busy.
+// Pacer returns the GPU that the others cannot outrun, if the window would be shorter without storage except for that
+// one; else nil. A GPU that waits for others in a collective counts as busy.
 func (r *Report) Pacer() *GPULedger {
 	if _, most := r.Uneven(); most != nil && r.Gain > 0 && r.GPUTime()-r.Gain <= r.busiest() {
 		return most

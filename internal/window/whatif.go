@@ -106,8 +106,9 @@ func (j *Judgement) speedup(r *Report) {
 		return
 	}
 	u := unsure{
-		total: total, likely: likely, pending: likely, work: guessDoubt, shortest: r.busiest().Seconds(), busy: r.Busy.Seconds(),
-		cpu: r.CPU.Seconds(), shared: r.CPUUsed, dark: j.Uncertainty * total, unseen: r.Other.Seconds(),
+		total: total, likely: likely, pending: likely, work: guessDoubt, shortest: r.busiest().Seconds(),
+		busy: r.Busy.Seconds(), cpu: r.CPU.Seconds(), shared: r.CPUUsed, dark: j.Uncertainty * total,
+		unseen: r.Other.Seconds(),
 	}
 	short, long := u.durations()
 	j.SpeedupLow = max(1, total/long)
@@ -147,8 +148,8 @@ type unsure struct {
 }
 
 // newUnsure returns what is not certain about a window that gains so much by not waiting any more. Work is slower, or
-// competes with others in another order, where it is between waits that would not be there. So the doubt is in full from
-// the waiting that counts as a stall on, and less with less of it.
+// competes with others in another order, where it is between waits that would not be there. So the doubt is in full
+// from the waiting that counts as a stall on, and less with less of it.
 func newUnsure(v *view, r *Report, gain float64, waited time.Duration) unsure {
 	total := r.GPUTime().Seconds()
 	share := min(1, waited.Seconds()/max(Thresholds.Stall*total, 1e-9))

@@ -99,6 +99,7 @@ type outcome struct {
 		}
 		Stall struct {
 			Storage float64 `json:"storage_s"`
+			Ready   float64 `json:"ready_s"`
 			Other   float64 `json:"other_s"`
 		}
 		Evidence string
@@ -158,7 +159,7 @@ func compare(t *testing.T, call string, whole, left outcome) string {
 	if r.Evidence != "schedule" && (r.Evidence != "sampled" || !slices.Contains(core, about)) {
 		t.Errorf("got evidence %q of %q, want schedule, or sampled without what following needs", r.Evidence, r.Why)
 	}
-	if parts := r.Process.OnCPU + r.Stall.Storage + r.Stall.Other; math.Abs(parts-r.Duration) > 0.001 {
+	if parts := r.Process.OnCPU + r.Stall.Storage + r.Stall.Ready + r.Stall.Other; math.Abs(parts-r.Duration) > 0.001 {
 		t.Errorf("got a ledger of %.3f s, want %.3f", parts, r.Duration)
 	}
 	if n := strings.Count(left.ran, cmp.Or(r.Why, "refuse")); n > 1 {

@@ -30,7 +30,8 @@ func report(t testing.TB, r *window.Report) *explain.Report {
 // spent makes a window with these parts. With gpus 0 it has the program's own time, without busy.
 func spent(gpus int, busy, storage, cpu, other time.Duration) *window.Report {
 	n := max(1, gpus)
-	r := &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true}, Ledger: window.Ledger{Split: true, Busy: busy, Storage: storage, CPU: cpu}}
+	r := &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true},
+		Ledger: window.Ledger{Split: true, Busy: busy, Storage: storage, CPU: cpu}}
 	r.End = sample.Stamp{Mono: (busy + storage + cpu + other) / time.Duration(n)}
 	r.Other = r.GPUTime()
 	for range gpus {
@@ -231,7 +232,8 @@ func TestFindings(t *testing.T) {
 		"no ledger": {
 			base, report(t, &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: 2, HasEpoch: true,
 				End: sample.Stamp{Mono: s}}}),
-			"epoch 1 in A, epoch 2 in B: 8.0 s -> 1.0 s, 8.00x faster.", "In B its name is epoch 2. There is no ledger in B.",
+			"epoch 1 in A, epoch 2 in B: 8.0 s -> 1.0 s, 8.00x faster.",
+			"In B its name is epoch 2. There is no ledger in B.",
 		},
 	} {
 		p := Compare(&explain.Document{Windows: []*explain.Report{test.a}},

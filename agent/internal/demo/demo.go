@@ -252,8 +252,8 @@ func (d *demo) say(format string, args ...any) {
 	_ = output.WriteTable(os.Stderr, func(t *output.Table) { t.Text("", fmt.Sprintf(format, args...)) })
 }
 
-// missed says that a measured speed-up is outside of the range that was predicted, and why, if that is known; "" if it
-// is within.
+// missed reports a measured speed-up outside of the range that was predicted, with the reason, if that is known; "" for
+// one within.
 func missed(cold, warm *window.Report, measured float64) string {
 	low, high := cold.SpeedupLow, cold.SpeedupHigh
 	const digit = 0.05 // the range is shown with one

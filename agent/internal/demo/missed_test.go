@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// TestMissed: a measured speed-up outside of the predicted range is said to be.
+// TestMissed: a measured speed-up outside of the predicted range is reported.
 func TestMissed(t *testing.T) {
 	epoch := func(cpu, ready time.Duration) *window.Report {
 		r := &window.Report{Ledger: window.Ledger{CPU: cpu, Ready: ready}}

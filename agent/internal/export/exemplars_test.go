@@ -27,14 +27,17 @@ func TestExemplarsOfSlowWindows(t *testing.T) {
 			m, now := emit.NewMetrics("1.2.3"), sample.Now()
 			began := sample.Stamp{Mono: now.Mono - time.Hour, Wall: now.Wall.Add(-time.Hour)}
 			e, err := New(t.Context(), Options{Jobs: m.Jobs, Collect: func() metricdata.ScopeMetrics {
-				return m.Collect(sample.Snapshot{Boot: began.Wall, GPUs: sample.Sample{At: now}, GPUTimes: []sample.GPUTime{
-					{GPU: "GPU-1", Job: "train", Began: began, Until: now, Held: true, Storage: time.Minute}}})
+				return m.Collect(sample.Snapshot{Boot: began.Wall, GPUs: sample.Sample{At: now},
+					GPUTimes: []sample.GPUTime{
+						{GPU: "GPU-1", Job: "train", Began: began, Until: now, Held: true, Storage: time.Minute}}})
 			}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			span := e.Begin("epoch", began.Wall, trace.SpanContext{})
-			m.Durations.Add(&window.Report{Judgement: window.Judgement{Slow: true}, Ledger: window.Ledger{Storage: 5 * time.Second}, Window: window.Window{Kind: window.Epoch, Job: "train", Start: began, End: now}}, span.Exemplar())
+			m.Durations.Add(&window.Report{Judgement: window.Judgement{Slow: true},
+				Ledger: window.Ledger{Storage: 5 * time.Second},
+				Window: window.Window{Kind: window.Epoch, Job: "train", Start: began, End: now}}, span.Exemplar())
 			for range 2 {
 				if err := e.Flush(within(t, patience)); err != nil {
 					t.Fatal(err)

@@ -141,7 +141,8 @@ func TestKnownValues(t *testing.T) {
 	near(t, "SMs active", at(values(t, tr, group, "SMs active"), zero+uint64(gpus[len(gpus)-1].At.Mono)), 60)
 	for i := 1; i < len(host); i++ {
 		before, now := host[i-1], host[i]
-		near(t, fmt.Sprintf("pressure, reading %d", i), at(values(t, tr, "Pressure", "io some"), zero+uint64(before.At.Mono)),
+		near(t, fmt.Sprintf("pressure, reading %d", i), at(values(t, tr, "Pressure", "io some"),
+			zero+uint64(before.At.Mono)),
 			100*(now.Pressures[0].Some-before.Pressures[0].Some).Seconds()/(now.At.Mono-before.At.Mono).Seconds())
 	}
 }
@@ -247,14 +248,16 @@ func TestClockSteps(t *testing.T) {
 		tr.Snapshots[1][3] != want[1][3] || tr.Snapshots[1][1] != want[1][1] {
 		t.Errorf("got the snapshots %v, want %v", tr.Snapshots, want)
 	}
-	if got := values(t, tr, "CPU", "cores at work"); len(got) != 1 || got[0].At != uint64(origin) || got[0].Value != 0.5 {
+	if got := values(t, tr, "CPU",
+		"cores at work"); len(got) != 1 || got[0].At != uint64(origin) || got[0].Value != 0.5 {
 		t.Errorf("got %v, want half a core from %d on", got, uint64(origin))
 	}
 }
 
 // report is a window from one moment to another.
 func report(name string, from, to time.Duration) *window.Report {
-	r := &window.Report{Window: window.Window{Kind: window.Custom, Name: name}, Judgement: window.Judgement{Verdict: window.Unknown}}
+	r := &window.Report{Window: window.Window{Kind: window.Custom, Name: name},
+		Judgement: window.Judgement{Verdict: window.Unknown}}
 	r.Start.Mono, r.End.Mono = from, to
 	r.Start.Wall = time.Unix(0, int64(from))
 	r.End.Wall = time.Unix(0, int64(to))
@@ -451,7 +454,8 @@ func TestShortStatesAreDrawnTogether(t *testing.T) {
 		t.Errorf("got %q, want nothing left out", none)
 	}
 	if coarse > fine/2 || math.Abs(all1-all2) > 1e-6 {
-		t.Errorf("got %d states of %v s in all, and %d of %v s with half the room, want the same time", fine, all1, coarse,
+		t.Errorf("got %d states of %v s in all, and %d of %v s with half the room, want the same time", fine, all1,
+			coarse,
 			all2)
 	}
 	if len(left) != 1 || !strings.Contains(left[0], "drawn together") {
@@ -499,7 +503,8 @@ func TestCountersHaveABound(t *testing.T) {
 		mono := time.Duration(i) * 100 * time.Millisecond
 		busy += time.Duration(i%7) * 10 * time.Millisecond
 		_ = trace.Write(&recording.Entry{Source: "cpu", Sample: &sample.Sample{
-			At: sample.Stamp{Mono: mono, Wall: time.Unix(0, int64(mono))}, Cores: []sample.Core{{Name: "cpu0", User: busy}},
+			At: sample.Stamp{Mono: mono, Wall: time.Unix(0, int64(mono))}, Cores: []sample.Core{{Name: "cpu0",
+				User: busy}},
 		}})
 	}
 	left, err := trace.Close(nil, nil)

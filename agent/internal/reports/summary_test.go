@@ -61,7 +61,8 @@ func TestSlowRowsStay(t *testing.T) {
 	t.Parallel()
 	var reports []*window.Report
 	for n := range 100 {
-		reports = append(reports, &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: n, HasEpoch: true}, Judgement: window.Judgement{Slow: n == 50}})
+		reports = append(reports, &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: n, HasEpoch: true},
+			Judgement: window.Judgement{Slow: n == 50}})
 	}
 	var text strings.Builder
 	PrintTable(&text, reports, nil)

@@ -23,7 +23,8 @@ func row(w window.Window, took time.Duration, gpus []string, busy, storage, cpu 
 	verdict window.Verdict) *window.Report {
 	w.Start = sample.Stamp{Mono: time.Hour}
 	w.End = sample.Stamp{Mono: time.Hour + took}
-	r := &window.Report{Window: w, Facts: window.Facts{GPUIDs: gpus}, Ledger: window.Ledger{Split: true}, Judgement: window.Judgement{Verdict: verdict, Speedup: 100 / float64(100-storage)}}
+	r := &window.Report{Window: w, Facts: window.Facts{GPUIDs: gpus}, Ledger: window.Ledger{Split: true},
+		Judgement: window.Judgement{Verdict: verdict, Speedup: 100 / float64(100-storage)}}
 	total := r.GPUTime()
 	r.Busy, r.Storage = total*time.Duration(busy)/100, total*time.Duration(storage)/100
 	r.CPU = total * time.Duration(cpu) / 100
@@ -62,7 +63,8 @@ func tables() map[string]struct {
 	alone.Slow, alone.Disks = true, disks("sda")
 	cut := row(epoch(12345), 3*time.Second, nil, 0, 1, 95, window.CPUBound)
 	cut.Unfinished = true
-	blind := &window.Report{Window: epoch(7), Judgement: window.Judgement{Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}}}}
+	blind := &window.Report{Window: epoch(7),
+		Judgement: window.Judgement{Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}}}}
 
 	var hundred []*window.Report
 	for n := range 100 {
@@ -87,9 +89,11 @@ func tables() map[string]struct {
 		of.ID = fmt.Sprint("epoch", n)
 		nested = append(nested, of)
 		for i := range 3 {
-			part := row(window.Window{Kind: window.Steps, Within: of.ID}, 3*time.Second, nil, 0, 60, 30, window.StorageBound)
+			part := row(window.Window{Kind: window.Steps, Within: of.ID}, 3*time.Second, nil, 0, 60, 30,
+				window.StorageBound)
 			if n == 1 && i > 0 {
-				part = row(window.Window{Kind: window.Steps, Within: of.ID}, 3*time.Second, nil, 0, 2, 90, window.CPUBound)
+				part = row(window.Window{Kind: window.Steps, Within: of.ID}, 3*time.Second, nil, 0, 2, 90,
+					window.CPUBound)
 			}
 			nested = append(nested, part)
 		}
@@ -98,10 +102,12 @@ func tables() map[string]struct {
 	path := row(load("/models/meta-llama/Llama-3-8B-Instruct-q8_0.gguf"), 604_800*time.Second, nil, 0, 99, 0,
 		window.StorageBound)
 	path.Slow, path.Disks = true, disks("mmcblk0boot0")
-	path.Mounts = []sample.Mount{{Point: "/" + strings.Repeat("very/long/path/", 12), Type: "nfs4"}} // fits into no line
+	path.Mounts = []sample.Mount{{Point: "/" + strings.Repeat("very/long/path/", 12),
+		Type: "nfs4"}} // fits into no line
 	wide := row(load("模型/通义千问-7B-聊天"), time.Second, nil, 0, 10, 80, window.CPUBound)
 	wide.Disks, wide.Load.Readers = disks("sda"), []window.Reader{{PID: 7, Name: strings.Repeat("数据", 60)}}
-	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0, 0,
+	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0,
+		0,
 		0, window.Unknown)
 	many := row(epoch(3), time.Second, nil, 0, 2, 0, window.Unknown)
 	many.Disks = disks(strings.Split(strings.Repeat("nvme0n1 ", 200), " ")...)
@@ -128,7 +134,8 @@ func tables() map[string]struct {
 	var trained []*window.Report
 	for n := range 3 {
 		r := row(epoch(n), time.Minute, one, 95, 1, 1, window.GPUBound)
-		r.Findings = []window.Finding{window.IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.11, SM: 0.3, SmallKernels: true}}
+		r.Findings = []window.Finding{window.IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.11, SM: 0.3,
+			SmallKernels: true}}
 		if n == 1 {
 			r.Findings = append(r.Findings, window.Throttling{GPU: &window.GPUUse{}, Cause: history.ThrottledThermal,
 				Share: 0.34})

@@ -37,7 +37,8 @@ func handler(t *testing.T, jobs bool) http.Handler {
 	o := Options{Resource: resource.Empty(), Jobs: jobs, Own: func() emit.Own { return emit.Own{Since: began.Wall} },
 		Collect: func() sample.Snapshot {
 			now := sample.Now()
-			row := sample.GPUTime{GPU: "GPU-1", Job: "train", Began: began, Until: now, Held: true, Storage: time.Minute}
+			row := sample.GPUTime{GPU: "GPU-1", Job: "train", Began: began, Until: now, Held: true,
+				Storage: time.Minute}
 			total := row
 			total.Job = ""
 			return sample.Snapshot{Boot: began.Wall, GPUs: sample.Sample{At: now}, GPUTimes: []sample.GPUTime{row},
@@ -50,9 +51,10 @@ func handler(t *testing.T, jobs bool) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	durations.Add(&window.Report{Judgement: window.Judgement{Slow: true}, Ledger: window.Ledger{Storage: 5 * time.Second}, Window: window.Window{
-		Kind: window.Custom, Job: "train", Start: began, End: now,
-	}}, trace.NewSpanContext(trace.SpanContextConfig{
+	durations.Add(&window.Report{Judgement: window.Judgement{Slow: true},
+		Ledger: window.Ledger{Storage: 5 * time.Second}, Window: window.Window{
+			Kind: window.Custom, Job: "train", Start: began, End: now,
+		}}, trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{15: 255}, SpanID: trace.SpanID{7: 255}, TraceFlags: trace.FlagsSampled,
 	}))
 	return h
