@@ -311,7 +311,9 @@ func parseDevice(body []byte) (open bool, files int, failed syscall.Errno, err e
 	return open && !d.bad, files, failed, d.end()
 }
 
-func appendSame(b []byte, same bool, err syscall.Errno) []byte { return append(appendErrno(b, err), bits(same)) }
+func appendSame(b []byte, same bool, err syscall.Errno) []byte {
+	return append(appendErrno(b, err), bits(same))
+}
 
 func parseSame(body []byte) (same bool, failed syscall.Errno, err error) {
 	d := decoder{rest: body}
