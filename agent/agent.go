@@ -25,7 +25,6 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/history"
 	"github.com/stallspan/stallspan/agent/internal/jobs"
 	"github.com/stallspan/stallspan/agent/internal/list"
-	"github.com/stallspan/stallspan/agent/internal/load"
 	"github.com/stallspan/stallspan/agent/internal/mark"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/page"
@@ -33,7 +32,6 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/replay"
 	"github.com/stallspan/stallspan/agent/internal/run"
 	"github.com/stallspan/stallspan/agent/internal/stat"
-	"github.com/stallspan/stallspan/agent/internal/support"
 	"github.com/stallspan/stallspan/agent/internal/top"
 	"github.com/stallspan/stallspan/agent/internal/version"
 )
@@ -76,30 +74,27 @@ func Command() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	cli.Group(root,
-		run.Command(),
-		attach.Command(),
-		demo.Command(),
-		mark.Command(),
-		compare.Command(),
-		baseline.Command(),
-		daemon.Command(),
-		events.Command(),
-		list.Command(),
-		jobs.Command(),
-		history.Command(),
-		check.Command(),
-		support.Command(),
-		health.Command(),
-		bench.Command(),
-		load.Command(),
-		top.Command(),
-		page.Command(),
-		stat.Command(),
-		record.Command(),
-		replay.Command(),
-		docsCommand(),
-	)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Watch a program", []*cobra.Command{run.Command(), attach.Command(), mark.Command(), demo.Command()}},
+		{"Look at this machine", []*cobra.Command{top.Command(), stat.Command(), page.Command(), check.Command(),
+			health.Command(), bench.Command()}},
+		{"Watch it all the time", []*cobra.Command{daemon.Command(), list.Command(), jobs.Command(), history.Command(),
+			events.Command()}},
+		{"Record and compare", []*cobra.Command{record.Command(), replay.Command(), compare.Command(), baseline.Command()}},
+		{helpGroup, []*cobra.Command{docsCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+		}
+		cli.Group(root, group.commands...)
+	}
+	load := bench.LoadCommand()
+	load.Deprecated = "use stallspan bench load"
+	root.AddCommand(load, check.SupportCommand())
 	root.SetVersionTemplate(version.Describe() + "\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	strictDefaults(root)

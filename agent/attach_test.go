@@ -66,6 +66,80 @@ func TestAttachUntilTheEnd(t *testing.T) {
 	}
 }
 
+// TestAttachReadsAFile: the epochs that a program prints to a file while it is watched are shown, and no others.
+func TestAttachReadsAFile(t *testing.T) {
+	t.Parallel()
+	log, err := os.Create(filepath.Join(t.TempDir(), "slurm-1.out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	job := exec.Command("sh", "-c", `echo Epoch 1/4 starts; read go; echo Epoch 1/4 done
+		for i in 2 3 4; do echo Epoch $i/4 starts; sleep 0.5; echo Epoch $i/4 done; sleep 0.2; done`)
+	job.Stdout, job.Stderr = log, log
+	start, err := job.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := job.Start(); err != nil {
+		t.Fatal(err)
+	}
+	v := stallspan(t, "attach", "--json", strconv.Itoa(job.Process.Pid), "600")
+	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = said.Close() }()
+	v.Stderr = said
+	v.start()
+	for end := time.Now().Add(slowest); ; time.Sleep(10 * time.Millisecond) {
+		if text, err := os.ReadFile(said.Name()); err == nil && strings.Contains(string(text), "reading its output in "+log.Name()) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("attach does not read the file")
+		}
+	}
+	_, _ = start.Write([]byte("go\n"))
+	_ = job.Wait()
+	if code := v.wait(); code != 0 {
+		t.Fatalf("got exit code %d", code)
+	}
+	var got reports.Document
+	if err := json.Unmarshal(v.out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	var epochs []string
+	for i := range got.Windows {
+		if w := got.Windows[i]; w.Epoch != nil {
+			epochs = append(epochs, strconv.Itoa(*w.Epoch))
+		}
+	}
+	if strings.Join(epochs, " ") != "2 3 4" || len(got.Windows) != 4 {
+		t.Errorf("got epochs %v of %d windows, want 2, 3 and 4 next to the watch", epochs, len(got.Windows))
+	}
+}
+
+// TestAttachNamesAnOutput: an output that cannot be read a second time is named.
+func TestAttachNamesAnOutput(t *testing.T) {
+	t.Parallel()
+	job := exec.Command("sleep", "600")
+	if _, err := job.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := job.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = job.Process.Kill(); _ = job.Wait() }()
+	v := stallspan(t, "attach", strconv.Itoa(job.Process.Pid), "1")
+	if code := v.run(); code != 0 {
+		t.Fatalf("got exit code %d: %s", code, &v.err)
+	}
+	if want := "its output cannot be read: it goes to a pipe, not to a file"; !strings.Contains(v.err.String(), want) {
+		t.Errorf("got %s, want %q in it", &v.err, want)
+	}
+}
+
 // The remedy has the number of the process, to be typed as it is.
 func TestAttachNamesTheProcess(t *testing.T) {
 	t.Parallel()

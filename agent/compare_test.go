@@ -55,7 +55,7 @@ func TestCompareExitCodes(t *testing.T) {
 		{[]string{"--before", fast, "--after", slow + "," + slowAgain, "--fail-on", "slower"}, cli.ExitSlow, "too few runs"},
 		{[]string{"--before", fast + "," + fastAgain, "--after", fast + "," + fastAgain, "--fail-on", "slower"}, 0, ""},
 		{[]string{"--before", fast + "," + linked, "--after", slow}, cli.ExitUsage, "--before has " + linked + " twice"},
-		{[]string{fast, slow, "--fail-on", "slow"}, cli.ExitUsage, "--fail-on \"slow\" is unknown: the only choice is slower"},
+		{[]string{fast, slow, "--fail-on", "slow"}, cli.ExitUsage, "--fail-on \"slow\": the only choice is slower"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, cli.ExitUsage,
 			"--threshold \"0.1\": give a percentage such as 10%"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "NaN%"}, cli.ExitUsage, "give a percentage"},

@@ -137,6 +137,26 @@ for name in [`+strconv.Quote(model)+`, "/there/is/no.such"]:
 	}
 }
 
+// A load whose lines have no name gets that of the file which the program opened meanwhile.
+func TestLoadOfAnOpenedFile(t *testing.T) {
+	t.Parallel()
+	model := filepath.Join(t.TempDir(), "policy.safetensors")
+	if err := os.WriteFile(model, make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := reported(t, `
+print("Loading model", flush=True)
+file = open(`+strconv.Quote(model)+`, "rb")
+time.sleep(0.4)
+print("Model loaded", flush=True)
+time.sleep(0.4)
+`)
+	checkWindows(t, d, "model_load "+model)
+	if l := d.Windows[0].Load; l == nil || l.Path != model {
+		t.Errorf("got %+v, want the path of the file", l)
+	}
+}
+
 // Busy epochs and waiting epochs are distinguished, and unknown values are absent.
 func TestLedgerOfAProgramWithoutAGPU(t *testing.T) {
 	t.Parallel()

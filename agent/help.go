@@ -48,7 +48,10 @@ func helpText(cmd *cobra.Command, width int) string {
 		section("Aliases", "  "+cmd.NameAndAliases())
 	}
 	section("Examples", cmd.Example)
-	section("Commands", commandList(cmd, width))
+	for _, group := range cmd.Groups() {
+		section(group.Title, commandList(cmd, group.ID, width))
+	}
+	section("Commands", commandList(cmd, "", width))
 	section("Flags", flagList(cmd.LocalFlags(), width))
 	if cmd.HasParent() {
 		section("Global flags", flagList(cmd.InheritedFlags(), width))
@@ -61,10 +64,10 @@ func helpText(cmd *cobra.Command, width int) string {
 
 func flagList(flags *pflag.FlagSet, width int) string { return flags.FlagUsagesWrapped(width) }
 
-func commandList(cmd *cobra.Command, width int) string {
+func commandList(cmd *cobra.Command, group string, width int) string {
 	var b strings.Builder
 	for _, c := range cmd.Commands() {
-		if !c.IsAvailableCommand() && c.Name() != "help" {
+		if c.GroupID != group || !c.IsAvailableCommand() && c.Name() != "help" {
 			continue
 		}
 		start := fmt.Sprintf("  %-*s ", cmd.Commands()[0].NamePadding(), c.Name())
@@ -100,6 +103,9 @@ func reflow(text string, width int) string {
 	return b.String()
 }
 
+// helpGroup is the title of Cobra's own commands, and of docs.
+const helpGroup = "Help"
+
 // strictDefaults makes Cobra's own commands refuse what they do not know, and adds version, for which it
 // has only a flag.
 func strictDefaults(root *cobra.Command) {
@@ -108,6 +114,7 @@ func strictDefaults(root *cobra.Command) {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), version.Describe())
 			return output.Printed(err)
 		}})
+	root.SetHelpCommandGroupID(helpGroup)
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {

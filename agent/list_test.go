@@ -101,3 +101,40 @@ func TestList(t *testing.T) {
 		t.Errorf("got %s, want four reports", got)
 	}
 }
+
+// What an agent has kept is listed once, also when the agent has ended.
+func TestListSince(t *testing.T) {
+	t.Parallel()
+	socket := socketIn(t)
+	agent, _ := startAgent(t, socket)
+	client := api.NewClient(socket)
+	begun, err := client.Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "kept"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.End(t.Context(), begun.ID); err != nil {
+		t.Fatal(err)
+	}
+	list := func(args ...string) (code int, text string) {
+		v := stallspan(t, append([]string{"ls"}, args...)...)
+		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "XDG_STATE_HOME="+agent.temp)
+		code = v.run()
+		return code, v.out.String() + v.err.String()
+	}
+	if code, got := list("--since", "1h"); code != 0 || strings.Count(got, begun.ID) != 1 {
+		t.Errorf("of an agent: got exit code %d and\n%s, want the window once", code, got)
+	}
+	stop(t, agent)
+	if code, got := list(); code != 1 {
+		t.Errorf("without an agent: got exit code %d and\n%s, want 1", code, got)
+	}
+	if code, got := list("--since", "1h"); code != 0 || strings.Count(got, begun.ID) != 1 {
+		t.Errorf("of files: got exit code %d and\n%s, want the window once", code, got)
+	}
+	if code, got := list("--since", "0s"); code != 0 || strings.Contains(got, begun.ID) {
+		t.Errorf("since now: got exit code %d and\n%s, want no window", code, got)
+	}
+	if code, got := list("--since", "soon"); code != 2 || !strings.Contains(got, "--since \"soon\"") {
+		t.Errorf("got exit code %d and\n%s, want a usage error", code, got)
+	}
+}

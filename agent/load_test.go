@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/bench"
 	"github.com/stallspan/stallspan/agent/internal/cli"
-	"github.com/stallspan/stallspan/agent/internal/load"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -31,19 +31,19 @@ func TestLoad(t *testing.T) {
 	}
 	measure := func(flags ...string) *invocation {
 		t.Helper()
-		v := stallspan(t, append([]string{"load", "--step", "50ms", "--readers", "2"}, flags...)...)
+		v := stallspan(t, append([]string{"bench", "load", "--step", "50ms", "--readers", "2"}, flags...)...)
 		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
 		if code := v.run(); code != 0 {
 			t.Fatalf("exit code %d: %s", code, v.err.String())
 		}
 		return v
 	}
-	var r load.Report
+	var r bench.LoadReport
 	for end := time.Now().Add(slowest); ; time.Sleep(time.Second) { // the agent writes its history every ten seconds
 		folder := filepath.Dir(path)
 		decoder := json.NewDecoder(&measure("--json", folder+"/../"+filepath.Base(folder)+"/data").out)
 		decoder.DisallowUnknownFields()
-		r = load.Report{}
+		r = bench.LoadReport{}
 		if err := decoder.Decode(&r); err != nil {
 			t.Fatal(err)
 		}
@@ -65,20 +65,25 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := stallspan(t, "load", path)
+	v := stallspan(t, "bench", "load", path)
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
 	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.errorLine(), "--force") {
 		t.Errorf("with an open window: got exit code %d, %s; want 1", code, v.err.String())
 	}
-	v = stallspan(t, "load", path+".not") // what is wrong with the argument comes first
+	v = stallspan(t, "bench", "load", path+".not") // what is wrong with the argument comes first
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
 	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.errorLine(),
 		"there is no file or folder "+path+".not") {
 		t.Errorf("without a model: got exit code %d, %s; want 1", code, v.err.String())
 	}
-	v = stallspan(t, "load", "--readers", "0", path)
+	v = stallspan(t, "bench", "load", "--readers", "0", path)
 	if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), "2 or more") {
 		t.Errorf("without readers: got exit code %d, %s; want 2", code, v.err.String())
+	}
+	v = stallspan(t, "load", path+".not")
+	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.err.String(), "use stallspan bench load") ||
+		!strings.Contains(v.err.String(), "there is no file or folder") {
+		t.Errorf("the old name: got exit code %d, %s; want 1, and the new name", code, v.err.String())
 	}
 	if _, err := client.End(t.Context(), begun.ID); err != nil {
 		t.Error(err)

@@ -71,7 +71,7 @@ func TestSupportBundle(t *testing.T) {
 		"token=hidden-named the agent said hidden-token-0123456789 and hidden-header\nuseful line\n")
 	output := filepath.Join(folder, "out.tar.gz")
 	bundle := func() *invocation {
-		v := stallspan(t, "support-bundle", "--config", config, "--log", log, "-o", output)
+		v := stallspan(t, "check", "--config", config, "--log", log, "--bundle", output)
 		v.Env = append(v.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://user:hidden-env@127.0.0.1:1/?a=hidden-env",
 			"OTEL_EXPORTER_OTLP_HEADERS=x-key=hidden-header", "STALLSPAN_TOKEN=hidden-variable",
 			"STALLSPAN_SOCKET="+folder+"/none.sock")
@@ -101,14 +101,20 @@ func TestSupportBundle(t *testing.T) {
 			t.Errorf("%s: got %q, want %q in it", name, files[name], want)
 		}
 	}
-	if again := bundle(); again.run() == 0 || !strings.Contains(again.err.String(), "choose another file with --output") {
+	if again := bundle(); again.run() == 0 || !strings.Contains(again.err.String(), "choose another file") {
 		t.Errorf("a file that exists: got %q, want it refused", &again.err)
 	}
+	old := stallspan(t, "support-bundle", "--output", filepath.Join(folder, "old.tar.gz"))
+	if code := old.run(); code != 0 || !strings.Contains(old.err.String(), "use stallspan check --bundle") ||
+		unpacked(t, filepath.Join(folder, "old.tar.gz"))["check.txt"] == "" {
+		t.Errorf("the old name: got exit code %d and %q, want a bundle and the new name", code, &old.err)
+	}
 	for want, args := range map[string][]string{
-		"cannot read the config: open": {"--config", folder + "/nofile", "-o", folder + "/other.tar.gz"},
-		"is a folder: give a file":     {"-o", folder},
+		"give --bundle FILE, too":      {"--log", "-"},
+		"cannot read the config: open": {"--config", folder + "/nofile", "--bundle", folder + "/other.tar.gz"},
+		"is a folder: give a file":     {"--bundle", folder},
 	} {
-		if v := stallspan(t, append([]string{"support-bundle"}, args...)...); v.run() != cli.ExitUsage ||
+		if v := stallspan(t, append([]string{"check"}, args...)...); v.run() != cli.ExitUsage ||
 			!strings.Contains(v.errorLine(), want) || v.out.Len() > 0 {
 			t.Errorf("%v: got %q and %q, want a usage error with %q", args, &v.out, &v.err, want)
 		}
@@ -129,7 +135,7 @@ func TestSupportBundleOfABadConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		output := filepath.Join(t.TempDir(), "out.tar.gz")
-		v := stallspan(t, "support-bundle", "--config", config, "-o", output)
+		v := stallspan(t, "check", "--config", config, "--bundle", output)
 		if code := v.run(); code != 0 {
 			t.Fatalf("got exit code %d: %s", code, &v.err)
 		}

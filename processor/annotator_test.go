@@ -43,6 +43,29 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// A trace in the form in which Megatron-LM sends it, with its child spans, and one that the trainer's end cut short.
+func TestMegatron(t *testing.T) {
+	p := replayed(t, "gpu.jsonl.gz")
+	at := func(s float64) time.Time { return p.from.Add(time.Duration(s * float64(time.Second))) }
+	traces, to := batch()
+	resource := map[string]any{"service.name": "megatron", "nemo.run.id": "llm-7", "nv.dl.rank": 0, "slurm.job.id": "77"}
+	if err := traces.ResourceSpans().At(0).Resource().Attributes().FromRaw(resource); err != nil {
+		t.Fatal(err)
+	}
+	put(to, "megatron.pretrain", at(0.5), at(6), nil)
+	put(to, "megatron.load_checkpoint", at(1), at(2), nil)
+	put(to, "megatron.load_checkpoint.io_read", at(1), at(1.8), nil)
+	put(to, "megatron.train_step", at(2), at(3), map[string]any{"megatron.iteration": 1})
+	put(to, "nv.dl.training.iteration", at(3), at(4), map[string]any{"nv.dl.training.step": 2})
+	put(to, "megatron.save_checkpoint", at(4), at(5), map[string]any{"megatron.iteration": 2})
+	put(to, "megatron.save_checkpoint.io_write", at(4.2), at(5), nil)
+	put(to, "megatron.train_step", at(5), at(6), map[string]any{"megatron.iteration": 3, "nemo.span.truncated": true})
+	if got := fresh(t, p.Monitor).annotate(traces); got.annotated != 7 {
+		t.Errorf("tally: got %+v, want 7 annotated spans", got)
+	}
+	checkText(t, "megatron", text(traces, p.from))
+}
+
 // Spans that are not annotated are as they were, and are counted.
 func TestSkipped(t *testing.T) {
 	p := replayed(t, "gpu.jsonl.gz")

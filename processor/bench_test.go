@@ -101,11 +101,11 @@ func BenchmarkProcess(b *testing.B) {
 
 // process sends copies of a batch through the processor.
 func process(b *testing.B, m *monitor.Monitor, batch ptrace.Traces) {
-	counters, err := newCounters(processortest.NewNopSettings(metadata.Type))
+	telemetry, err := metadata.NewTelemetryBuilder(processortest.NewNopSettings(metadata.Type).TelemetrySettings)
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := stallspanProcessor{counters: counters, annotator: *fresh(b, m)}
+	s := stallspanProcessor{telemetry: telemetry, annotator: *fresh(b, m)}
 	s.annotator.locator = locate.New("", "", false)
 	var took []time.Duration
 	var sum time.Duration

@@ -15,13 +15,19 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultConditions returns the conditions of a config without any: the model loads that known programs trace, and
-// epochs by their usual names. README.md has the source of each name.
+// DefaultConditions returns the conditions of a config without any: loads, checkpoints, epochs and steps by the words
+// that programs name them with, whatever comes in front. README.md has the programs.
 func DefaultConditions() []string {
+	const model, end = `(model|weight|checkpoint|ckpt)s?`, `$")`
 	return []string{
-		`span.name == "Load model" or span.name == "Load weights" or HasPrefix(span.name, "Loading (")`,
-		`span.name == "model.load" or span.name == "model.artifacts.load" or span.name == "inference_models.load"`,
-		`IsMatch(span.name, "(?i)^((run|train|training|one)[ _.-]?){0,3}epoch([ _.#-]*[0-9]+)?$")`,
+		`IsMatch(span.name, "(?i)(^|[^a-z])((re)?load|loading|restore)[ ._-]?` + model + `([ ._]io_read)?` + end,
+		`IsMatch(span.name, "(?i)(^|[^a-z])` + model + `([ ._-]?(artifacts|loader))?[ ._-](load|restore)([ ._]io_read)?` + end,
+		`HasPrefix(span.name, "Loading (")`,
+		`IsMatch(span.name, "(?i)(^|[^a-z])(save|write)[ ._-]?` + model + `([ ._]io_write)?` + end,
+		`IsMatch(span.name, "(?i)(^|[^a-z])` + model + `[ ._-](save|write)([ ._](io_write|a?sync|finali[sz][a-z]+))?` + end,
+		`IsMatch(span.name, "(?i)^([a-z0-9_]+[.:/])*((run|train|training|one)[ _.-]?){0,3}epoch([ _.#/-]*[0-9]+)?` + end +
+			` and not IsMatch(span.name, "(?i)val|test")`,
+		`IsMatch(span.name, "(?i)(^|[^a-z])train(ing)?[ ._-](single[ ._-])?(step|iteration)([ _.#/-]*[0-9]+)?` + end,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // read is what a Collector makes of the YAML below "stallspan:".
@@ -82,7 +84,20 @@ func TestDefaultConditions(t *testing.T) {
 		"model.artifacts.load": true, "inference_models.load": true,
 		"epoch": true, "Epoch 3": true, "EPOCH": true, "epoch_12": true, "train_epoch": true, "train_one_epoch": true,
 		"training epoch": true, "run_training_epoch": true, "epoch #4": true, "TrainEpoch": true,
-		"": false, "load": false, "llm_request": false, "val_epoch": false, "epochs": false, "epoch 3 of 5": false,
+		"megatron.load_checkpoint": true, "megatron.load_checkpoint.io_read": true, "megatron.save_checkpoint": true,
+		"megatron.save_checkpoint.io_write": true, "megatron.train_step": true, "megatron.checkpoint.load": true,
+		"megatron.checkpoint.save.io_write": true, "megatron.train.iteration": true,
+		"nv.dl.training.checkpoint.load": true, "nv.dl.training.checkpoint.load.io_read": true,
+		"nv.dl.training.checkpoint.save": true, "nv.dl.training.checkpoint.save.finalize": true,
+		"nv.dl.training.iteration": true, "checkpoint_load": true, "checkpoint_save_async": true,
+		"checkpoint_save_finalization": true, "training_single_iteration": true, "vllm.load_model": true,
+		"rl.train.load_weights": true, "load_model": true, "loadModel": true, "ModelLoader.load": true,
+		"Reload weights": true, "restore_checkpoint": true, "save_model": true, "lens.epoch": true, "trainer.epoch": true,
+		"Epoch/3": true, "train step 12": true,
+		"megatron.pretrain": false, "nv.dl.training.evaluate.step": false, "validation_single_iteration": false,
+		"nv.dl.training.iteration.optimizer_step": false, "megatron.checkpoint.save.state_dict": false,
+		"upload_model": false, "download model": false, "val.epoch": false, "test/epoch 3": false, "step": false,
+		"save_checkpoint_metadata": false, "load_config": false, "": false, "load": false, "llm_request": false, "val_epoch": false, "epochs": false, "epoch 3 of 5": false,
 		"model.artifacts.download": false, "GET /models/load": false, "preload model": false, "epoch\n": false,
 	} {
 		traces, to := batch()
@@ -92,6 +107,9 @@ func TestDefaultConditions(t *testing.T) {
 		failed := func(_ *condition, err error) { t.Error(err) }
 		if got := all.met(rs, rs.ScopeSpans().At(0), span, failed); got != want {
 			t.Errorf("condition on %q: got %v, want %v", name, got, want)
+		}
+		if want && kindByName(name) == window.Custom {
+			t.Errorf("%q meets a condition, and has no kind of its own", name)
 		}
 	}
 }

@@ -10,19 +10,22 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/time/rate"
 
 	"github.com/stallspan/stallspan/internal/emit"
 	_ "github.com/stallspan/stallspan/internal/helper/separate" // a Collector may be asked to give its capabilities up
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/processor/internal/metadata"
 )
 
 // stallspanProcessor is the processor, from its creation to its shutdown.
 type stallspanProcessor struct {
 	config    *Config
 	share     *monitor.Share
-	counters  counters
+	telemetry *metadata.TelemetryBuilder
+	id        attribute.KeyValue // of the processor, for its telemetry
 	annotator annotator
 }
 
@@ -32,11 +35,13 @@ func newProcessor(c *Config, set processor.Settings) (*stallspanProcessor, error
 	if err != nil {
 		return nil, err
 	}
-	counters, err := newCounters(set)
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
-	p := &stallspanProcessor{config: c, share: monitor.Join(), counters: counters}
+	p := &stallspanProcessor{
+		config: c, share: monitor.Join(), telemetry: telemetry, id: attribute.String("processor", set.ID.String()),
+	}
 	if own := c.Sampling; own != nil {
 		p.share = monitor.Claim("processor "+set.ID.String(), monitor.NewConfig(*own))
 	}
@@ -67,12 +72,13 @@ func (p *stallspanProcessor) start(context.Context, component.Host) error {
 // shutdown is called after the last batch, also for a processor that never started.
 func (p *stallspanProcessor) shutdown(context.Context) error {
 	p.share.Stop()
+	p.telemetry.Shutdown()
 	return nil
 }
 
 // process annotates a batch. It returns no error: a span that cannot be annotated is passed on unchanged.
 func (p *stallspanProcessor) process(ctx context.Context, batch ptrace.Traces) (ptrace.Traces, error) {
 	t := p.annotator.annotate(batch)
-	p.counters.add(ctx, &t)
+	t.record(ctx, p.telemetry, p.id)
 	return batch, nil
 }

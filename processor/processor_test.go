@@ -4,8 +4,6 @@ package processor
 
 import (
 	"context"
-	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,9 +12,11 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/processor/internal/metadata"
+	"github.com/stallspan/stallspan/processor/internal/metadatatest"
 )
 
 // The whole processor, on the machine that the test runs on.
@@ -63,35 +63,22 @@ func TestProcessor(t *testing.T) {
 	if next.SpanCount() < 2*batches {
 		t.Errorf("%d spans of %d batches", next.SpanCount(), batches)
 	}
-	// values are those of a metric, by an attribute. All points name the processor.
-	values := func(name, unit, by string) map[string]int64 {
-		t.Helper()
-		m, err := telemetry.GetMetric("otelcol_processor_stallspan_" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum, ok := m.Data.(metricdata.Sum[int64])
-		if !ok || !sum.IsMonotonic || m.Unit != unit || !strings.HasSuffix(m.Description, ". [Alpha]") {
-			t.Fatalf("%s: got %+v, want a counter in %s", name, m, unit)
-		}
-		got := map[string]int64{}
-		for _, point := range sum.DataPoints {
-			if id, _ := point.Attributes.Value("processor"); id.AsString() != set.ID.String() {
-				t.Errorf("%s: got a point of processor %q, want %s", name, id.AsString(), set.ID)
-			}
-			value, _ := point.Attributes.Value(attribute.Key(by))
-			got[value.AsString()] = point.Value
-		}
-		return got
+	ignoring, id := metricdatatest.IgnoreTimestamp(), attribute.String("processor", set.ID.String())
+	metadatatest.AssertEqualProcessorStallspanSpansAnnotated(t, telemetry, []metricdata.DataPoint[int64]{{
+		Value: 1, Attributes: attribute.NewSet(id),
+	}}, ignoring)
+	metadatatest.AssertEqualProcessorStallspanAttributesIgnored(t, telemetry, []metricdata.DataPoint[int64]{{
+		Value: int64(batches), Attributes: attribute.NewSet(attribute.String("attribute", "process.pid"), id),
+	}}, ignoring)
+	skipped, err := telemetry.GetMetric("otelcol_processor_stallspan_spans_skipped")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got, want := values("spans_annotated", "{span}", ""), map[string]int64{"": 1}; !maps.Equal(got, want) {
-		t.Errorf("annotated: got %v, want %v", got, want)
+	got := map[string]int64{}
+	for _, point := range skipped.Data.(metricdata.Sum[int64]).DataPoints {
+		reason, _ := point.Attributes.Value("reason")
+		got[reason.AsString()] = point.Value
 	}
-	want := map[string]int64{"process.pid": int64(batches)}
-	if got := values("attributes_ignored", "{attribute}", "attribute"); !maps.Equal(got, want) {
-		t.Errorf("ignored: got %v, want %v", got, want)
-	}
-	got := values("spans_skipped", "{span}", "reason")
 	if got["backward"] != int64(batches) || got["old"] != int64(batches)-1 {
 		t.Errorf("skipped %v of %d batches", got, batches)
 	}

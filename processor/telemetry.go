@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 
-	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
@@ -39,7 +38,7 @@ func (t *tally) ignore(key attribute.Key) {
 // failed is the reason of a span that was skipped because of an error of ours.
 const failed = "failed"
 
-// reason returns the attribute reason for a span without a report.
+// reason returns the reason of metadata.yaml for a span without a report.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, windows.ErrOld):
@@ -56,49 +55,20 @@ func reason(err error) string {
 	return failed
 }
 
-// counters are the Collector's own metrics of a processor.
-type counters struct {
-	annotated, foreign, conditions, skipped, ignored metric.Int64Counter
-
-	id attribute.KeyValue // of the processor
-}
-
-func newCounters(set processor.Settings) (counters, error) {
-	meter := set.MeterProvider.Meter(metadata.ScopeName)
-	var failed error
-	counter := func(name, unit, what string) metric.Int64Counter {
-		c, err := meter.Int64Counter("otelcol_processor_stallspan_"+name, metric.WithUnit(unit),
-			metric.WithDescription(what+" [Alpha]"))
-		failed = errors.Join(failed, err)
-		return c
-	}
-	return counters{
-		annotated: counter("spans_annotated", "{span}", "Spans that were annotated."),
-		foreign: counter("spans_foreign", "{span}",
-			"Spans of other hosts that met a condition and were not annotated."),
-		conditions: counter("conditions_failed", "{condition}",
-			"Conditions that returned an error on a span. They count as not met."),
-		skipped: counter("spans_skipped", "{span}", "Spans of this host that met a condition and were not annotated."),
-		ignored: counter("attributes_ignored", "{attribute}",
-			"Attributes of spans that were ignored because of their type or value."),
-		id: attribute.String("processor", set.ID.String()),
-	}, failed
-}
-
-// add adds the tally of a batch.
-func (c *counters) add(ctx context.Context, t *tally) {
+// record adds the tally to the Collector's own metrics. id is that of the processor.
+func (t *tally) record(ctx context.Context, to *metadata.TelemetryBuilder, id attribute.KeyValue) {
 	add := func(to metric.Int64Counter, n int64, attrs ...attribute.KeyValue) {
 		if n > 0 {
-			to.Add(ctx, n, metric.WithAttributes(append(attrs, c.id)...))
+			to.Add(ctx, n, metric.WithAttributes(append(attrs, id)...))
 		}
 	}
-	add(c.annotated, t.annotated)
-	add(c.foreign, t.foreign)
-	add(c.conditions, t.conditions)
+	add(to.ProcessorStallspanSpansAnnotated, t.annotated)
+	add(to.ProcessorStallspanSpansForeign, t.foreign)
+	add(to.ProcessorStallspanConditionsFailed, t.conditions)
 	for reason, n := range t.skipped {
-		add(c.skipped, n, attribute.String("reason", reason))
+		add(to.ProcessorStallspanSpansSkipped, n, attribute.String("reason", reason))
 	}
 	for key, n := range t.ignored {
-		add(c.ignored, n, attribute.String("attribute", string(key)))
+		add(to.ProcessorStallspanAttributesIgnored, n, attribute.String("attribute", string(key)))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -20,6 +21,11 @@ import (
 // modelNames returns the attributes with the name of a model: ours, Roboflow's and ModelExpress's.
 func modelNames() []attribute.Key {
 	return []attribute.Key{semconv.ModelNameKey, "model.id", "model_name"}
+}
+
+// runNames returns the attributes with the name of a training run: ours, those of NVIDIA's trainers, and Slurm's.
+func runNames() []attribute.Key {
+	return []attribute.Key{semconv.TrainingRunNameKey, "nemo.run.id", "nv.dl.run.uuid", "slurm.job.id"}
 }
 
 // maxGPUs bounds the GPUs of a span. No machine has more.
@@ -45,9 +51,14 @@ func find[T any](f facts, key attribute.Key, read func(pcommon.Value) (T, bool))
 	return found, false
 }
 
-func (f facts) text(key attribute.Key) string {
-	s, _ := find(f, key, func(v pcommon.Value) (string, bool) { return v.Str(), v.Type() == pcommon.ValueTypeStr })
-	return s
+func (f facts) text(keys ...attribute.Key) string {
+	for _, key := range keys {
+		s, ok := find(f, key, func(v pcommon.Value) (string, bool) { return v.Str(), v.Type() == pcommon.ValueTypeStr })
+		if ok && s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // pid returns process.pid, or 0. Some SDKs send it as a string.
@@ -96,8 +107,10 @@ func kindOf(span ptrace.Span, ignored func(attribute.Key)) window.Kind {
 
 // Words in the name of a span, in any spelling: "load_model", "loadModel", "Load model".
 var (
-	loadWord       = regexp.MustCompile(`(^|[^A-Za-z])(?i:load(ing)?)($|[^a-z])|[a-z]Load(ing)?($|[^a-z])`)
-	checkpointWord = regexp.MustCompile(`(?i:checkpoint|(^|[^a-z])ckpt)`)
+	loadWord = regexp.MustCompile(`(^|[^A-Za-z])(?i:load(ing)?)($|[^a-z])|[a-z]Load(ing)?($|[^a-z])` +
+		`|(?i:(reload|restore)[ ._-]?(model|weight|checkpoint|ckpt)|(model|weight|checkpoint|ckpt)s?[ ._-]restore)`)
+	checkpointWord = regexp.MustCompile(`(?i:checkpoint|(^|[^a-z])(ckpt|(save|write)[ ._-]?(model|weight)|models?[ ._-](save|write)))`)
+	stepWord       = regexp.MustCompile(`(?i)(^|[^a-z])train(ing)?[ ._-](single[ ._-])?(step|iteration)`)
 	epochWord      = regexp.MustCompile(`(^|[^A-Za-z])(?i:epoch)($|[^a-z])|[a-z]Epoch($|[^a-z])`)
 	trailingNumber = regexp.MustCompile(`[0-9]+$`)
 )
@@ -115,6 +128,8 @@ func kindByName(name string) window.Kind {
 		return window.Checkpoint
 	case epochWord.MatchString(name):
 		return window.Epoch
+	case stepWord.MatchString(name):
+		return window.Steps
 	}
 	return window.Custom
 }
@@ -124,22 +139,43 @@ func describe(k window.Kind, span ptrace.Span, f facts) window.Window {
 	if k == "" {
 		k = kindByName(span.Name())
 	}
-	w := window.Window{Kind: k, Source: window.FromSpan, Run: f.text(semconv.TrainingRunNameKey), GPUs: f.gpus()}
+	w := window.Window{
+		Kind: k, Source: window.FromSpan, Run: f.text(runNames()...), GPUs: f.gpus(), Name: f.text(semconv.WindowNameKey),
+		Outcome: outcome(span),
+	}
 	switch k {
 	case window.ModelLoad:
 		w.Path = f.text(semconv.FilePathKey)
-		for _, key := range modelNames() {
-			w.Model = cmp.Or(w.Model, f.text(key))
-		}
+		w.Model = f.text(modelNames()...)
 	case window.Epoch:
 		w.Epoch, w.HasEpoch = epoch(span.Name(), f)
 	case window.Custom, window.Steps:
-		w.Name = span.Name()
+		w.Name = cmp.Or(w.Name, span.Name())
 	}
-	if name := f.text(semconv.WindowNameKey); name != "" {
-		w.Name = name
+	if k == window.Epoch || k == window.Steps {
+		w.Run = cmp.Or(w.Run, serviceName(f))
 	}
 	return w
+}
+
+// serviceName returns service.name, or "" for the name that SDKs give to a program without one.
+func serviceName(f facts) string {
+	name := f.text("service.name")
+	if strings.HasPrefix(name, "unknown_service") {
+		return ""
+	}
+	return name
+}
+
+// outcome returns how the work of a span ended. NVIDIA's trainers end what is open when they end, and say so.
+func outcome(span ptrace.Span) window.Outcome {
+	if span.Status().Code() == ptrace.StatusCodeError {
+		return window.Outcome{Unfinished: true, Failed: true}
+	}
+	if cut, ok := span.Attributes().Get("nemo.span.truncated"); ok && cut.Bool() {
+		return window.Outcome{Unfinished: true, Ended: "the end of its program"}
+	}
+	return window.Outcome{}
 }
 
 // epoch returns the number of the epoch, from an attribute or else from the end of the span's name.

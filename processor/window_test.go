@@ -23,6 +23,11 @@ func TestNamed(t *testing.T) {
 		"epoch12": window.Epoch, "training epoch": window.Epoch,
 		"checkpoint": window.Checkpoint, "save_checkpoint": window.Checkpoint, "SaveCheckpoint": window.Checkpoint,
 		"epoch checkpoint": window.Checkpoint, "ckpt": window.Checkpoint,
+		"megatron.load_checkpoint.io_read": window.ModelLoad, "nv.dl.training.checkpoint.load": window.ModelLoad,
+		"Reload weights": window.ModelLoad, "restore_checkpoint": window.ModelLoad, "ModelLoader.load": window.ModelLoad,
+		"megatron.save_checkpoint.io_write": window.Checkpoint, "checkpoint_save_async": window.Checkpoint,
+		"save_model": window.Checkpoint, "megatron.train_step": window.Steps, "nv.dl.training.iteration": window.Steps,
+		"training_single_iteration": window.Steps, "lens.epoch": window.Epoch, "Epoch/3": window.Epoch,
 		"upload": window.Custom, "payload": window.Custom, "DataLoader": window.Custom, "reload": window.Custom,
 		"epochal": window.Custom, "": window.Custom,
 	} {
@@ -81,6 +86,57 @@ func TestGPUs(t *testing.T) {
 		f := facts{attrs(t, "stallspan.gpu.ids", c.v), pcommon.NewMap(), func(attribute.Key) {}}
 		if got := fmt.Sprint(f.gpus()); got != c.want {
 			t.Errorf("GPUs of %v: got %s, want %s", c.v, got, c.want)
+		}
+	}
+}
+
+// The run is named by the first attribute that is there. A service is the run of epochs and steps only.
+func TestRunNames(t *testing.T) {
+	resource := map[string]any{"service.name": "pretrain"}
+	for _, c := range []struct {
+		key, name string
+		kind      window.Kind
+		want      string
+	}{
+		{"", "", window.ModelLoad, ""}, {"", "", window.Steps, "pretrain"}, {"slurm.job.id", "77", window.ModelLoad, "77"},
+		{"nv.dl.run.uuid", "0b5e", window.Steps, "0b5e"}, {"nemo.run.id", "night", window.Epoch, "night"},
+		{"stallspan.training.run.name", "own", window.Epoch, "own"},
+		{"service.name", "unknown_service:python", window.ModelLoad, "own"},
+	} {
+		if c.key != "" {
+			resource[c.key] = c.name
+		}
+		f := facts{pcommon.NewMap(), pcommon.NewMap(), func(attribute.Key) {}}
+		if err := f.resource.FromRaw(resource); err != nil {
+			t.Fatal(err)
+		}
+		if got := describe(c.kind, ptrace.NewSpan(), f).Run; got != c.want {
+			t.Errorf("run of a %s with %v: got %q, want %q", c.kind, resource, got, c.want)
+		}
+	}
+	f := facts{pcommon.NewMap(), attrs(t, "service.name", "unknown_service:python"), func(attribute.Key) {}}
+	if got := describe(window.Epoch, ptrace.NewSpan(), f).Run; got != "" {
+		t.Errorf("run of a program without a name: got %q, want none", got)
+	}
+}
+
+// A span that failed, and one that its program's end cut short, are unfinished.
+func TestOutcome(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(ptrace.Span)
+		want window.Outcome
+	}{
+		"by itself": {func(ptrace.Span) {}, window.Outcome{}},
+		"failed": {func(s ptrace.Span) { s.Status().SetCode(ptrace.StatusCodeError) },
+			window.Outcome{Unfinished: true, Failed: true}},
+		"truncated": {func(s ptrace.Span) { s.Attributes().PutBool("nemo.span.truncated", true) },
+			window.Outcome{Unfinished: true, Ended: "the end of its program"}},
+		"not truncated": {func(s ptrace.Span) { s.Attributes().PutBool("nemo.span.truncated", false) }, window.Outcome{}},
+	} {
+		span := ptrace.NewSpan()
+		c.set(span)
+		if got := outcome(span); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
 }

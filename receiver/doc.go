@@ -5,4 +5,3 @@
 package receiver
 
 //go:generate ../hack/tool.sh mdatagen metadata.yaml
-//go:generate rm internal/metadata/generated_logs.go internal/metadata/generated_logs_test.go

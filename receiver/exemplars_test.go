@@ -58,7 +58,7 @@ func TestExemplarsOfSlowWindows(t *testing.T) {
 	eventually(t, "time of the job", func() bool { _, points := scraped(); return points == 2 })
 	now := sample.Now()
 	span := emit.SpanContext(trace.SpanContext{}, true)
-	r.metrics.Durations.Add(&window.Report{Slow: true, Storage: 5 * time.Second, Window: window.Window{Kind: window.Epoch,
+	r.metrics.Durations.Add(&window.Report{Judgement: window.Judgement{Slow: true}, Ledger: window.Ledger{Storage: 5 * time.Second}, Window: window.Window{Kind: window.Epoch,
 		Job: job, Start: sample.Stamp{Mono: now.Mono - time.Minute, Wall: now.Wall.Add(-time.Minute)}, End: now}}, span)
 	got, points := scraped()
 	if points != 2 || len(got) != 1 || got[0].DoubleValue() != 5 || [8]byte(got[0].SpanID()) != span.SpanID() ||

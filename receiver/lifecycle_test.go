@@ -11,11 +11,13 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/receiver/internal/metadatatest"
 )
 
 // Windows that are open when the Collector stops become unfinished spans, whichever pipeline is shut down first.
@@ -117,38 +119,21 @@ func TestNothingToWatch(t *testing.T) {
 func TestTelemetry(t *testing.T) {
 	tel := componenttest.NewTelemetry()
 	c := laboratory(t)
-	set := settings()
-	set.TelemetrySettings = tel.NewTelemetrySettings()
+	set := metadatatest.NewSettings(tel)
 	p := in(t, NewFactory(), set, c, "traces")
 	p.start(t)
 	begin(t, c, api.Announcement{Kind: window.Epoch})
-	// value is that of the only point of a metric, which names the receiver.
-	value := func(name, unit string, monotonic bool) int64 {
-		t.Helper()
-		m, err := tel.GetMetric("otelcol_receiver_stallspan_" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum, ok := m.Data.(metricdata.Sum[int64])
-		want := attribute.NewSet(attribute.String("receiver", set.ID.String()))
-		if !ok || len(sum.DataPoints) != 1 || !sum.DataPoints[0].Attributes.Equals(&want) || m.Unit != unit ||
-			sum.IsMonotonic != monotonic || !strings.HasSuffix(m.Description, ". [Alpha]") {
-			t.Fatalf("%s: got %+v, want one point in %s of %v", name, m, unit, want)
-		}
-		return sum.DataPoints[0].Value
+	points := func(v int64) []metricdata.DataPoint[int64] {
+		return []metricdata.DataPoint[int64]{{Value: v, Attributes: attribute.NewSet(attribute.String("receiver",
+			set.ID.String()))}}
 	}
-	if got := value("windows_open", "{window}", false); got != 1 {
-		t.Errorf("got %d open windows, want 1", got)
-	}
-	if got := value("windows_lost", "{item}", true); got != 0 {
-		t.Errorf("got %d lost items, want 0", got)
-	}
+	metadatatest.AssertEqualReceiverStallspanWindowsOpen(t, tel, points(1), metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualReceiverStallspanWindowsLost(t, tel, points(0), metricdatatest.IgnoreTimestamp())
 	before := int64(sample.Panics())
 	_ = sample.Protect(func() { panic("for the test") })
-	if got := value("panics", "{panic}", true); got != before+1 {
-		t.Errorf("got %d panics, want %d", got, before+1)
-	}
-	value("readings_late", "{reading}", true)
+	metadatatest.AssertEqualReceiverStallspanPanics(t, tel, points(before+1), metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualReceiverStallspanReadingsLate(t, tel, points(0), metricdatatest.IgnoreTimestamp(),
+		metricdatatest.IgnoreValue())
 	p.stop(t)
 	if _, err := tel.GetMetric("otelcol_receiver_stallspan_windows_open"); err == nil {
 		t.Error("windows_open after the shutdown: got a metric, want none")

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
 	"github.com/stallspan/stallspan/internal/alert"
@@ -23,6 +22,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/windows"
+	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
 
 // flushBy is how long after its begin Shutdown waits for the pipelines to accept what is left. What is before that
@@ -50,7 +50,7 @@ type stallspanReceiver struct {
 	mu          sync.Mutex       // guards the fields below
 	monitor     *monitor.Monitor // this and the next four are set from Start to Shutdown
 	client      *windows.Client
-	telemetry   metric.Registration
+	telemetry   *metadata.TelemetryBuilder
 	server      *server // nil if windows cannot be announced
 	unsubscribe func()  // from the monitor's events
 	unwatch     func()  // from its hangs
@@ -183,7 +183,7 @@ func (r *stallspanReceiver) close(ctx context.Context) {
 	outputs.Go(func() { r.records.close(ctx) })
 	outputs.Wait()
 	if r.telemetry != nil {
-		_ = r.telemetry.Unregister() // no error of the SDK's
+		r.telemetry.Shutdown()
 	}
 	r.share.Stop()
 	r.monitor, r.client, r.telemetry, r.server, r.unsubscribe, r.unwatch = nil, nil, nil, nil, nil, nil

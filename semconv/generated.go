@@ -441,6 +441,8 @@ var (
 	VerdictNetworkBound = VerdictKey.String("network_bound")
 	// The input pipeline was the limit.
 	VerdictCPUBound = VerdictKey.String("cpu_bound")
+	// The job waited for something else that is known, such as a lock, a timer or a child process.
+	VerdictWaitBound = VerdictKey.String("wait_bound")
 	// Two of these were limits: storage, the network and CPU.
 	VerdictMixed = VerdictKey.String("mixed")
 	// No evidence explains it, or evidence is missing.
@@ -878,6 +880,16 @@ var GPULostEvent = Event{
 	},
 }
 
+// GPUReleasedEvent: This program was told to close all files of the GPU's driver for a time.
+var GPUReleasedEvent = Event{
+	Name: "stallspan.gpu.released",
+	Attributes: []AttributeRef{
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwNameKey, attribute.STRING, false}, {EventBeganKey, attribute.STRING, false},
+		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
+	},
+}
+
 // GPUTemperatureHighEvent: A GPU or its memory is close to its slowdown limit.
 var GPUTemperatureHighEvent = Event{
 	Name: "stallspan.gpu.temperature.high",
@@ -952,6 +964,7 @@ var Events = []Event{
 	DiskSaturatedEvent,
 	GPUErrorEvent,
 	GPULostEvent,
+	GPUReleasedEvent,
 	GPUTemperatureHighEvent,
 	GPUThrottledEvent,
 	IOStormEvent,

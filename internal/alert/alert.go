@@ -18,6 +18,7 @@ const (
 	GPUHot        Kind = "gpu_hot"
 	GPUThrottled  Kind = "gpu_throttled"
 	GPULost       Kind = "gpu_lost"
+	GPUReleased   Kind = "gpu_released"
 	GPUError      Kind = "gpu_error" // an XID, one condition for each code
 	DiskFailing   Kind = "disk_failing"
 	DiskVanished  Kind = "disk_vanished"
@@ -58,6 +59,7 @@ type Watcher struct {
 	hot       *group[sensor]
 	throttled *group[string]
 	lost      *group[string]
+	released  *group[string]
 	xids      *group[xidKey]
 	failing   *group[string]
 	vanished  *group[string]
@@ -77,6 +79,7 @@ func (w *Watcher) init() {
 		return
 	}
 	w.hot, w.throttled, w.lost = newGroup[sensor](GPUHot), newGroup[string](GPUThrottled), newGroup[string](GPULost)
+	w.released = newGroup[string](GPUReleased)
 	w.xids, w.failing = newGroup[xidKey](GPUError), newGroup[string](DiskFailing)
 	w.vanished, w.saturated = newGroup[string](DiskVanished), newGroup[string](DiskSaturated)
 	w.gpus, w.disks, w.drives = map[string]*gpu{}, map[string]*disk{}, map[string]sample.Drive{}

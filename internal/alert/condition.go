@@ -177,6 +177,8 @@ var LimitsOf = map[Kind]Limits{
 	GPUThrottled: {Raise: 0.2, Clear: 0.05, ClearAfter: 30 * time.Second, MinInterval: time.Minute},
 	// 1 while the GPU cannot be read.
 	GPULost: {Raise: 1, ClearAfter: 10 * time.Second, MinInterval: time.Minute},
+	// 1 while this program has let go of the GPU.
+	GPUReleased: {Raise: 1, ClearAfter: 10 * time.Second, MinInterval: time.Minute},
 	// 1 in an evaluation with new XIDs of the code.
 	GPUError: {Raise: 1, ClearAfter: 10 * time.Minute, MinInterval: time.Minute},
 	// 1 while the drive should be replaced. Drives are read every ten minutes.

@@ -34,6 +34,7 @@ func (w *Watcher) evaluateGPUs(s *sample.Sample) {
 			continue
 		}
 		w.evaluateLost(g)
+		w.evaluateReleased(g)
 		var detail *sample.GPUDetail
 		if k := slices.IndexFunc(s.GPUDetails, func(d sample.GPUDetail) bool { return d.GPU == g.ID }); k >= 0 {
 			detail = &s.GPUDetails[k]
@@ -53,6 +54,9 @@ func (w *Watcher) evaluateGPUs(s *sample.Sample) {
 	}
 	for _, t := range w.lost.endRound(at) {
 		emit(w, t, Event{Kind: GPULost, GPU: &w.lookUp(t.key).GPU, Message: t.key + " is no longer listed"})
+	}
+	for _, t := range w.released.endRound(at) {
+		emit(w, t, Event{Kind: GPUReleased, GPU: &w.lookUp(t.key).GPU, Message: t.key + " is no longer listed"})
 	}
 	for id, g := range w.gpus {
 		// XID counts are kept, or a GPU that comes and goes would report the same XIDs again.
@@ -89,7 +93,7 @@ func (w *Watcher) lookUp(id string) *gpu {
 // event, because an operator must act on it.
 func (w *Watcher) evaluateLost(g *gpu) {
 	away := oneIf(g.Status != sample.GPUWorks)
-	if g.Status == sample.GPUUnknown {
+	if !g.Status.IsKnown() {
 		away = unknown
 	}
 	t, changed := w.lost.evaluate(g.ID, w.now.Mono, away)
@@ -109,6 +113,19 @@ func (w *Watcher) evaluateLost(g *gpu) {
 		e.Message = g.ID + " cannot be read: its driver does not answer; look for Xid and NVRM in the kernel log"
 	default:
 		e.Message = g.ID + " cannot be read: its driver reports it as lost; look for Xid and NVRM in the kernel log"
+	}
+	emit(w, t, e)
+}
+
+// evaluateReleased detects that this program was told to let go of a GPU.
+func (w *Watcher) evaluateReleased(g *gpu) {
+	t, changed := w.released.evaluate(g.ID, w.now.Mono, oneIf(g.Status == sample.GPUReleased))
+	if !changed {
+		return
+	}
+	e := Event{Kind: GPUReleased, GPU: new(g.GPU), Message: g.ID + " is released: no file of its driver is open here"}
+	if g.Status != sample.GPUReleased {
+		e.Message = g.ID + " is not released any more"
 	}
 	emit(w, t, e)
 }

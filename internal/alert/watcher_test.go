@@ -119,6 +119,26 @@ func TestGPULost(t *testing.T) {
 	}
 }
 
+func TestGPUReleased(t *testing.T) {
+	m := newMachine(t)
+	m.s.GPUs.GPUs = []sample.GPU{{ID: "GPU-1"}, {ID: "GPU-2"}}
+	m.s.GPUs.GPUs[0].Status = sample.GPUAsleep
+	m.expect(m.run(5, nil))
+	m.s.GPUs.GPUs[1].Status = sample.GPUReleased
+	events := m.run(5, nil)
+	m.expect(events, "gpu_released")
+	expectMessage(t, events[0], "GPU-2 is released")
+	m.s.GPUs.GPUs[1].Status = sample.GPUWorks
+	events = m.run(60, nil)
+	m.expect(events, "gpu_released over")
+	expectMessage(t, events[0], "not released any more")
+	m.run(60, nil)
+	m.s.GPUs.GPUs[1].Status = sample.GPUReleased
+	m.expect(m.run(5, nil), "gpu_released")
+	m.s.GPUs.GPUs = nil
+	m.expect(m.run(60, nil), "gpu_released over")
+}
+
 func TestGPUHot(t *testing.T) {
 	for name, c := range map[string]struct {
 		slowdown        float64

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -252,12 +251,11 @@ func (v *viewer) reported(end time.Duration) []page.Window {
 		if m.End < v.origin || m.Start > end {
 			continue
 		}
-		kept[m.ID] = true
-		report := new(explain.Report)
-		if v.others[m.ID] || json.Unmarshal(m.Text, report) != nil {
-			continue
+		kept[m.Report.ID] = true
+		if !v.others[m.Report.ID] {
+			start := (m.Start - v.origin).Seconds()
+			placed = append(placed, page.Window{Start: start, Label: m.Report.Label(), Report: m.Report})
 		}
-		placed = append(placed, page.Window{Start: (m.Start - v.origin).Seconds(), Label: report.Label(), Report: report})
 	}
 	v.others = kept
 	return placed[max(0, len(placed)-pageWindows):]

@@ -125,16 +125,17 @@ func (s *Server) reportedWindow(w http.ResponseWriter, r *http.Request) error {
 	if !known || !also {
 		return refuse(http.StatusServiceUnavailable, "the time of the window cannot be placed: the clock was set")
 	}
-	m := windows.Reported{
-		ID: report.ID, Client: peerOfRequest(r.Context()).name, Start: started, End: min(ended, now.Mono),
-	}
 	report.Reporter, report.Duration = reporter, report.End.Sub(report.Start).Seconds()
-	if m.Text, err = json.Marshal(report); err != nil {
+	text, err := json.Marshal(report)
+	if err != nil {
 		return refuse(http.StatusBadRequest, "the report cannot be kept: %v", err)
 	}
-	s.monitor.Windows.Reported.Add(m, now.Mono)
+	client := peerOfRequest(r.Context()).name
+	s.monitor.Windows.Reported.Add(windows.Reported{
+		Report: report, Size: len(text), Client: client, Start: started, End: min(ended, now.Mono),
+	}, now.Mono)
 	if s.past != nil {
-		s.past.Keep(report.End, m.Client, m.Text)
+		s.past.Keep(report.End, client, text)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

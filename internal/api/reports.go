@@ -42,33 +42,32 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
 	_, _ = out.WriteString(`{"running":[`) // out keeps the first error
-	writeReports(out, running)
+	comma := ""
+	for _, r := range running {
+		comma = writeReport(out, comma, explain.NewReport(r))
+	}
 	_, _ = out.WriteString(`],"ended":[`)
-	comma := writeReports(out, ended)
+	comma = ""
+	for _, r := range ended {
+		comma = writeReport(out, comma, explain.NewReport(r))
+	}
 	for _, m := range s.others(who) {
-		_, _ = out.WriteString(comma)
-		_, _ = out.Write(m.Text)
-		comma = ","
+		comma = writeReport(out, comma, m.Report)
 	}
 	_, _ = out.WriteString("]}\n")
 	_ = out.Flush() // fails if the client is gone
 	return nil
 }
 
-// writeReports writes reports as JSON, until the client is gone. It returns what stands before the next one.
-func writeReports(out *bufio.Writer, reports []*window.Report) (comma string) {
-	for _, r := range reports {
-		text, err := json.Marshal(explain.NewReport(r))
-		if err != nil {
-			continue // JSON cannot represent each number
-		}
-		_, _ = out.WriteString(comma)
-		if _, err := out.Write(text); err != nil {
-			break
-		}
-		comma = ","
+// writeReport writes a report as JSON. It returns what stands before the next one.
+func writeReport(out *bufio.Writer, comma string, r *explain.Report) string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return comma // JSON cannot represent each number
 	}
-	return comma
+	_, _ = out.WriteString(comma)
+	_, _ = out.Write(text)
+	return ","
 }
 
 func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
@@ -79,8 +78,8 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
 	report := s.monitor.Windows.Report(id)
 	if report == nil {
 		for _, m := range s.others(peerOfRequest(r.Context())) {
-			if m.ID == id {
-				reply(w, http.StatusOK, json.RawMessage(m.Text))
+			if m.Report.ID == id {
+				reply(w, http.StatusOK, m.Report)
 				return nil
 			}
 		}

@@ -36,6 +36,7 @@ func (s *Server) routes() http.Handler {
 	handle("/v1/events", map[string]handler{http.MethodGet: s.follow, http.MethodPost: s.reported})
 	handle("/v1/events/test", map[string]handler{http.MethodPost: s.try})
 	handle(page.JobsPath, map[string]handler{http.MethodGet: s.jobs})
+	handle("/v1/gpus/release", map[string]handler{http.MethodPost: s.release})
 	handle("/v1/history", map[string]handler{http.MethodGet: s.history})
 	handle("/metrics", map[string]handler{http.MethodGet: s.scrape})
 	handle("/v1/status", map[string]handler{http.MethodGet: s.status})
@@ -44,8 +45,8 @@ func (s *Server) routes() http.Handler {
 	handle("/{$}", map[string]handler{http.MethodGet: s.shell})
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusNotFound, "there is no %s: the paths are /, /metrics, /v1/windows, /v1/windows/ID, "+
-			"/v1/windows/ID/end, /v1/reports, /v1/events, /v1/events/test, /v1/history, /v1/jobs, /v1/page, "+
-			"/v1/page/live and /v1/status", excerpt(r.URL.Path))
+			"/v1/windows/ID/end, /v1/reports, /v1/events, /v1/events/test, /v1/gpus/release, /v1/history, /v1/jobs, "+
+			"/v1/page, /v1/page/live and /v1/status", excerpt(r.URL.Path))
 	}))
 	return noPages(s.admitTCP(mux))
 }

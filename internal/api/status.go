@@ -31,7 +31,7 @@ type Status struct {
 type StatusGPU struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
-	Status string `json:"status"` // ok, hung or lost
+	Status string `json:"status"` // ok, or a sample.GPUStatus
 }
 
 // StatusRights are what the server may read besides what belongs to its own user.

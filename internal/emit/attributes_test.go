@@ -12,7 +12,7 @@ import (
 func TestAttributesOfTheOwner(t *testing.T) {
 	r := &window.Report{Window: window.Window{Kind: window.Custom, Source: window.Announced, Attributes: map[string]string{
 		"team": "vision", "dataset": "\xffimages", "error": "true", "stallspan.verdict": "gpu_bound", "": "nothing",
-	}}, Verdict: window.Unknown}
+	}}, Judgement: window.Judgement{Verdict: window.Unknown}}
 	got := attribute.NewSet(Attributes(r)...)
 	for key, want := range map[attribute.Key]string{"team": "vision", "dataset": "\uFFFDimages",
 		"stallspan.verdict": "unknown"} {

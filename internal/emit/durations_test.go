@@ -26,7 +26,7 @@ func TestDurations(t *testing.T) {
 	add := func(kind window.Kind, name string, start, length time.Duration, span trace.SpanContext) {
 		w := between(kind, start, start+length)
 		w.Model, w.Run, w.Source = name, name, source
-		m.Durations.Add(&window.Report{Window: w, Verdict: window.GPUBound, Evidence: window.FromSchedule}, span)
+		m.Durations.Add(&window.Report{Window: w, Judgement: window.Judgement{Verdict: window.GPUBound}, Ledger: window.Ledger{Evidence: window.FromSchedule}}, span)
 	}
 	add(window.ModelLoad, "llama", time.Hour, 100*ms, exemplar(1))
 	add(window.ModelLoad, "llama", time.Hour+time.Second, 4*time.Second, exemplar(2))

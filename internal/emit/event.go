@@ -21,6 +21,7 @@ var eventNames = map[alert.Kind]string{
 	alert.GPUHot:        semconv.GPUTemperatureHighEvent.Name,
 	alert.GPUThrottled:  semconv.GPUThrottledEvent.Name,
 	alert.GPULost:       semconv.GPULostEvent.Name,
+	alert.GPUReleased:   semconv.GPUReleasedEvent.Name,
 	alert.GPUError:      semconv.GPUErrorEvent.Name,
 	alert.DiskFailing:   semconv.DiskHealthEvent.Name,
 	alert.DiskVanished:  semconv.DiskHealthEvent.Name,
@@ -135,6 +136,7 @@ var machineEvents = map[string]bool{
 	semconv.DiskSaturatedEvent.Name:      true,
 	semconv.GPUErrorEvent.Name:           true,
 	semconv.GPULostEvent.Name:            true,
+	semconv.GPUReleasedEvent.Name:        true,
 	semconv.GPUTemperatureHighEvent.Name: true,
 	semconv.GPUThrottledEvent.Name:       true,
 }
@@ -194,7 +196,7 @@ func testEvent(name string, at time.Time) Event {
 	r := &window.Report{Window: window.Window{
 		Kind: window.Custom, Name: testName, Source: window.Announced,
 		Start: start, End: sample.Stamp{Mono: start.Mono + time.Minute, Wall: at},
-	}, Verdict: window.StorageBound, Split: true, Storage: time.Minute, SlowReason: window.SlowStorage}
+	}, Judgement: window.Judgement{Verdict: window.StorageBound, SlowReason: window.SlowStorage}, Ledger: window.Ledger{Split: true, Storage: time.Minute}}
 	switch name {
 	case semconv.WindowSlowEvent.Name:
 		return slow(r, SpanName(&r.Window, config.Spans{}))
@@ -219,6 +221,7 @@ func testConditions(at time.Time) []alert.Event {
 			Limit: alert.LimitsOf[alert.GPUThrottled].Raise, HasValue: true,
 			Reason: sample.GPUThrottledHWThermal.String(), Message: "the clocks of a GPU were held down"},
 		{Kind: alert.GPULost, At: at, GPU: gpu, Lost: true, Severe: true, Message: "a GPU can no longer be read"},
+		{Kind: alert.GPUReleased, At: at, GPU: gpu, Message: "a GPU is released"},
 		{Kind: alert.GPUError, At: at, GPU: gpu, Code: 79, Count: 1, Severe: true, Message: "a GPU has reported XID 79"},
 		{Kind: alert.DiskFailing, At: at, Drive: drive, Disk: testName, Severe: true, Message: "a drive is failing"},
 		{Kind: alert.DiskSaturated, At: at, Disk: testName, Value: 8, Limit: 2, HasValue: true,

@@ -26,7 +26,7 @@ func over(kind alert.Kind) alert.Event {
 	switch kind {
 	case alert.DiskFailing, alert.DiskVanished:
 		e.Drive, e.HasValue = &sample.Drive{ID: "wwn-1", Device: "sda", Model: "M"}, false
-	case alert.GPULost, alert.GPUHot, alert.GPUThrottled, alert.GPUError:
+	case alert.GPULost, alert.GPUReleased, alert.GPUHot, alert.GPUThrottled, alert.GPUError:
 		e.GPU, e.HasValue = &sample.GPU{ID: "GPU-1", Name: "one", Driver: "1"}, kind == alert.GPUHot ||
 			kind == alert.GPUThrottled
 		e.Code, e.Count = 79, 3

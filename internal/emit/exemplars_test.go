@@ -21,7 +21,7 @@ func slowReport(job string, later, waited time.Duration) *window.Report {
 	end := sample.Stamp{Mono: time.Hour + later, Wall: start.Add(time.Hour + later)}
 	w := window.Window{Kind: window.Custom, Job: job, End: end,
 		Start: sample.Stamp{Mono: end.Mono - time.Minute, Wall: end.Wall.Add(-time.Minute)}}
-	return &window.Report{Window: w, Slow: true, Storage: waited}
+	return &window.Report{Window: w, Judgement: window.Judgement{Slow: true}, Ledger: window.Ledger{Storage: waited}}
 }
 
 // exemplarsOf returns the last bytes of the spans of all points by metric, cause and GPU.

@@ -18,7 +18,7 @@ func (m *Metrics) gpus(b *builder, now *sample.Snapshot) {
 		g := &now.GPUs.GPUs[i]
 		sets := m.sets.gpus.get(gpuName{g.ID, g.Name, g.Driver, g.Parent}, newGPUSets)
 		detail := find(now.GPUs.GPUDetails, func(x *sample.GPUDetail) bool { return x.GPU == g.ID })
-		if g.Status != sample.GPUUnknown {
+		if g.Status.IsKnown() {
 			b.status(stateOf(g, detail), &sets.states)
 		}
 		if g.Status != sample.GPUWorks {

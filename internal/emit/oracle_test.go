@@ -160,22 +160,17 @@ func rare() (reports []*window.Report) {
 	at := sample.Stamp{Mono: time.Hour, Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for _, kind := range []window.Kind{window.ModelLoad, window.Epoch, window.Checkpoint} {
 		r := &window.Report{
-			Scope: window.Host,
+			Facts: window.Facts{Scope: window.Host, Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}}},
 			Window: window.Window{
 				Kind: kind, Model: "model", Run: "train.py", Source: window.FromSpan,
 				Outcome: window.Outcome{Unfinished: true}, Start: at,
 				End: sample.Stamp{Mono: at.Mono + time.Minute, Wall: at.Wall.Add(time.Minute)},
 			},
-			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,
-			Verdict: window.StorageBound, Speedup: 3, Evidence: window.FromSchedule,
-			Network:      10 * time.Second,
-			OtherReasons: []window.OtherReason{{Kind: window.OtherPipe, Name: "pipe", Time: 20 * time.Second}},
-			Findings:     []window.Finding{window.FailingDisk{Text: "finding", Remedy: "remedy"}},
-			Slow:         true, SlowReason: window.SlowStorage, Uncertainty: 0.02, Interrupted: true,
-			Who:    sample.JobName{ID: "process 42", PID: 42, Name: "train.py"},
-			Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}},
-			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second}},
-			Storms: []window.Storm{{Disk: "sda", Windows: 3, Since: at.Mono + time.Second}},
+			Ledger:    window.Ledger{Storage: 40 * time.Second, Other: 20 * time.Second, Split: true, Evidence: window.FromSchedule, Network: 10 * time.Second, OtherReasons: []window.OtherReason{{Kind: window.OtherPipe, Name: "pipe", Time: 20 * time.Second}}},
+			Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 3, Slow: true, SlowReason: window.SlowStorage, Uncertainty: 0.02, Interrupted: true},
+			Further:   window.Further{Findings: []window.Finding{window.FailingDisk{Text: "finding", Remedy: "remedy"}}, Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second}}},
+			Who:       sample.JobName{ID: "process 42", PID: 42, Name: "train.py"},
+			Storms:    []window.Storm{{Disk: "sda", Windows: 3, Since: at.Mono + time.Second}},
 		}
 		if kind != window.Checkpoint {
 			r.Baseline = &window.Baseline{Median: 11 * time.Second, P95: 12 * time.Second, Count: 23}

@@ -23,45 +23,40 @@ func reports() map[string]*window.Report {
 	epoch := between(window.Epoch, time.Hour, time.Hour+10*time.Second)
 	epoch.Run, epoch.Epoch, epoch.HasEpoch = "train.py", 0, true
 	slow := &window.Report{
-		Window: epoch, GPUIDs: []string{"GPU-1", "GPU-2"}, Split: true,
-		Busy: 6 * time.Second, Storage: 12 * time.Second, CPU: time.Second, Other: time.Second,
-		Verdict: window.StorageBound, Speedup: 2.5, Evidence: window.FromSchedule,
-		OtherReasons: []window.OtherReason{
-			{Kind: window.OtherNetwork, Name: "receiving from 10.0.0.7:443 over TCP", Time: 800 * ms},
-			{Kind: window.OtherTimer, Name: "timer\xff", Time: 200 * ms}, {Kind: window.OtherLock, Name: "futex", Time: ms},
-		},
-		Findings: []window.Finding{window.FailingDisk{Text: "sda is failing.", Remedy: "Replace it."},
-			window.FailingDisk{Text: "sdb is failing."}},
-		Slow: true, SlowReason: window.SlowStorage,
-		Disks: []window.DiskUse{
+		Window: epoch,
+		Facts: window.Facts{GPUIDs: []string{"GPU-1", "GPU-2"}, Disks: []window.DiskUse{
 			{Name: "nvme0n1", ReadBytes: 3 * mib, ReadOperations: 30, ReadTime: 3 * time.Second, QueueDepth: 0.5,
 				BusyRatio: 0.4},
 			{Name: "sda", ReadBytes: mib, ReadOperations: 10, ReadTime: time.Second, WriteBytes: 4096, WriteOperations: 4,
 				WriteTime: 2 * time.Second, QueueDepth: 1, BusyRatio: 0.9},
-		},
-		Pressure: &window.Pressure{Some: 7 * time.Second, Full: 6 * time.Second},
-		Stalls: []window.Stall{
+		}, Pressure: &window.Pressure{Some: 7 * time.Second, Full: 6 * time.Second}},
+		Ledger: window.Ledger{Split: true, Busy: 6 * time.Second, Storage: 12 * time.Second, CPU: time.Second, Other: time.Second, Evidence: window.FromSchedule, OtherReasons: []window.OtherReason{
+			{Kind: window.OtherNetwork, Name: "receiving from 10.0.0.7:443 over TCP", Time: 800 * ms},
+			{Kind: window.OtherTimer, Name: "timer\xff", Time: 200 * ms}, {Kind: window.OtherLock, Name: "futex", Time: ms},
+		}},
+		Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 2.5, Slow: true, SlowReason: window.SlowStorage},
+		Further: window.Further{Findings: []window.Finding{window.FailingDisk{Text: "sda is failing.", Remedy: "Replace it."},
+			window.FailingDisk{Text: "sdb is failing."}}, Stalls: []window.Stall{
 			{Start: time.Hour + time.Second, End: time.Hour + 4*time.Second},
 			{Start: time.Hour + 6*time.Second, End: time.Hour + 9*time.Second},
-		},
+		}},
 	}
 	load := between(window.ModelLoad, time.Hour, time.Hour+time.Minute)
 	load.Model, load.Path, load.Unfinished = "llama", "/models/llama.safetensors", true
 	load.Epoch, load.HasEpoch, load.Name = 3, true, "no load has such" // nor do its attributes
 	mounts := &window.Report{
-		Window: load, Split: true, Storage: 50 * time.Second, CPU: 2 * time.Second, Other: 8 * time.Second,
-		Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage, Evidence: window.FromPressure,
-		Uncertainty: 0.05, Interrupted: true,
-		Mounts: []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}},
-		Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second}},
+		Window:    load,
+		Ledger:    window.Ledger{Split: true, Storage: 50 * time.Second, CPU: 2 * time.Second, Other: 8 * time.Second, Evidence: window.FromPressure},
+		Judgement: window.Judgement{Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage, Uncertainty: 0.05, Interrupted: true},
+		Facts:     window.Facts{Mounts: []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}}},
+		Further:   window.Further{Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second}}},
 	}
 	idle := between(window.Checkpoint, time.Hour, time.Hour+time.Second)
 	idle.Name = "step 100"
 	return map[string]*window.Report{
-		"span_gpu":    slow,
-		"span_mounts": mounts,
-		"span_unknown": {Window: idle, Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}},
-			Uncertainty: 0.01, Disks: []window.DiskUse{{Name: "vda", WriteOperations: 2}}},
+		"span_gpu":     slow,
+		"span_mounts":  mounts,
+		"span_unknown": {Window: idle, Judgement: window.Judgement{Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}}, Uncertainty: 0.01}, Facts: window.Facts{Disks: []window.DiskUse{{Name: "vda", WriteOperations: 2}}}},
 	}
 }
 
@@ -170,9 +165,7 @@ func TestSpanOfSteppedClock(t *testing.T) {
 // The body of a slow window has its duration once, and names its job.
 func TestBodyOfASlowWindow(t *testing.T) {
 	w := window.Window{Kind: window.ModelLoad, Model: "st3", End: sample.Stamp{Mono: 874 * time.Millisecond}}
-	r := &window.Report{Window: w, GPUIDs: []string{"GPU-1"}, Slow: true, SlowReason: window.SlowStorage, Split: true,
-		Verdict: window.StorageBound,
-		Busy:    437 * time.Millisecond, Storage: 437 * time.Millisecond}
+	r := &window.Report{Window: w, Facts: window.Facts{GPUIDs: []string{"GPU-1"}}, Judgement: window.Judgement{Slow: true, SlowReason: window.SlowStorage, Verdict: window.StorageBound}, Ledger: window.Ledger{Split: true, Busy: 437 * time.Millisecond, Storage: 437 * time.Millisecond}}
 	for _, want := range []string{
 		"load st3, 874 ms: The GPU was busy 50 % and waited for storage 50 % of the time.",
 		"load st3: It took 874 ms, over the configured limit of 100 ms: the GPU was busy 50 % and waited for storage 50 % of the time.",

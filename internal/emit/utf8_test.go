@@ -20,13 +20,11 @@ func TestWindowSpanIsUTF8(t *testing.T) {
 			Kind: window.ModelLoad, Model: invalid, Run: invalid, Name: invalid, Path: invalid,
 			Attributes: map[string]string{invalid: invalid},
 		},
-		GPUIDs: []string{invalid}, Slow: true, SlowReason: invalid,
-		Missing:  []window.Missing{{Reason: window.UnknownGPU, Device: invalid}},
-		Findings: []window.Finding{window.FailingDisk{Text: invalid, Remedy: invalid}},
-		Disks:    []window.DiskUse{{Name: invalid}},
-		Storms:   []window.Storm{{Disk: invalid}},
-		Stalls:   []window.Stall{{End: time.Second}},
-		Who:      sample.JobName{ID: invalid, Name: invalid, Attributes: []sample.Attribute{{Key: invalid, Value: invalid}}},
+		Facts:     window.Facts{GPUIDs: []string{invalid}, Disks: []window.DiskUse{{Name: invalid}}},
+		Judgement: window.Judgement{Slow: true, SlowReason: invalid, Missing: []window.Missing{{Reason: window.UnknownGPU, Device: invalid}}},
+		Further:   window.Further{Findings: []window.Finding{window.FailingDisk{Text: invalid, Remedy: invalid}}, Stalls: []window.Stall{{End: time.Second}}},
+		Storms:    []window.Storm{{Disk: invalid}},
+		Who:       sample.JobName{ID: invalid, Name: invalid, Attributes: []sample.Attribute{{Key: invalid, Value: invalid}}},
 	}
 	checkUTF8(t, WindowSpan(r, config.Spans{}))
 }

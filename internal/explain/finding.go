@@ -26,7 +26,7 @@ func Finding(r *window.Report) string {
 	if how != "" {
 		how += " "
 	}
-	return how + tookTooLong(r, judged(r))
+	return how + silence(r) + tookTooLong(r, judged(r))
 }
 
 // cut says how a window was cut; "" if it was not, or if that is not known.
@@ -49,8 +49,20 @@ func judged(r *window.Report) string {
 	if m, ok := blocking(r); ok {
 		return unjudged(r, m)
 	}
-	s := r.Shares()
+	s := shown(r)
 	return verdict(r, s) + others(r, s) + warmth(r) + neighbor(r) + caveats(r) + "."
+}
+
+// shown are the shares in whole percents that add up to 100, as the table shows them.
+func shown(r *window.Report) window.Shares {
+	s := r.Shares()
+	if r.Unattributed() || !r.Split {
+		return s
+	}
+	all := wholePercents(r.GPUTime(), r.Busy, r.Storage, r.CPU-r.Ready, r.Ready, r.Other)
+	s.Busy, s.Storage, s.Other = float64(all[0])/100, float64(all[1])/100, float64(all[4])/100
+	s.CPU, s.Ready = float64(all[2]+all[3])/100, float64(all[3])/100
+	return s
 }
 
 // tookTooLong puts the duration first if it is why the window is slow.
@@ -96,19 +108,35 @@ func subject(r *window.Report, s window.Shares) string {
 	case r.Unattributed():
 		return "The busiest CPU core of this machine was busy " + percent(s.CPU)
 	}
+	who := "The program was on the CPU " + percent(s.CPU-s.Ready)
 	if s.Ready >= smallPart {
-		return "The program was ready to run and had no core " + percent(s.Ready) + ", and was on the CPU " +
-			percent(s.CPU-s.Ready)
+		who += andNoCore + " " + percent(s.Ready) + takenCores(r)
 	}
-	return "The program was on the CPU " + percent(s.CPU)
+	return who
+}
+
+// andNoCore joins the second part of a subject.
+const andNoCore = " and had no core"
+
+// listed is a subject that is followed by one more part.
+func listed(who string) string {
+	return strings.Replace(who, andNoCore, ","+strings.TrimPrefix(andNoCore, " and"), 1)
+}
+
+// takenCores says who took the cores that a program did not get, if that was others; else "".
+func takenCores(r *window.Report) string {
+	if r.CPUUsed < coresFull || r.CPUOthers < someCores {
+		return ""
+	}
+	return fmt.Sprintf(" (other programs used %.1f of the %d cores)", r.CPUOthers, r.Cores)
 }
 
 // hadNoCore says how much of the CPU work of a GPU's job was ready to run and had no core; "" for little.
-func hadNoCore(s window.Shares) string {
+func hadNoCore(r *window.Report, s window.Shares) string {
 	if s.Ready < smallPart {
 		return ""
 	}
-	return "; this work had no core " + percent(s.Ready) + " of the time"
+	return "; for another " + percent(s.Ready) + " this work had no core" + takenCores(r)
 }
 
 // uneven names the GPUs that were busy least and most, if they differ.
@@ -133,9 +161,9 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Verdict == window.GPUBound:
 		return who + " of the time" + harmlessQueue(r)
 	case r.Verdict == window.StorageBound:
-		return who + " and waited for storage " + percent(s.Storage) + " of the time" + where(r)
+		return listed(who) + " and waited for storage " + percent(s.Storage) + " of the time" + where(r)
 	case r.Verdict == window.NetworkBound:
-		return who + " and waited for data from the network " + percent(s.Network) + " of the time" + fetched(r)
+		return listed(who) + " and waited for data from the network " + percent(s.Network) + " of the time" + fetched(r)
 	case r.Verdict == window.Mixed && s.Network >= smallPart && hasGPU:
 		gpus, were := "The GPU", "it was"
 		if n := len(r.GPUIDs); n > 1 {
@@ -145,7 +173,7 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Verdict == window.Mixed && s.Network >= smallPart:
 		return who + " of the time and waited " + waitedForAll(r, s) + fetched(r)
 	case r.Verdict == window.CPUBound && hasGPU:
-		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU) + " of the time" + hadNoCore(s)
+		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU-s.Ready) + " of the time" + hadNoCore(r, s)
 	case r.Verdict == window.CPUBound:
 		return who + " of the time" + waited(" and waited for storage ", s, "")
 	case r.Verdict == window.Mixed && hasGPU:
@@ -154,7 +182,7 @@ func verdict(r *window.Report, s window.Shares) string {
 			gpus, were = fmt.Sprintf("The %d GPUs", n), "were"
 		}
 		return fmt.Sprintf("%s waited both for storage (%s of the time) and for the CPU work of the input pipeline (%s), "+
-			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU), were, percent(s.Busy)) + hadNoCore(s) + where(r)
+			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU-s.Ready), were, percent(s.Busy)) + hadNoCore(r, s) + where(r)
 	case r.Verdict == window.Mixed:
 		return who + " of the time and waited for storage " + percent(s.Storage) + where(r)
 	}
@@ -174,7 +202,8 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 	case s.Other >= window.Thresholds.Other && len(reasons(r)) > 0:
 		return waitedElsewhere(r, s)
 	case s.Other >= window.Thresholds.Other && starved >= s.Other/2:
-		return who + " of the time; its processes were ready to run and had no CPU " + percent(starved) + " of the time"
+		return who + " of the time; its processes were ready to run and had no CPU " + percent(starved) + " of the time" +
+			takenCores(r)
 	case r.Lacks(window.HiddenRemoteIO) && hasGPU:
 		return who + " of the time, waited for CPU work " + percent(s.CPU) + " and stood " + idle + "; " +
 			mountsUsed(r)

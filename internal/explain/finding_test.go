@@ -18,8 +18,7 @@ func TestDurationInFinding(t *testing.T) {
 		"It took 502 ms where 100 ms is usual (p95 of 7 loads): the GPU was":    {Set: time.Second, Baseline: usual},
 		"The GPU was busy": {Set: time.Second, Baseline: usual, Factor: 6},
 	} {
-		r := &window.Report{GPUIDs: []string{"gpu0"},
-			Window: window.Window{Kind: window.ModelLoad, End: sample.Stamp{Mono: 502 * time.Millisecond}}}
+		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"gpu0"}}, Window: window.Window{Kind: window.ModelLoad, End: sample.Stamp{Mono: 502 * time.Millisecond}}}
 		if r.ApplyLimits(limits); !strings.HasPrefix(Finding(r), want) {
 			t.Errorf("%q, want %q", Finding(r), want)
 		}

@@ -60,7 +60,7 @@ func TestFurtherFindings(t *testing.T) {
 		{window.MemoryGrowth{GPU: &bare, PerEpoch: mib, Epochs: 6}, 1, "GPU memory grew by 1 MiB an epoch over 6 epochs.", "detach"},
 		{window.FailingDisk{Text: "sda has 312 reallocated sectors.", Remedy: "Replace sda."}, 1, "sda has 312 reallocated sectors.", "Replace sda."},
 	} {
-		r := &window.Report{GPUIDs: []string{"GPU-1", "GPU-2"}[:c.gpus], Findings: []window.Finding{c.finding}}
+		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"GPU-1", "GPU-2"}[:c.gpus]}, Further: window.Further{Findings: []window.Finding{c.finding}}}
 		got := FurtherFindings(r)
 		if len(got) != 1 || got[0].Kind != c.finding.Kind() || !strings.Contains(got[0].Text, c.text) ||
 			!strings.Contains(got[0].Remedy, c.remedy) {
@@ -71,16 +71,14 @@ func TestFurtherFindings(t *testing.T) {
 
 // TestFindingsInJSON: the JSON has what the GPUs report, as in docs/report.md, and nothing else.
 func TestFindingsInJSON(t *testing.T) {
-	r := &window.Report{Split: true, GPUIDs: []string{"GPU-1", "GPU-2"},
-		Findings: []window.Finding{window.FailingDisk{Text: "One.", Remedy: "Two."}},
-		Uses: []window.GPUUse{
-			{ID: "GPU-1", Busy: 0.95, Means: means(map[history.Detail]float64{
-				history.SMActive: 0.5, history.TensorActive: 0.125, history.ThrottledHWThermal: 0.25,
-				history.MemoryUsed: 1 << 30})},
-			{ID: "GPU-2", Busy: 1, Means: means(map[history.Detail]float64{
-				history.SMOccupancy: 0.5, history.DRAMActive: 0.75, history.SMClock: 1e9, history.Temperature: 60,
-				history.Power: 100})},
-		}}
+	r := &window.Report{Ledger: window.Ledger{Split: true}, Facts: window.Facts{GPUIDs: []string{"GPU-1", "GPU-2"}, Uses: []window.GPUUse{
+		{ID: "GPU-1", Busy: 0.95, Means: means(map[history.Detail]float64{
+			history.SMActive: 0.5, history.TensorActive: 0.125, history.ThrottledHWThermal: 0.25,
+			history.MemoryUsed: 1 << 30})},
+		{ID: "GPU-2", Busy: 1, Means: means(map[history.Detail]float64{
+			history.SMOccupancy: 0.5, history.DRAMActive: 0.75, history.SMClock: 1e9, history.Temperature: 60,
+			history.Power: 100})},
+	}}, Further: window.Further{Findings: []window.Finding{window.FailingDisk{Text: "One.", Remedy: "Two."}}}}
 	line, err := json.Marshal(NewReport(r))
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func TestWarmth(t *testing.T) {
 		"; all of its 2.5 TiB came from memory": {Size: 5 << 39, Hit: 1, HasHit: true},
 		"; 1.5 of 3.3 GiB came from memory":     {Size: 3543348020, Hit: 0.45, HasHit: true},
 	} {
-		r := &window.Report{Load: l}
+		r := &window.Report{Facts: window.Facts{Load: l}}
 		if got := warmth(r); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -71,10 +71,9 @@ func TestLoadJSON(t *testing.T) {
 	r := &window.Report{
 		Window: window.Window{Kind: window.ModelLoad, End: sample.Stamp{Mono: 2 * time.Second}},
 		Others: 3,
-		Disks: []window.DiskUse{{Name: "sda", ReadBytes: 100, Under: true, ReadCeiling: 200, ReadCeilingRatio: 0.5},
-			{Name: "sdb"}},
-		Load: window.Load{Size: 9, Hit: 0.25, HasHit: true, Estimated: true,
-			Readers: []window.Reader{{PID: 7, Name: "cp", Group: "backup", Bytes: 100}, {PID: 8, Bytes: 5, Own: true}}},
+		Facts: window.Facts{Disks: []window.DiskUse{{Name: "sda", ReadBytes: 100, Under: true, ReadCeiling: 200, ReadCeilingRatio: 0.5},
+			{Name: "sdb"}}, Load: window.Load{Size: 9, Hit: 0.25, HasHit: true, Estimated: true,
+			Readers: []window.Reader{{PID: 7, Name: "cp", Group: "backup", Bytes: 100}, {PID: 8, Bytes: 5, Own: true}}}},
 	}
 	text, err := json.Marshal(NewReport(r))
 	if err != nil {

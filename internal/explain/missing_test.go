@@ -65,7 +65,7 @@ func interrupted(t *testing.T, change func(*windowtest.Machine)) *window.Report 
 // TestDiskForAPartOfTheWindow: a disk that is removed or reset in the window has numbers of a part of it. The finding
 // says so and does not compare them with the whole window's time.
 func TestDiskForAPartOfTheWindow(t *testing.T) {
-	const reset = "; sda was added, removed or reset, so its numbers cover a part of the window."
+	const reset = "; sda was added, removed or reset, so its numbers cover a part of it."
 	for name, c := range map[string]struct {
 		change func(*windowtest.Machine)
 		reset  bool
@@ -152,23 +152,21 @@ func TestKernelWithoutPressure(t *testing.T) {
 // TestWithoutVerdict has a sentence and a remedy for each reason without a verdict.
 func TestWithoutVerdict(t *testing.T) {
 	for reason, want := range map[window.Reason]string{
-		window.UnknownGPU: "This machine has no readable GPU with the id gpu7, so the window's time cannot be divided.",
-		window.NoReadings: "The window is older than the history, or too short for a reading.",
-		window.GPULost:    "gpu7 could not be read for a part of this window. It was seen busy for 25 % of the window.",
+		window.UnknownGPU: "This machine has no readable GPU with the id gpu7, so the watched time cannot be divided.",
+		window.NoReadings: "The watched time is older than the history, or too short for a reading.",
+		window.GPULost:    "gpu7 could not be read for a part of the watched time. It was seen busy for 25 % of it.",
 		window.ReadingGap: "The GPU was busy 25 % of the time. For 3.5 s of it there are no readings: the monitoring " +
 			"process was stopped or got no CPU.",
 		window.HiddenReads: "The GPU was busy 25 % of the time. The program's reads are not readable, so its storage stall " +
 			"is not known.",
-		window.TooShort: "The window lasted 10.0 s, too short to show what it waited for.",
-		window.OpenEnds: "The window was detected: its start and end are open by 3.5 s together, too much to show what it " +
+		window.TooShort: "The watched time lasted 10.0 s, too short to show what it waited for.",
+		window.OpenEnds: "The watched time was detected: its start and end are open by 3.5 s together, too much to show what it " +
 			"waited for.",
-		window.NotFollowed: "The window was detected: its program was not followed for the first 3.5 s of it, so what it " +
+		window.NotFollowed: "The watched time was detected: its program was not followed for the first 3.5 s of it, so what it " +
 			"waited for is not known.",
 	} {
-		r := &window.Report{GPUIDs: []string{"gpu7"}, Split: true, Busy: 2500 * time.Millisecond,
-			Other: 7500 * time.Millisecond,
-			Missing: []window.Missing{{Reason: window.NoIOPressure},
-				{Reason: reason, Device: "gpu7", Time: 3500 * time.Millisecond}}}
+		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"gpu7"}}, Ledger: window.Ledger{Split: true, Busy: 2500 * time.Millisecond, Other: 7500 * time.Millisecond}, Judgement: window.Judgement{Missing: []window.Missing{{Reason: window.NoIOPressure},
+			{Reason: reason, Device: "gpu7", Time: 3500 * time.Millisecond}}}}
 		r.End.Mono = 10 * time.Second
 		if got := Finding(r); got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
@@ -181,8 +179,8 @@ func TestWithoutVerdict(t *testing.T) {
 
 // TestResetDisks names the disks with numbers for a part of the window.
 func TestResetDisks(t *testing.T) {
-	r := &window.Report{Missing: []window.Missing{{Reason: window.DiskReset, Device: "sdb"},
-		{Reason: window.DiskReset, Device: "sdc"}}}
+	r := &window.Report{Judgement: window.Judgement{Missing: []window.Missing{{Reason: window.DiskReset, Device: "sdb"},
+		{Reason: window.DiskReset, Device: "sdc"}}}}
 	if got := caveats(r); !strings.HasPrefix(got, "; sdb, sdc were added, removed or reset, so their") {
 		t.Errorf("%q, want both disks", got)
 	}

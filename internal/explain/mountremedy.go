@@ -51,7 +51,7 @@ func (x *situation) readMountAhead() string {
 		return x.moreWorkers()
 	case w != nil && helps(w.TwoWorkers):
 		return fmt.Sprintf("%s: two readers would make it up to %s faster; storage without waiting, %s.", x.ahead(),
-			times(w.TwoWorkers), times(w.NoStorage)+rangeOf(x.Report))
+			times(w.TwoWorkers), x.noStorage())
 	}
 	return x.ahead() + ": " + x.without("without any waiting") + "."
 }

@@ -12,7 +12,7 @@ import (
 
 // onServer is a report of a window that waited for NFS.
 func onServer(u window.MountUse) *window.Report {
-	r := &window.Report{Scope: window.Process, Verdict: window.StorageBound, Speedup: 2.5, GPUIDs: []string{"gpu0"}}
+	r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"}}, Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 2.5}}
 	r.Kind = window.Epoch
 	divide(r, window.Shares{Busy: 0.4, Storage: 0.6})
 	onMount(r, u)

@@ -20,7 +20,7 @@ const (
 // MiB/s over one connection; round trip 12 ms)".
 func fetched(r *window.Report) string {
 	p := r.Serving()
-	if p == nil {
+	if p == nil || p.Silent {
 		return ""
 	}
 	others := 0

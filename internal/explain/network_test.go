@@ -41,7 +41,11 @@ func TestNetworkFinding(t *testing.T) {
 	if got := Remedy(r); !strings.HasSuffix(got, want) {
 		t.Errorf("got the remedy %s, want that it ends: %s", got, want)
 	}
-	r.Speedup = 40 // says no more than that it waited
+	r.Speedup, r.SpeedupHigh = 40, 50
+	if got, want := Remedy(r), "is slow; without waiting for it, at least 2.1x faster."; !strings.HasSuffix(got, want) {
+		t.Errorf("got the remedy %s, want that it ends: %s", got, want)
+	}
+	r.Speedup, r.SpeedupLow = 40, 30 // says no more than that it waited
 	if got, want := Remedy(r), "is slow; nearly all of its time was waiting."; !strings.HasSuffix(got, want) {
 		t.Errorf("got the remedy %s, want that it ends: %s", got, want)
 	}

@@ -90,7 +90,8 @@ func others(r *window.Report, s window.Shares) string {
 		s.Other -= s.Network // the finding has it
 		texts = slices.DeleteFunc(texts, func(text string) bool { return strings.HasPrefix(text, "receiving from ") })
 	}
-	if s.Other < smallPart || len(texts) == 0 || r.Verdict == window.Unknown && s.Other >= window.Thresholds.Other {
+	main := r.Verdict == window.WaitBound || r.Verdict == window.Unknown && s.Other >= window.Thresholds.Other
+	if s.Other < smallPart || len(texts) == 0 || main {
 		return ""
 	}
 	return "; " + percent(s.Other) + " was other waiting: " + strings.Join(texts, ", ")
@@ -108,7 +109,7 @@ var waitedFor = map[window.OtherKind]string{
 	window.OtherEvent:   "for an event",
 }
 
-// waitedElsewhere is the verdict unknown because of other, with what it was.
+// waitedElsewhere is the verdict because of other, with what it was.
 func waitedElsewhere(r *window.Report, s window.Shares) string {
 	who, rest := "The program", "; it was on the CPU "+percent(s.CPU)
 	switch {
@@ -128,7 +129,7 @@ func waitedElsewhere(r *window.Report, s window.Shares) string {
 		rest += " and waited " + strings.Join(stalls, " and ")
 	}
 	what, part := "for neither storage nor CPU work", s.Other
-	if kind, time := mainReason(r); kind != "" {
+	if kind, time := r.MainReason(); kind != "" {
 		what, part = waitedFor[kind], share(r, time)
 		if kind == window.OtherNetwork && local(r) {
 			what = "for another program"
@@ -141,30 +142,9 @@ func waitedElsewhere(r *window.Report, s window.Shares) string {
 	return text + rest
 }
 
-// mainReason returns the kind of reasons that is most of other, with its time; "" if none is half of it.
-func mainReason(r *window.Report) (kind window.OtherKind, time time.Duration) {
-	list := reasons(r)
-	for i := range list {
-		sum := sumOf(list[i:], list[i].Kind)
-		if _, known := waitedFor[list[i].Kind]; known && sum > time && sum >= r.Other/2 {
-			kind, time = list[i].Kind, sum
-		}
-	}
-	return kind, time
-}
-
 // local reports whether all waiting for the network was for unix sockets, which lead to a program on the machine.
 func local(r *window.Report) bool {
 	return !slices.ContainsFunc(reasons(r), func(reason window.OtherReason) bool {
 		return reason.Kind == window.OtherNetwork && !strings.Contains(reason.Name, " a unix socket")
 	})
-}
-
-func sumOf(list []window.OtherReason, kind window.OtherKind) (sum time.Duration) {
-	for _, reason := range list {
-		if reason.Kind == kind {
-			sum += reason.Time
-		}
-	}
-	return sum
 }

@@ -10,7 +10,7 @@ import (
 
 // idleFor is a report of ten seconds with reasons of other, in shares of the window.
 func idleFor(gpus int, v window.Verdict, s window.Shares, reasons ...window.OtherReason) *window.Report {
-	r := &window.Report{Scope: window.Process, Verdict: v, Evidence: window.FromSchedule, OtherReasons: reasons}
+	r := &window.Report{Facts: window.Facts{Scope: window.Process}, Judgement: window.Judgement{Verdict: v}, Ledger: window.Ledger{Evidence: window.FromSchedule, OtherReasons: reasons}}
 	r.GPUIDs = []string{"gpu0", "gpu1"}[:gpus]
 	divide(r, s)
 	return r
@@ -96,7 +96,7 @@ func TestEveryReasonHasWords(t *testing.T) {
 // TestEvidenceOf: the table says what its ledgers were made from, and why not from the scheduler.
 func TestEvidenceOf(t *testing.T) {
 	of := func(e window.Evidence, why string) *window.Report {
-		return &window.Report{Evidence: e, NoSchedule: why}
+		return &window.Report{Ledger: window.Ledger{Evidence: e, NoSchedule: why}}
 	}
 	const rights = "following the scheduler needs root, or CAP_BPF and CAP_PERFMON"
 	for want, reports := range map[string][]*window.Report{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -16,13 +17,14 @@ const (
 	someCores = 0.5  // cores that other programs use, from which on they are named
 	warmLoad  = 0.95 // share of a load from memory from which storage does not matter
 	coldLoad  = 0.5  // share of a load from memory below which it is cold
+	fewSMs    = 0.5  // share of a GPU's busy time in which its SMs have work, below which it waits in kernels
 	lateShare = 0.1  // share of the window that it would be shorter without storage, beyond its storage stall, that counts
 )
 
 // Remedy returns one sentence that says what to try; "" for a window that is too short for any.
 func Remedy(r *window.Report) string {
-	if r.Failed && r.Kind != window.Epoch && r.Kind != window.Steps {
-		return "" // it never came to its work, and a faster one would fail, too
+	if r.Failed {
+		return "" // a faster one would fail, too
 	}
 	if m, ok := blocking(r); ok {
 		if m.Reason == window.TooShort && r.Duration() < window.MinJudged {
@@ -43,7 +45,7 @@ func Advice(r *window.Report) string {
 	if m, ok := blocking(r); ok {
 		return string(m.Reason)
 	}
-	kind, _ := mainReason(r)
+	kind, _ := r.MainReason()
 	return fmt.Sprint(newSituation(r).index(), " ", kind)
 }
 
@@ -67,17 +69,22 @@ type situation struct {
 	cpu       bool   // CPU work is
 	gain      string // without waiting: "about 3.0x faster (2.6 to 3.4)", or that nearly all time was waiting
 	predicted bool   // gain is a prediction
+
+	pacer *window.GPULedger // the GPU that the others cannot outrun; nil without one
 }
 
 // remedies are in order of precedence: the first that fits counts.
 var remedies = [...]advice{
 	{"name the process", func(x *situation) bool { return x.Lacks(window.ClientGone) && x.Verdict == window.Unknown },
-		always("Announce the window with the pid of the program that does the work.")},
+		always("Announce it with the pid of the program that does the work.")},
 	{"announce", func(x *situation) bool {
 		return x.Unattributed() && !x.storage && !x.Lacks(window.NoIOPressure)
-	}, always("Announce the window, or set process.pid on its spans: then " +
+	}, always("Announce it with a pid, or set process.pid on its span: then " +
 		"the program's own time is divided.")},
+	{"find why nothing answers", func(x *situation) bool { return x.Silence != nil }, (*situation).findSilent},
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
+	{"look at the busiest GPU", func(x *situation) bool { return x.pacer != nil && !x.storage && !x.cpu },
+		(*situation).lookAtPacer},
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
 		always("Storage leaves nothing to gain: the model came from memory.")},
 	{"look at the local server", func(x *situation) bool { return x.network() && x.sender().Process != "" },
@@ -132,12 +139,12 @@ var remedies = [...]advice{
 		return x.Verdict == window.Unknown && x.shares.Other < window.Thresholds.Stall && helps(twiceGPU(x.Report))
 	}, (*situation).onlyGPU},
 	{"look where it waited", func(x *situation) bool {
-		kind, _ := mainReason(x.Report)
+		kind, _ := x.MainReason()
 		return x.shares.Other >= window.Thresholds.Other && kind != ""
 	}, (*situation).whereItWaited},
 	{"free the cores", func(x *situation) bool {
 		return x.shares.Other >= window.Thresholds.Other && x.Starved.Seconds() >= x.shares.Other/2*x.Duration().Seconds()
-	}, always("Other processes on this machine use the CPUs: stop them, or give this program cores of its own.")},
+	}, (*situation).raiseCPU},
 	{"boot with psi=1", func(x *situation) bool { return x.Lacks(window.NoIOPressure) },
 		always("This kernel reports no I/O pressure: boot with psi=1 to see what tasks wait for.")},
 	{"look elsewhere", func(*situation) bool { return true },
@@ -179,23 +186,71 @@ func newSituation(r *window.Report) *situation {
 	x.storage = r.Verdict == window.StorageBound || r.Verdict == window.Mixed && !computing
 	x.cpu = r.Verdict == window.CPUBound || computing
 	x.setGain()
+	if x.storage && x.predicted && max(r.Speedup, r.SpeedupHigh) < minHelp {
+		x.storage, x.cpu = false, x.pacer == nil // nothing is gained there: all cores or one GPU are the limit
+	}
 	return x
 }
 
 func (x *situation) setGain() {
 	r := x.Report
-	faster, between := r.Speedup, rangeOf(r)
+	faster, low, high := r.Speedup, r.SpeedupLow, r.SpeedupHigh
 	if w := r.WhatIf; w != nil && r.Verdict == window.Mixed && x.network() {
-		faster, between = w.NoNetwork, Range(w.NetworkLow, w.NetworkHigh)
+		faster, low, high = w.NoNetwork, w.NetworkLow, w.NetworkHigh
 	}
 	switch {
 	case faster == 0 && r.Verdict == window.NetworkBound:
 		x.gain = percent(x.shares.Network) + " of its time was waiting"
-	case faster == 0 || faster >= 10:
+	case faster == 0 || faster >= 10 && (!isWide(faster, low, high) || x.shares.Storage+x.shares.Network >= nearlyAll):
 		x.gain = "nearly all of its time was waiting"
 	default:
-		x.gain, x.predicted = "about "+times(faster)+" faster"+between, true
+		x.gain, x.predicted = Faster(faster, low, high), true
+		if !x.network() {
+			x.pacer = r.Pacer()
+			x.gain += x.beyond(faster) + x.paced()
+		}
 	}
+}
+
+// beyond names what a prediction has besides the storage stall that the report shows; "" for little. The kernel works
+// to fetch data, and work of others comes late for its data.
+func (x *situation) beyond(faster float64) string {
+	more := 1 - 1/faster - x.shares.Storage
+	switch {
+	case more < smallPart:
+		return ""
+	case len(x.GPUIDs) > 0 && !x.storage:
+		return "" // the remedy says so
+	case len(x.GPUIDs) > 0:
+		return ", with " + percent(more) + " of waiting for work whose data came late"
+	}
+	return ", with " + percent(more) + " of the kernel's work to fetch the data, which counts as on CPU"
+}
+
+// paced names the GPU that bounds the prediction; "" without one.
+func (x *situation) paced() string {
+	if x.pacer == nil {
+		return ""
+	}
+	return ": " + x.pacerDoes()
+}
+
+// pacerDoes says what the busiest GPU is for the others. In a collective it counts as busy, with few of its SMs at work.
+func (x *situation) pacerDoes() string {
+	busy := x.pacer.Busy.Seconds() / x.Duration().Seconds()
+	text := x.pacer.Name() + " is busy " + percent(busy) + " and "
+	for i := range x.Uses {
+		u := &x.Uses[i]
+		sm, known := u.Means.Get(history.SMActive)
+		switch {
+		case u.ID != x.pacer.ID || !known:
+		case sm < fewSMs*busy:
+			return text + "mostly waits for the others in a collective, with " + percent(sm) + " of its SMs at work"
+		default:
+			return text + "is the limit"
+		}
+	}
+	return text + "is the limit, or waits for the others in a collective"
 }
 
 // without is the gain under a condition, if that is a prediction.
@@ -258,35 +313,42 @@ func (x *situation) preload() string {
 		"(vmtouch -t, or cat to /dev/null): %s.", Duration(x.Load.IdleAhead.Seconds()), x.gain)
 }
 
+func (x *situation) lookAtPacer() string {
+	return "Look at what " + x.pacer.Name() + " does besides the others: storage alone leaves little to gain, because " +
+		x.pacerDoes() + "."
+}
+
 // full reports whether more workers would find no free core.
 func (x *situation) full() bool {
 	starved := x.Starved.Seconds() >= window.Thresholds.Stall*x.Duration().Seconds() && x.Starved > 0
 	return x.CPUUsed >= coresFull || starved
 }
 
-// freeCores is for work that had no core.
+// freeCores is for work that had no core. Where others took them, nothing follows for this program: the finding says so.
 func (x *situation) freeCores() string {
-	others := ""
-	if x.CPUOthers >= someCores {
-		others = fmt.Sprintf("other programs used %.1f of the %d cores", x.CPUOthers, x.Cores)
-	}
 	text := "It had no core " + percent(x.shares.Ready) + " of the time"
 	switch {
-	case x.CPUUsed >= coresFull && others != "":
-		return text + " because " + others + ": stop them, or give this program cores of its own."
+	case takenCores(x.Report) != "":
+		return ""
 	case x.CPUUsed >= coresFull:
 		return text + ": start fewer threads or processes, or use more cores."
-	case others != "":
-		others = "; " + others
 	}
-	return text + ": let it run on more cores, or raise its limit of CPU time" + others + "."
+	return text + ": let it run on more cores, or raise its limit of CPU time."
+}
+
+// raiseCPU is for a job whose processes had no CPU, by the pressure of its cgroup.
+func (x *situation) raiseCPU() string {
+	if takenCores(x.Report) != "" {
+		return ""
+	}
+	return "Let it run on more cores, or raise its limit of CPU time."
 }
 
 func (x *situation) stagger() string {
 	disk := slices.MaxFunc(x.From, func(a, b string) int { return cmp.Compare(x.OthersOn(a), x.OthersOn(b)) })
-	others, read := "another window", "reads"
+	others, read := "another program", "reads"
 	if n := x.OthersOn(disk); n > 1 {
-		others, read = fmt.Sprintf("%d other windows", n), "read"
+		others, read = fmt.Sprintf("%d other programs", n), "read"
 	}
 	how := "Stagger the starts"
 	if x.Kind != window.ModelLoad {
@@ -310,9 +372,14 @@ const dataLoaders = "num_workers and prefetch_factor of PyTorch's DataLoader, pr
 func (x *situation) moreWorkers() string {
 	text := x.ahead() + ": twice as many would make it about " + times(twiceWorkers(x.Report)) + " faster" + ifServed
 	if x.WhatIf.NoStorage > 0 {
-		text += "; storage without waiting, " + times(x.WhatIf.NoStorage) + rangeOf(x.Report)
+		text += "; storage without waiting, " + x.noStorage()
 	}
 	return text + "."
+}
+
+// noStorage is what the replay predicts of storage that does not wait.
+func (x *situation) noStorage() string {
+	return timesFrom(x.WhatIf.NoStorage, x.WhatIf.Low, x.WhatIf.High)
 }
 
 func (x *situation) readAheadOrKeep() string {
@@ -426,7 +493,7 @@ var whereToLook = map[window.OtherKind]string{
 }
 
 func (x *situation) whereItWaited() string {
-	kind, _ := mainReason(x.Report)
+	kind, _ := x.MainReason()
 	if kind == window.OtherSteal {
 		return whereToLook[kind]
 	}

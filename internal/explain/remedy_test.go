@@ -53,7 +53,15 @@ func situations() []func(*window.Report) {
 			r.Scope, r.Missing = window.Host, []window.Missing{{Reason: window.ClientGone}}
 		}),
 		bound(window.Unknown, func(r *window.Report) { r.Scope, r.GPUIDs = window.Host, nil }),
+		bound(window.NetworkBound, func(r *window.Report) {
+			r.Silence = &window.Silence{Peer: &window.PeerUse{Address: "10.0.0.7:443", Silent: true}, Goes: true}
+		}),
 		bound(window.GPUBound, nil),
+		bound(window.StorageBound, func(r *window.Report) {
+			r.GPUIDs = []string{"gpu0", "gpu1"}
+			r.Ledgers = []window.GPULedger{{ID: "gpu0", Busy: 2 * time.Second}, {ID: "gpu1", Index: 1, Busy: 9800 * time.Millisecond}}
+			r.Busy, r.Storage, r.Other, r.Gain, r.Speedup = 11800*time.Millisecond, 8*time.Second, 0, 400*time.Millisecond, 1.02
+		}),
 		bound(window.CPUBound, func(r *window.Report) {
 			r.Kind, r.Load = window.ModelLoad, window.Load{Size: 1, Hit: 1, HasHit: true}
 		}),
@@ -126,7 +134,7 @@ func situations() []func(*window.Report) {
 			r.Disks[0].ReadCeilingRatioNow, r.Disks[0].ReadCeiling = 0.83, 60<<20
 		}),
 		bound(window.CPUBound, func(r *window.Report) { r.Speedup, r.WhatIf = 1.7, &window.WhatIf{Workers: 1.5} }),
-		bound(window.CPUBound, func(r *window.Report) { r.Ready, r.CPUUsed, r.CPUOthers, r.Cores = r.CPU/2, 1, 1.5, 2 }),
+		bound(window.CPUBound, func(r *window.Report) { r.Ready = r.CPU / 2 }),
 		bound(window.CPUBound, func(r *window.Report) { r.GPUIDs = nil }),
 		bound(window.CPUBound, func(r *window.Report) { r.Kind = window.ModelLoad }),
 		bound(window.CPUBound, func(r *window.Report) { r.CPUUsed = coresFull }),
@@ -171,8 +179,7 @@ func TestRemedies(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(page), "## The remedies")
 	for i, set := range all {
-		r := &window.Report{Scope: window.Process, GPUIDs: []string{"gpu0"}, Speedup: 2.5,
-			Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500}}}
+		r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"}, Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500}}}, Judgement: window.Judgement{Speedup: 2.5}}
 		r.Kind = window.Epoch
 		set(r)
 		if got := newSituation(r).advice(); got != &remedies[i] {
@@ -212,21 +219,19 @@ func TestRemedies(t *testing.T) {
 // storage for a pure CPU window without a GPU.
 func TestRemedyAgreesWithTheStorage(t *testing.T) {
 	cpu := window.Shares{Storage: 0.01, CPU: 0.97, Other: 0.02}
-	late := "; with storage that never waits, about 1.7x faster (1.4 to 2.0)."
+	late := "; with storage that never waits, about 1.7x faster (1.4 to 2.0)"
 	for what, test := range map[string]struct {
 		report window.Report
 		shares window.Shares
 		want   string
 	}{
-		"a tenth less without storage": {window.Report{Verdict: window.CPUBound, Speedup: 1.13,
-			WhatIf: &window.WhatIf{NoStorage: 1.13}}, cpu,
+		"a tenth less without storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.13, WhatIf: &window.WhatIf{NoStorage: 1.13}}}, cpu,
 			"Storage is not the limit: spread the work over more cores, or do less of it."},
-		"a third is storage": {window.Report{Verdict: window.CPUBound, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2,
-			WhatIf: &window.WhatIf{NoStorage: 1.7}}, window.Shares{Storage: 0.32, CPU: 0.67, Other: 0.01},
-			"Spread the work over more cores, or do less of it" + late},
-		"a mixed load": {window.Report{Window: window.Window{Kind: window.ModelLoad}, Verdict: window.Mixed,
-			GPUIDs: []string{"gpu0"}, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2}, window.Shares{Storage: 0.4, CPU: 0.6},
-			"Copy and convert less, or load with more threads" + late},
+		"a third is storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2, WhatIf: &window.WhatIf{NoStorage: 1.7}}}, window.Shares{Storage: 0.32, CPU: 0.67, Other: 0.01},
+			"Spread the work over more cores, or do less of it" + late +
+				", with 9 % of the kernel's work to fetch the data, which counts as on CPU."},
+		"a mixed load": {window.Report{Window: window.Window{Kind: window.ModelLoad}, Judgement: window.Judgement{Verdict: window.Mixed, Speedup: 1.7, SpeedupLow: 1.4, SpeedupHigh: 2}, Facts: window.Facts{GPUIDs: []string{"gpu0"}}}, window.Shares{Storage: 0.4, CPU: 0.6},
+			"Copy and convert less, or load with more threads" + late + "."},
 	} {
 		divide(&test.report, test.shares)
 		if got := Remedy(&test.report); got != test.want {
@@ -239,10 +244,10 @@ func TestRemedyAgreesWithTheStorage(t *testing.T) {
 // windows.
 func TestStaggerNamesTheSharedDisk(t *testing.T) {
 	for want, others := range map[string][]int{
-		"another window reads from sdb at": {0, 1}, "2 other windows read from sdb at": {1, 2}, "another window reads from sda at": {1, 0},
+		"another program reads from sdb at": {0, 1}, "2 other programs read from sdb at": {1, 2}, "another program reads from sda at": {1, 0},
 	} {
-		r := &window.Report{From: []string{"sda", "sdb"}, OthersByDisk: others, Others: others[0] +
-			others[1], Verdict: window.StorageBound}
+		r := &window.Report{Facts: window.Facts{From: []string{"sda", "sdb"}}, OthersByDisk: others, Others: others[0] +
+			others[1], Judgement: window.Judgement{Verdict: window.StorageBound}}
 		divide(r, window.Shares{Storage: 1})
 		if got := Remedy(r); !strings.Contains(got, want) {
 			t.Errorf("%v: %s, want %q", others, got, want)
@@ -252,9 +257,9 @@ func TestStaggerNamesTheSharedDisk(t *testing.T) {
 
 // TestRemedyWithResetDisk: the rate of a disk counts only if no disk of the window was reset.
 func TestRemedyWithResetDisk(t *testing.T) {
-	r := &window.Report{Verdict: window.StorageBound, From: []string{"sda"}, Disks: []window.DiskUse{
+	r := &window.Report{Judgement: window.Judgement{Verdict: window.StorageBound}, Facts: window.Facts{From: []string{"sda"}, Disks: []window.DiskUse{
 		{Name: "sda", ReadBytes: 10 << 30, ReadOperations: 1 << 10, ReadCeiling: 1 << 40, ReadCeilingRatioNow: 0.001},
-	}}
+	}}}
 	divide(r, window.Shares{Storage: 1})
 	if got, want := Remedy(r), "more workers: sda read 1 GiB/s"; !strings.Contains(got, want) {
 		t.Errorf("%s, want %q", got, want)

@@ -100,13 +100,15 @@ type part struct {
 	Busy    float64 `json:"busy_s"`
 	Storage float64 `json:"storage_s"`
 	CPU     float64 `json:"cpu_s"`
+	Ready   float64 `json:"ready_s,omitempty"`
 	Other   float64 `json:"other_s"`
 }
 
 func newParts(ledgers []window.GPULedger) (all []part) {
 	for i := range ledgers {
 		l := &ledgers[i]
-		p := part{l.ID, nil, l.Busy.Seconds(), l.Storage.Seconds(), l.CPU.Seconds(), l.Other.Seconds()}
+		p := part{l.ID, nil, l.Busy.Seconds(), l.Storage.Seconds(), (l.CPU - l.Ready).Seconds(), l.Ready.Seconds(),
+			l.Other.Seconds()}
 		if l.Index >= 0 {
 			p.Index = &l.Index
 		}
@@ -123,7 +125,7 @@ type stall struct {
 	Storage float64  `json:"storage_s"`
 	CPU     *float64 `json:"cpu_s,omitempty"`
 	Other   float64  `json:"other_s"`
-	Ready   float64  `json:"ready_s,omitempty"`   // part of the CPU time
+	Ready   float64  `json:"ready_s,omitempty"`   // for a core; no part of the CPU time
 	Network float64  `json:"network_s,omitempty"` // part of Other
 	Reasons []reason `json:"other_reasons,omitempty"`
 }
@@ -389,7 +391,7 @@ func (out *Report) addLedger(r *window.Report) {
 	} else {
 		ledgers = nil
 	}
-	cpu := r.CPU.Seconds()
+	cpu := (r.CPU - r.Ready).Seconds()
 	switch {
 	case len(r.GPUIDs) > 0:
 		if out.Stall != nil {

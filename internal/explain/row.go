@@ -9,36 +9,68 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Row is a report as cells of a table.
+// Row is a report as cells of a table. The shares of the ledger add up to 100 %; one is "-" if it is unknown.
 type Row struct {
-	Label, Duration                  string
-	Busy, OnCPU, Storage, CPU, Other string // shares of the ledger; "-" if unknown, "" if they do not apply
-	Verdict                          string
+	Label, Duration string
+	Busy            string // with a GPU
+	CPU             string // with a GPU: it waited for the work of a CPU; else the program was on a CPU
+	Ready           string // work was ready, and had no core; "" if that is nothing
+	Storage, Other  string
+	Verdict         string
 }
 
-// NewRow returns the cells of a report. OnCPU is set without a GPU, Busy and CPU with one.
+// NewRow returns the cells of a report.
 func NewRow(r *window.Report) Row {
-	part := func(d time.Duration) string {
-		if !r.Split || r.GPUTime() <= 0 {
-			return "-"
-		}
-		return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.GPUTime().Seconds())
-	}
 	row := Row{
 		Label: Indented(Label(r.Label(), r.Unfinished), r.Within), Duration: Duration(r.Duration().Seconds()),
-		Busy: part(r.Busy), OnCPU: part(r.CPU),
-		Storage: part(r.Storage), CPU: part(r.CPU), Other: part(r.Other), Verdict: Verdict(r.Verdict, r.Slow),
+		Busy: "-", Storage: "-", CPU: "-", Other: "-", Verdict: Verdict(r.Verdict, r.Slow),
 	}
-	if len(r.GPUIDs) == 0 {
-		row.Busy = "-"
+	if !r.Split || r.GPUTime() <= 0 {
+		return row
 	}
+	cells := row.setShares(r.GPUTime(), r.Busy, r.Storage, r.CPU, r.Ready, r.Other, len(r.GPUIDs) > 0)
 	if !r.StallKnown() {
-		row.Storage, row.CPU, row.Other = "-", "-", "-"
+		cells.Storage, cells.Other = "-", "-"
+		if len(r.GPUIDs) > 0 {
+			cells.CPU = "-"
+		}
 	}
 	if r.Unattributed() {
-		row.OnCPU = "-"
+		cells.CPU = "-"
+	}
+	return cells
+}
+
+// setShares sets the parts of a time. ready is a part of cpu.
+func (row Row) setShares(total, busy, storage, cpu, ready, other time.Duration, gpu bool) Row {
+	all := wholePercents(total, busy, storage, cpu-ready, ready, other)
+	cell := func(i int) string { return fmt.Sprintf("%d %%", all[i]) }
+	row.Storage, row.CPU, row.Other = cell(1), cell(2), cell(4)
+	if gpu {
+		row.Busy = cell(0)
+	}
+	if all[3] > 0 {
+		row.Ready = cell(3)
 	}
 	return row
+}
+
+// wholePercents are the shares of parts in a time. They add up to 100 if the parts add up to it: what rounding leaves
+// goes to those with the largest remainders.
+func wholePercents(total time.Duration, parts ...time.Duration) []int {
+	whole, order, rest := make([]int, len(parts)), make([]int, len(parts)), make([]float64, len(parts))
+	sum := 0.5 // rounds
+	for i, p := range parts {
+		exact := 100 * p.Seconds() / max(total.Seconds(), 1e-9)
+		whole[i], order[i] = int(exact), i
+		rest[i] = exact - float64(whole[i])
+		sum += rest[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(rest[b], rest[a]) })
+	for _, i := range order[:min(int(max(0, sum)), len(order))] {
+		whole[i]++
+	}
+	return whole
 }
 
 // GPURows returns a row for each of a window's GPUs, if they were used unevenly.
@@ -46,11 +78,10 @@ func GPURows(r *window.Report) (rows []Row) {
 	if least, _ := r.Uneven(); least == nil || !r.StallKnown() {
 		return nil
 	}
-	part := func(d time.Duration) string { return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.Duration().Seconds()) }
 	for i := range r.Ledgers {
 		l := &r.Ledgers[i]
-		rows = append(rows, Row{Label: "  " + l.Name(), Busy: part(l.Busy), Storage: part(l.Storage), CPU: part(l.CPU),
-			Other: part(l.Other)})
+		row := Row{Label: "  " + l.Name()}
+		rows = append(rows, row.setShares(r.Duration(), l.Busy, l.Storage, l.CPU, l.Ready, l.Other, true))
 	}
 	return rows
 }

@@ -99,8 +99,8 @@ func TestSlowStorage(t *testing.T) {
 		},
 	} {
 		r := &window.Report{
-			Scope: window.Process, Verdict: window.StorageBound, Speedup: 5,
-			Disks: []window.DiskUse{disk}, From: []string{"vda"},
+			Facts:     window.Facts{Scope: window.Process, Disks: []window.DiskUse{disk}, From: []string{"vda"}},
+			Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 5},
 		}
 		r.Kind = window.Epoch
 		divide(r, window.Shares{Storage: 0.8, CPU: 0.2})
@@ -130,8 +130,8 @@ func TestUntimedDisk(t *testing.T) {
 	disk := window.DiskUse{Name: "vda", ReadBytes: 4 << 20, ReadOperations: 1024,
 		Lacks: sample.LacksReadTime | sample.LacksQueue | sample.LacksIOTicks}
 	r := &window.Report{
-		Scope: window.Process, Verdict: window.StorageBound, Speedup: 5,
-		Disks: []window.DiskUse{disk}, From: []string{"vda"},
+		Facts:     window.Facts{Scope: window.Process, Disks: []window.DiskUse{disk}, From: []string{"vda"}},
+		Judgement: window.Judgement{Verdict: window.StorageBound, Speedup: 5},
 	}
 	r.Kind = window.Epoch
 	divide(r, window.Shares{Storage: 0.8, CPU: 0.2})

@@ -10,7 +10,7 @@ import (
 
 // uneven2 is a window of ten seconds with two GPUs that were busy for these times.
 func uneven2(first, second time.Duration) *window.Report {
-	r := &window.Report{Split: true, GPUIDs: []string{"GPU-a", "GPU-b"}, Verdict: window.GPUBound}
+	r := &window.Report{Ledger: window.Ledger{Split: true}, Facts: window.Facts{GPUIDs: []string{"GPU-a", "GPU-b"}}, Judgement: window.Judgement{Verdict: window.GPUBound}}
 	r.End.Mono = 10 * time.Second
 	r.Ledgers = []window.GPULedger{
 		{ID: "GPU-a", Index: 3, Busy: first, Other: r.End.Mono - first},

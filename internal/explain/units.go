@@ -29,9 +29,11 @@ func Size(bytes uint64) string {
 	return text + " " + units[i]
 }
 
-// Duration formats seconds with two or three digits and a unit that fits: "12 us", "3.2 s".
+// Duration formats seconds with two or three digits and a unit that fits: "12 us", "3.2 s"; "none" for what rounds to 0.
 func Duration(seconds float64) string {
 	switch {
+	case seconds < 0.5e-6:
+		return "none"
 	case seconds < 0.9995e-3:
 		return fmt.Sprintf("%.0f us", seconds*1e6)
 	case seconds < 0.9995:

@@ -12,6 +12,7 @@ const (
 	minHelp    = 1.1 // speed-up from which a change is worth advice, in the digits that are shown
 	maxFaster  = 100 // a range up to there has no upper end
 	nearlySame = 0.8 // share of another change's gain from which a simpler one comes first
+	wideRange  = 3.0 // factor from the low end of a range to the high one from which only the low one is said
 )
 
 // Answer is how much faster a window would be with one change.
@@ -27,27 +28,27 @@ func Answers(r *window.Report) []Answer {
 		return nil
 	}
 	var all []Answer
-	add := func(change string, faster float64, more string) {
+	add := func(change string, faster float64, text string) {
 		if faster > 0 {
-			all = append(all, Answer{change, times(faster) + more})
+			all = append(all, Answer{change, text})
 		}
 	}
-	add("storage without waiting", w.NoStorage, Range(w.Low, w.High))
-	add("data from the network at once", w.NoNetwork, Range(w.NetworkLow, w.NetworkHigh))
+	add("storage without waiting", w.NoStorage, timesFrom(w.NoStorage, w.Low, w.High))
+	add("data from the network at once", w.NoNetwork, timesFrom(w.NoNetwork, w.NetworkLow, w.NetworkHigh))
 	if faster := withRequests(w); faster != "" {
 		all = append(all, Answer{"eight times the requests at once", faster})
 	}
 	addServed := func(change string, faster float64) {
 		if helps(faster) {
-			add(change, faster, ifServed)
+			add(change, faster, times(faster)+ifServed)
 		} else {
-			add(change, faster, "")
+			add(change, faster, times(faster))
 		}
 	}
 	addServed("twice the workers", w.Workers)
 	addServed("two workers, now none", w.TwoWorkers)
 	if len(r.GPUIDs) > 0 {
-		add("a GPU twice as fast", w.GPU, "")
+		add("a GPU twice as fast", w.GPU, times(w.GPU))
 	}
 	return all
 }
@@ -63,15 +64,38 @@ func withRequests(w *window.WhatIf) string {
 // ifServed is what a replay of more workers does not know.
 const ifServed = ", if the disk can serve them"
 
-// rangeOf is the range of the speed-up in parentheses; "" if it is unknown, or smaller than a digit.
-func rangeOf(r *window.Report) string { return Range(r.SpeedupLow, r.SpeedupHigh) }
+// Faster says how much faster something would be: "about 2.7x faster (2.5 to 2.9)". Of a wide range it says only the
+// low end. high is 0 if only low is known; low is 0 if nothing is.
+func Faster(likely, low, high float64) string {
+	switch {
+	case !isWide(likely, low, high):
+		return "about " + times(likely) + " faster" + speedupRange(low, high)
+	case helps(low):
+		return "at least " + times(low) + " faster"
+	case high > 0 && high < maxFaster:
+		return "up to " + times(high) + " faster"
+	}
+	return "how much faster is not known"
+}
 
-// Range formats the range of a speed-up: " (2.5 to 2.9)". high is 0 if only low is known; low is 0 if nothing is.
-func Range(low, high float64) string {
+// timesFrom is the same without words, for a table.
+func timesFrom(likely, low, high float64) string {
+	if isWide(likely, low, high) {
+		return "at least " + times(low)
+	}
+	return times(likely) + speedupRange(low, high)
+}
+
+func isWide(likely, low, high float64) bool {
+	return low > 0 && (high >= maxFaster || max(likely, high) > wideRange*low)
+}
+
+// speedupRange is " (2.5 to 2.9)"; "" if it is unknown, or smaller than a digit.
+func speedupRange(low, high float64) string {
 	switch {
 	case low <= 0, high > 0 && times(low) == times(high):
 		return ""
-	case high <= 0, high >= maxFaster:
+	case high <= 0:
 		return " (at least " + times(low) + ")"
 	}
 	return fmt.Sprintf(" (%.1f to %.1f)", low, high)

@@ -11,9 +11,8 @@ import (
 
 // bound is a window that waits for storage, with the answers of its replay.
 func bound(w *window.WhatIf, v window.Verdict) *window.Report {
-	r := &window.Report{Scope: window.Process, GPUIDs: []string{"gpu0"}, Verdict: v, Speedup: 2.7, WhatIf: w,
-		Evidence: window.FromSchedule, Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500,
-			ReadCeiling: 1 << 30, ReadCeilingRatioNow: 0.05}}}
+	r := &window.Report{Facts: window.Facts{Scope: window.Process, GPUIDs: []string{"gpu0"}, Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500,
+		ReadCeiling: 1 << 30, ReadCeilingRatioNow: 0.05}}}, Judgement: window.Judgement{Verdict: v, Speedup: 2.7, WhatIf: w}, Ledger: window.Ledger{Evidence: window.FromSchedule}}
 	r.Kind = window.Epoch
 	if w != nil {
 		r.Speedup = w.NoStorage

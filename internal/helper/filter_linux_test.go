@@ -102,7 +102,6 @@ func work() error {
 			runtime.LockOSThread() // a thread of its own, which ends here
 			time.Sleep(time.Millisecond)
 			d := process.NewDirect("/proc")
-			defer d.Close()
 			key := process.Key{PID: os.Getpid()}
 			var list [1]process.Bytes
 			err := d.Bytes([]process.Key{key}, list[:])

@@ -191,8 +191,8 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 		tiers = 1
 	}
 	for !h.room(key.kind, tiers) {
-		if key.kind == kindPeer {
-			return nil // no verdict lacks room because of peers: reports have the others
+		if key.kind == kindPeer || key.kind == kindMemory {
+			return nil // no verdict lacks room because of these: reports have the others
 		}
 		if !h.evict() {
 			h.refused.add(key)

@@ -97,6 +97,8 @@ const (
 	PeerSent
 	PeerMessages // packets of data sent
 	PeerOpened   // connections
+	JobFaults    // minor page faults, by job
+	JobRefaulted // bytes of files that a cgroup read again because it had dropped them
 	seriesCount
 )
 
@@ -128,6 +130,7 @@ const (
 	kindMountOther
 	kindMountWaiting
 	kindPeer
+	kindMemory
 	kindNone
 )
 
@@ -179,6 +182,7 @@ var layout = [...]struct {
 	kindMountOther:   {mountAxis, MountOthers, 7, fine | brief},
 	kindMountWaiting: {mountAxis, MountWaiting, 1, fine | brief},
 	kindPeer:         {peerAxis, PeerReceived, 4, fine | brief | counted},
+	kindMemory:       {processAxis, JobFaults, 2, fine | brief | counted},
 }
 
 // traits are what is special about a kind.
@@ -301,6 +305,7 @@ func (h *History) each(
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
 			yield(groupKey{kindJob, j.ID}, jobValues(j), 0)
+			yield(groupKey{kindMemory, j.ID}, [maxColumns]float64{float64(j.Faults), float64(j.Memory.Refaulted)}, 0)
 		}
 	case gpuAxis:
 		for i := range s.GPUs {

@@ -29,6 +29,8 @@ type Estimator interface {
 
 	// Waits lists what the leading thread of the target with that ID waited for, as other, from one moment to another.
 	Waits(id string, from, to time.Duration) Waits
+	// Holds lists its long waits for storage in that time.
+	Holds(id string, from, to time.Duration) []Hold
 
 	// Steps returns the steps of the loop of the thread that led from one moment to another, if they are known well
 	// enough. It may have ended since.

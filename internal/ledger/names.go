@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/ledger/chain"
@@ -11,7 +12,12 @@ type names struct {
 	recent  []namedTime   // in the order of time
 	dropped time.Duration // end of the newest that had no room in recent
 	all     []named       // of the last minutes
+	hold    Hold          // the newest wait for storage, up to the newest block
+	holds   []Hold        // those before it that are long enough, in the order of time
 }
+
+// Hold is a wait of a target's leading thread, or of one that it waits for, for storage that brought nothing in it.
+type Hold struct{ From, To time.Duration }
 
 // namedTime is what one reason took of a block.
 type namedTime struct {
@@ -40,6 +46,7 @@ const (
 	maxRecent = 1024 // about five minutes, with three reasons in each block
 	maxNames  = 32
 	tooLittle = 1e-4 // s
+	maxHolds  = 16
 )
 
 // learn uses a block of a thread's time that cannot change any more.
@@ -55,6 +62,7 @@ func (n *names) learn(b *block, leader int, from, to time.Duration) {
 	var of []named
 	for i := range b.pieces {
 		p := &b.pieces[i]
+		n.extend(p)
 		if p.Kind == chain.Other {
 			of = add(of, named{b.timeline.Reason(leader, p), (p.To - p.From).Seconds() * b.idle[b.classOf(i)], 1})
 		}
@@ -63,6 +71,47 @@ func (n *names) learn(b *block, leader int, from, to time.Duration) {
 		n.all = add(n.all, one)
 		n.remember(namedTime{from, to, one})
 	}
+}
+
+// extend takes the next piece of the thread's time.
+func (n *names) extend(p *chain.Piece) {
+	if p.Kind == chain.Storage && p.From == n.hold.To {
+		n.hold.To = p.To
+		return
+	}
+	if n.hold.long() {
+		if len(n.holds) == maxHolds {
+			n.holds = append(n.holds[:0], n.holds[1:]...)
+		}
+		n.holds = append(n.holds, n.hold)
+	}
+	if n.hold = (Hold{}); p.Kind == chain.Storage {
+		n.hold = Hold{p.From, p.To}
+	}
+}
+
+// long reports whether a wait is longer than storage takes that works.
+func (h Hold) long() bool { return h.To-h.From >= MinHold }
+
+// Holds lists the long waits for storage of a target's leading thread from one moment to another, each as long as it is
+// within.
+func (e *Pressure) Holds(id string, from, to time.Duration) (all []Hold) {
+	for _, a := range e.accounts {
+		if a.totals.ID != id {
+			continue
+		}
+		s := a.evidence()
+		ahead := names{hold: s.names.hold, holds: slices.Clone(s.names.holds)}
+		for _, p := range s.pieces(from, to) {
+			ahead.extend(&p)
+		}
+		for _, h := range append(ahead.holds, ahead.hold) {
+			if h = (Hold{max(h.From, from), min(h.To, to)}); h.long() {
+				all = append(all, h)
+			}
+		}
+	}
+	return all
 }
 
 func (n *names) remember(one namedTime) {
@@ -99,9 +148,8 @@ func add(list []named, one named) []named {
 	return list
 }
 
-// open returns what the leading thread waited for in the part of an interval that is not settled yet. A short window,
-// or one at the begin of a job, may have no other.
-func (s *schedule) open(from, to time.Duration) (list []named) {
+// pieces returns what the time of the leading thread came down to in the part of an interval that is not settled yet.
+func (s *schedule) pieces(from, to time.Duration) []chain.Piece {
 	if s.timeline == nil {
 		return nil
 	}
@@ -111,7 +159,13 @@ func (s *schedule) open(from, to time.Duration) (list []named) {
 	if to = min(to, s.timeline.Until()); from >= to {
 		return nil
 	}
-	pieces := s.timeline.Walk(s.leader, from, to, nil)
+	return s.timeline.Walk(s.leader, from, to, nil)
+}
+
+// open returns what the leading thread waited for in the part of an interval that is not settled yet. A short window,
+// or one at the begin of a job, may have no other.
+func (s *schedule) open(from, to time.Duration) (list []named) {
+	pieces := s.pieces(from, to)
 	for i := range pieces {
 		if p := &pieces[i]; p.Kind == chain.Other {
 			list = add(list, named{s.timeline.Reason(s.leader, p), (p.To - p.From).Seconds(), 1})

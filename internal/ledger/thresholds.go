@@ -97,6 +97,9 @@ const (
 	// fading is the weight of what was learned before a block: blocks of a second fade in minutes.
 	// Factor; chosen; TestThresholds.
 	fading = 0.998
+	// MinHold is the shortest wait in which storage or a peer counts as silent. A disk that starts up takes longer.
+	// s; chosen; TestThresholds.
+	MinHold = 3 * time.Second
 	// mostly is the part of a kind's time from which its largest reason stands for all.
 	// Share of time; chosen; TestThresholds.
 	mostly = 0.8

@@ -52,6 +52,7 @@ func TestThresholds(t *testing.T) {
 		"maxBacklog": {60000, func(length float64) bool { return cells(length) > 1 }},
 		"recallFine": {50000, func(before float64) bool { return recalls(of(before), ms) }},
 		"recallCell": {950, func(after float64) bool { return recalls(time.Hour, of(after)) }},
+		"MinHold":    {3000, func(length float64) bool { return Hold{To: of(length)}.long() }},
 		"minBlock": {1000, func(length float64) bool {
 			s := &schedule{timeline: chain.NewTimeline()}
 			return s.blockOf([]history.Step{{End: of(length)}}) > 0

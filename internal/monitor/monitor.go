@@ -295,6 +295,9 @@ func (m *Monitor) Feed(e *recording.Entry) error {
 	return nil
 }
 
+// Processes returns the living processes of a followed job, the oldest first.
+func (m *Monitor) Processes(job string) []int { return m.readings.Processes(job) }
+
 // JobTimes returns the time of GPUs and jobs up to now, and who the jobs are: see sample.Snapshot.
 func (m *Monitor) JobTimes() ([]sample.GPUTime, []sample.JobName) { return m.readings.JobTimes() }
 

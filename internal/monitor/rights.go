@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"os"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/bpf"
@@ -44,6 +45,15 @@ func (m *Monitor) Retry() {
 	if m.sources != nil {
 		m.sources.Retry()
 	}
+}
+
+// ReleaseGPUs has all files of the GPUs' driver closed for a time, or opened again with 0. It returns once they are
+// closed, or an error.
+func (m *Monitor) ReleaseGPUs(length time.Duration) error {
+	if m.sources == nil {
+		return nil
+	}
+	return m.sources.ReleaseGPUs(length)
 }
 
 // GPUs returns the GPUs of the newest reading.

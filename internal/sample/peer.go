@@ -22,5 +22,7 @@ type Peer struct {
 	OutOfOrder  uint64        `json:"out_of_order,omitempty"` // part of Packets: others before them were lost, or late
 	Connections int           `json:"connections,omitempty"`  // open now
 	MinRTT      time.Duration `json:"min_rtt,omitempty"`      // shortest round trip seen; 0 if not known
+	Heard       time.Duration `json:"heard,omitempty"`        // Stamp.Mono when data came last, or a connection began: maybe before Mono began, below 0; 0 if not known
+	Came        uint64        `json:"came,omitempty"`         // bytes of data that came on the open connections since they began
 	Window      uint64        `json:"window,omitempty"`       // bytes that may be on their way on one connection
 }

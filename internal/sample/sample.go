@@ -153,6 +153,8 @@ type Job struct {
 	ReadChars  uint64        `json:"read_chars"`          // returned by read calls, page cache and pipes included (rchar)
 	WriteBytes uint64        `json:"write_bytes"`         // written to storage (write_bytes)
 	HasIO      bool          `json:"has_io,omitempty"`    // /proc/PID/io was readable; otherwise the bytes mean nothing
+	Faults     uint64        `json:"faults,omitempty"`    // minor page faults: of pages that are in memory
+	Memory     MemoryLimit   `json:"memory,omitzero"`     // of its cgroup, or of the first one above with a limit
 	Processes  int           `json:"processes"`           // running now
 	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open
 	Limits     []Limit       `json:"limits,omitempty"`    // of its cgroup and those above, on block devices; immutable
@@ -164,6 +166,15 @@ type Job struct {
 	// Began is Stamp.Mono when the counters of a candidate were 0: when it started, or when it was seen idle. 0 is the
 	// time of the first reading.
 	Began time.Duration `json:"began,omitempty"`
+}
+
+// MemoryLimit is what a cgroup allows its processes to have in memory, files in the page cache included, and what that
+// costs; zero without a limit.
+type MemoryLimit struct {
+	Cgroup    string `json:"cgroup"`
+	Limit     uint64 `json:"limit"`               // bytes
+	Used      uint64 `json:"used"`                // bytes
+	Refaulted uint64 `json:"refaulted,omitempty"` // bytes of files read again that the cgroup had dropped, since the job was added
 }
 
 // Process is one member of a Job.
@@ -226,8 +237,13 @@ const (
 	GPUHung  GPUStatus = "hung" // its own call has not returned for too long
 	GPULost  GPUStatus = "lost" // the driver reports that it is gone, or no longer lists it
 	// GPUUnknown is for a GPU that gives no answer: the driver as a whole does not, or there is no room for a call.
-	GPUUnknown GPUStatus = "unknown"
+	GPUUnknown  GPUStatus = "unknown"
+	GPUReleased GPUStatus = "released" // this program was told to let go of the driver for a time
+	GPUAsleep   GPUStatus = "asleep"   // it sleeps, or may: this program does not keep it awake
 )
+
+// IsKnown reports whether something of the GPU's state is known.
+func (s GPUStatus) IsKnown() bool { return s == GPUWorks || s == GPUHung || s == GPULost }
 
 // GPUFields says which of the later fields this GPU and its driver support. Others are zero.
 type GPUFields uint16

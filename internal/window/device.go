@@ -18,6 +18,14 @@ type Layer struct {
 	On   []string // whole devices directly below; empty if unknown, or with a file in memory
 }
 
+// Device is what a window waited for when it waited for storage.
+type Device struct {
+	SlowDevice *SlowDevice // the one that explains the wait for storage; nil without such a wait, or if none does
+	NoDevice   bool        // there was a wait for storage, and no device of this machine explains it
+
+	most float64 // how many times faster the device can serve the window, at most; 0 if unknown
+}
+
 // SlowDevice is the device in whose queue the window waited for storage.
 type SlowDevice struct {
 	DiskUse           // zero for a limited device without I/O of its own
@@ -32,13 +40,14 @@ type Limited struct {
 	Kind sample.LimitKind // the one that it reached
 }
 
-// stack is what slowDevice works with.
+// stack is the devices of a window, with its job's part of what they did.
 type stack struct {
-	*builder
-	wait   time.Duration // that is to be explained
-	read   jobPart       // the job's share of what a device reads
-	write  jobPart
-	layers map[string]DiskUse
+	*view
+	*Facts
+
+	wait  float64 // seconds that are to be explained
+	read  jobPart // the job's share of what a device reads
+	write jobPart
 }
 
 // jobPart is how much the job moved, if that is known.
@@ -55,73 +64,57 @@ func (p jobPart) of(bytes float64) float64 {
 	return p.bytes / bytes
 }
 
-// boundStorage limits an estimate that was made from the pressure of others, too: the job cannot have waited for longer
-// than all operations of its devices took, with the kernel's work and a hypervisor's for them. What is above that is
-// other. The time that a limit of a cgroup or a file server takes is in no device's operations.
-func (b *builder) boundStorage() {
-	target := &b.machine.Target
-	own := b.Evidence.Followed() || target.Own || target.Job == ""
-	elsewhere := target.Remote || len(b.Mounts)+len(b.machine.Limits) > 0 || b.Lacks(DiskReset)
-	if !b.Split || own || elsewhere || b.Storage == 0 {
-		return
+// longestWait is how long a job can have waited for storage, where that was estimated from the pressure of others too:
+// all operations of its devices, with the kernel's work and a hypervisor's for them. The time that a limit of a cgroup
+// or a file server takes is in no device's operations.
+func (v *view) longestWait(r *Report, l *Ledger) (most time.Duration, known bool) {
+	target := &v.machine.Target
+	own := l.Evidence.Followed() || target.Own || target.Job == ""
+	elsewhere := target.Remote || len(r.Mounts)+len(v.machine.Limits)+len(r.reset) > 0
+	if !l.Split || own || elsewhere {
+		return 0, false
 	}
-	s := b.stack(0)
+	s := newStack(v, r, 0)
 	devices := s.top()
 	if s.read.bytes+s.write.bytes == 0 {
-		devices = b.machine.Leaves // it may have waited for what others read
+		devices = v.machine.Leaves // it may have waited for what others read
 	}
 	if !s.read.known || len(devices) == 0 || !s.timed(devices) {
-		return
+		return 0, false
 	}
-	most := seconds(s.level(devices).seconds() / explained * float64(max(1, len(b.GPUIDs))))
-	if excess := b.Storage - most; excess > 0 {
-		b.Gain = time.Duration(float64(b.Gain) * most.Seconds() / b.Storage.Seconds())
-		b.Storage, b.Other, b.bounded = most, b.Other+excess, true
-	}
+	return seconds(s.level(devices).seconds() / explained * float64(len(r.ledgers()))), true
 }
 
-// slowDevice finds the device that explains the wait for storage: the lowest of the stack whose operations took about
-// as long. The time of a lower one is part of that of those above it. An I/O that a cgroup's limit holds back is in no
-// device's time.
-func (b *builder) slowDevice() {
-	wait := b.Storage / time.Duration(max(1, len(b.GPUIDs)))
-	remote := len(b.Mounts) > 0 && len(b.Disks) == 0
-	if !b.Split || remote || b.Duration() <= 0 || wait.Seconds() < Thresholds.Stall*b.Duration().Seconds() {
-		return
+// blame is the third stage. It finds the device that explains the wait for storage.
+func blame(v *view, r *Report) (d Device) {
+	wait := r.Storage / time.Duration(len(r.ledgers()))
+	remote := len(r.Mounts) > 0 && len(r.Disks) == 0
+	if !r.Split || remote || v.Duration() <= 0 || wait.Seconds() < Thresholds.Stall*v.Duration().Seconds() {
+		return d
 	}
-	s := b.stack(wait)
+	s := newStack(v, r, wait)
 	top := s.top()
-	lowest, took := s.descend(top)
-	if other, longer := s.second(top); took < unexplained*wait.Seconds() && longer >= explained*wait.Seconds() {
-		lowest, took = other, longer
-	}
-	if limited := s.limited(top, lowest, took); limited != nil {
-		b.SlowDevice = limited
-		took, _ := s.least(&limited.Limit.Limit)
-		b.boundRate(b.Duration().Seconds() / took)
-		return
-	}
+	best := s.candidates(top)[0]
 	switch {
-	case took >= unexplained*wait.Seconds():
-		b.SlowDevice = s.device(lowest)
-		if b.SlowDevice.NearCeiling() {
-			b.boundRate(1 / b.SlowDevice.ReadCeilingRatio)
+	case best.score >= enough:
+		d.SlowDevice = s.device(best.device)
+		d.SlowDevice.Limit = best.limit
+		if best.limit != nil {
+			d.most = v.Duration().Seconds() / best.took
+		} else if d.SlowDevice.NearCeiling() {
+			d.most = 1 / d.SlowDevice.ReadCeilingRatio
 		}
 	case s.timed(top):
-		b.NoDevice = lowest != "" || len(b.Mounts) == 0
+		d.NoDevice = best.device != "" || len(r.Mounts) == 0
 	}
+	return d
 }
 
-func (b *builder) stack(wait time.Duration) *stack {
-	s := &stack{builder: b, wait: wait, layers: map[string]DiskUse{}}
-	s.read.bytes, s.read.known = b.fetched()
-	stored, known := b.between(history.JobWriteBytes, b.machine.Target.Job)
+func newStack(v *view, r *Report, wait time.Duration) *stack {
+	s := &stack{view: v, Facts: &r.Facts, wait: wait.Seconds()}
+	s.read.bytes, s.read.known = v.fetched()
+	stored, known := v.between(history.JobWriteBytes, v.machine.Target.Job)
 	s.write = jobPart{stored.Value, known && s.read.known}
-	for _, layer := range b.machine.Layers {
-		if use, known := b.diskUse(history.LayerReadIOs, layer.Name); known && use.ReadOperations+use.WriteOperations > 0 {
-			s.layers[layer.Name] = use
-		}
-	}
 	return s
 }
 
@@ -199,7 +192,7 @@ func (l level) of(above level) float64 {
 // top returns the devices that the window's files lie on: those under its path; or else, of the devices on which the
 // job has had files open, or of all, the one that moved about what the job did.
 func (s *stack) top() []string {
-	candidates := s.candidates()
+	candidates := s.places()
 	tops := slices.DeleteFunc(slices.Clone(candidates), func(device string) bool {
 		return slices.ContainsFunc(candidates, func(above string) bool {
 			return above != device && slices.Contains(s.below(above), device)
@@ -224,7 +217,8 @@ func (s *stack) excess(devices []string) float64 {
 	return math.Abs(l.read-s.read.bytes) + math.Abs(l.written-s.write.bytes)
 }
 
-func (s *stack) candidates() (names []string) {
+// places lists the devices on which the window's files may lie, one above another, too.
+func (s *stack) places() (names []string) {
 	if len(s.Seen.Under) > 0 {
 		for _, layer := range s.machine.Layers {
 			if slices.Contains(s.Seen.Above, layer.Name) {
@@ -254,36 +248,6 @@ func (s *stack) candidates() (names []string) {
 		leaves = inUse
 	}
 	return append(names, leaves...)
-}
-
-// second returns the slowest device of a second file system of the job, and how long its operations took. It moved at
-// least half of what the devices of the first one did not. Programs often read libraries from a fast disk, and less
-// data from a slow one.
-func (s *stack) second(tops []string) (lowest string, seconds float64) {
-	if len(s.Seen.Under) > 0 || !s.read.known {
-		return "", 0
-	}
-	first := s.level(tops)
-	for _, devices := range s.machine.Devices {
-		if slices.ContainsFunc(devices, func(d string) bool { return slices.Contains(tops, d) }) {
-			continue
-		}
-		here := s.level(devices)
-		// What reaches a device of the first through this one is counted in both.
-		through := slices.ContainsFunc(devices, func(d string) bool {
-			return slices.ContainsFunc(s.below(d), func(x string) bool { return slices.Contains(tops, x) })
-		})
-		read, written := s.read.bytes-first.read, s.write.bytes-first.written
-		if through {
-			read, written = read+here.read, written+here.written
-		}
-		reads := read > same*s.read.bytes && here.read >= halfBytes*read
-		writes := written > same*s.write.bytes && here.written >= halfBytes*written
-		if name, took := s.descend(devices); (reads || writes) && took > seconds {
-			lowest, seconds = name, took
-		}
-	}
-	return lowest, seconds
 }
 
 // together lists the devices of the job's file system that is on a device, or the device alone.
@@ -329,7 +293,7 @@ func (s *stack) descend(devices []string) (lowest string, seconds float64) {
 		next = slices.Compact(next)
 		below := s.level(next)
 		took := below.of(here)
-		if (took < explained*seconds || took < unexplained*s.wait.Seconds()) && (s.timed(devices) || len(next) == 0) {
+		if (took < explained*seconds || took < unexplained*s.wait) && (s.timed(devices) || len(next) == 0) {
 			break
 		}
 		devices, here, seconds = next, below, took
@@ -353,37 +317,6 @@ func (s *stack) device(name string) *SlowDevice {
 		}
 	}
 	return device
-}
-
-// limited returns the device with a limit that explains the wait. The I/O of the job takes at least as long as the
-// limit makes it. It waited for the limit if that is about the whole window, or, where it does other things in between,
-// about its wait for storage while the device itself and those below it took much less.
-func (s *stack) limited(tops []string, lowest string, lowestTime float64) *SlowDevice {
-	var all []string // devices that the job can have used; empty if unknown
-	for _, top := range tops {
-		all = append(all, s.below(top)...)
-	}
-	if len(all) > 0 && len(s.Seen.Under) == 0 {
-		for _, device := range slices.Concat(s.machine.Devices...) {
-			all = append(all, s.below(device)...)
-		}
-	}
-	var found *SlowDevice
-	var longest float64
-	for _, limit := range s.machine.Limits {
-		if len(all) > 0 && !slices.Contains(all, limit.Device) {
-			continue
-		}
-		took, kind := s.least(&limit)
-		wait, whole := s.wait.Seconds(), s.Duration().Seconds()
-		slow := lowestTime >= explained*wait && slices.Contains(s.below(limit.Device), lowest)
-		if took > overLimit*whole || took < atLimit*wait || took < atLimit*whole && slow || took <= longest {
-			continue
-		}
-		found, longest = s.device(limit.Device), took
-		found.Limit = &Limited{limit, kind}
-	}
-	return found
 }
 
 // least returns how long the job's I/O on a device takes at least under a limit, and which of its values decides.

@@ -4,25 +4,66 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// disks sets what the disks did. It returns those that were added or removed in the window, or whose counters
-// restarted.
-func (b *builder) disks() (reset []string) {
-	for _, name := range b.machine.Leaves {
-		use, known := b.diskUse(history.DiskReadIOs, name)
+// DiskUse is what one disk did in a window. Operations count when they complete.
+type DiskUse struct {
+	Name            string
+	ReadBytes       uint64
+	ReadOperations  uint64
+	ReadTime        time.Duration // sum over operations
+	WriteBytes      uint64
+	WriteOperations uint64
+	WriteTime       time.Duration
+	QueueDepth      float64       // mean number of operations in flight
+	BusyRatio       float64       // utilization; on a parallel device it is not a measure of load
+	Lacks           sample.Fields // the values above that are not known, because the kernel's counters cannot be true
+	Under           bool          // the window's path is on this disk
+	Partial         bool          // counters restarted, or the disk was added or removed: the numbers cover a part of it
+
+	// nil if they are not counted, as of a device that is made of others.
+	ReadLatency, WriteLatency *Latency
+
+	// Highest throughput over about a second until now, in bytes per second; 0 if unknown.
+	ReadCeiling, WriteCeiling float64
+
+	// Mean throughput in the window as a share of the ceiling: of the one before the window, which the window itself
+	// cannot have raised, and for reads of the present one. 0 if unknown, as after a window that was clearly faster.
+	ReadCeilingRatio, WriteCeilingRatio float64
+	ReadCeilingRatioNow                 float64
+
+	// ReadFullRatio is the same of the highest throughput that the disk reached before with a queue of reads, or was
+	// measured to reach. What one reader at a time gets from a disk does not show what the disk can do.
+	ReadFullRatio float64
+}
+
+// NearCeiling reports whether the disk read nearly as fast as it ever had before the window, and as with a queue.
+func (d *DiskUse) NearCeiling() bool {
+	return d.ReadCeilingRatio >= NearCeiling && d.ReadFullRatio >= NearCeiling
+}
+
+// FarFromCeiling reports whether the disk can read much faster than it did.
+func (d *DiskUse) FarFromCeiling() bool {
+	return d.ReadCeilingRatioNow > 0 && d.ReadCeilingRatioNow <= FarCeiling
+}
+
+// disks returns what the disks did, and those that were added or removed in the window, or whose counters restarted.
+func (v *view) disks() (uses []DiskUse, reset []string) {
+	for _, name := range v.machine.Leaves {
+		use, known := v.diskUse(history.DiskReadIOs, name)
 		if use.Partial {
-			b.Interrupted, reset = true, append(reset, name)
+			reset = append(reset, name)
 		}
 		if !known || use.ReadOperations+use.WriteOperations == 0 {
 			continue
 		}
-		b.Disks = append(b.Disks, use)
+		uses = append(uses, use)
 	}
-	slices.SortStableFunc(b.Disks, func(x, y DiskUse) int {
+	slices.SortStableFunc(uses, func(x, y DiskUse) int {
 		if x.Under != y.Under {
 			if x.Under {
 				return -1
@@ -32,23 +73,23 @@ func (b *builder) disks() (reset []string) {
 		return cmp.Or(cmp.Compare(y.moved(), x.moved()), strings.Compare(x.Name, y.Name))
 	})
 	slices.Sort(reset)
-	return reset
+	return uses, reset
 }
 
 // DeviceFields are fields by the name of a device.
 type DeviceFields map[string]sample.Fields
 
 // diskUse returns what a device did in the window. first is DiskReadIOs for a disk, and LayerReadIOs for a layer.
-func (b *builder) diskUse(first history.Series, name string) (use DiskUse, known bool) {
-	return b.diskBetween(first, name, b.from(), b.to())
+func (v *view) diskUse(first history.Series, name string) (use DiskUse, known bool) {
+	return v.diskBetween(first, name, v.from(), v.to())
 }
 
-func (b *builder) diskBetween(first history.Series, name string, from, to history.Point) (use DiskUse, known bool) {
+func (v *view) diskBetween(first history.Series, name string, from, to history.Point) (use DiskUse, known bool) {
 	var all [history.DiskTimeInQueue + 1]history.Delta
-	known = b.history.BetweenAll(first, name, from, to, all[:])
+	known = v.history.BetweenAll(first, name, from, to, all[:])
 	use = DiskUse{
 		Name:            name,
-		Under:           slices.Contains(b.Seen.Under, name),
+		Under:           slices.Contains(v.Seen.Under, name),
 		Partial:         slices.ContainsFunc(all[:], func(d history.Delta) bool { return d.Reset }),
 		ReadBytes:       uint64(all[history.DiskReadBytes].Value),
 		ReadOperations:  uint64(all[history.DiskReadIOs].Value),
@@ -62,7 +103,7 @@ func (b *builder) diskBetween(first history.Series, name string, from, to histor
 		d := sample.NewDiskDelta(sample.Disk{
 			ReadIOs: use.ReadOperations, ReadTicks: use.ReadTime, WriteIOs: use.WriteOperations, WriteTicks: use.WriteTime,
 			IOTicks: seconds(busy), TimeInQueue: seconds(inQueue),
-		}, interval, b.machine.Lacks[name])
+		}, interval, v.machine.Lacks[name])
 		use.Lacks = d.Has
 		if use.Lacks&sample.LacksQueue == 0 {
 			use.QueueDepth = inQueue / interval.Seconds()
@@ -89,36 +130,36 @@ func (d *DiskUse) Await(reads bool) (seconds float64, ok bool) {
 
 func (d *DiskUse) moved() uint64 { return d.ReadBytes + d.WriteBytes }
 
-// mounts keeps the mounts that were in use in the window. If next to nothing of the disks' I/O can be the job's, the
-// job waited for the mounts, and the disks are left out. FUSE I/O is not counted as fetched by the job. Some network
-// file systems count what they fetch as if it came from a disk; then the disks read far less than the job fetched.
-func (b *builder) mounts() {
-	for _, mount := range b.machine.Mounts {
-		if mount.LastSeen >= b.Start.Mono-MaxMountAge {
-			b.Mounts = append(b.Mounts, mount)
+// mounts returns those that were in use in the window.
+func (v *view) mounts() (inUse []sample.Mount) {
+	for _, mount := range v.machine.Mounts {
+		if mount.LastSeen >= v.Start.Mono-MaxMountAge {
+			inUse = append(inUse, mount)
 		}
 	}
-	b.mountUses()
-	fetched, known := b.between(history.JobReadBytes, b.machine.Target.Job)
-	stored, _ := b.between(history.JobWriteBytes, b.machine.Target.Job)
-	if len(b.Mounts) == 0 || !known {
-		return
-	}
-	var read, moved float64
-	for i := range b.Disks {
-		read += float64(b.Disks[i].ReadBytes)
-		moved += float64(b.Disks[i].moved())
-	}
-	if fetched.Value+stored.Value < minMovedShare*moved || read < halfBytes*fetched.Value {
-		b.Disks = nil
-	}
+	return inUse
 }
 
-// ceilings compares each disk with the highest throughput that it ever reached.
-func (b *builder) ceilings() {
-	interval := b.Duration().Seconds()
-	for i := range b.Disks {
-		d := &b.Disks[i]
+// leavesDisks reports whether next to nothing of the disks' I/O can be the job's. Then the job waited for the mounts.
+// FUSE I/O is not counted as fetched by the job. Some network file systems count what they fetch as if it came from a
+// disk; then the disks read far less than the job fetched.
+func (v *view) leavesDisks(disks []DiskUse, mounts []sample.Mount) bool {
+	fetched, known := v.between(history.JobReadBytes, v.machine.Target.Job)
+	stored, _ := v.between(history.JobWriteBytes, v.machine.Target.Job)
+	var read, moved float64
+	for i := range disks {
+		read += float64(disks[i].ReadBytes)
+		moved += float64(disks[i].moved())
+	}
+	return len(mounts) > 0 && known &&
+		(fetched.Value+stored.Value < minMovedShare*moved || read < halfBytes*fetched.Value)
+}
+
+// addCeilings compares each disk with the highest throughput that it ever reached.
+func (v *view) addCeilings(disks []DiskUse) {
+	interval := v.Duration().Seconds()
+	for i := range disks {
+		d := &disks[i]
 		share := func(bytes uint64, ceiling float64) float64 {
 			if ceiling <= 0 || interval <= 0 || d.Partial {
 				return 0
@@ -128,7 +169,7 @@ func (b *builder) ceilings() {
 			}
 			return 0
 		}
-		now, before := ceilingOf(b.machine.Ceilings, d.Name), ceilingOf(b.Ceilings, d.Name)
+		now, before := ceilingOf(v.machine.Ceilings, d.Name), ceilingOf(v.Ceilings, d.Name)
 		d.ReadCeiling, d.WriteCeiling = now.Read, now.Write
 		d.ReadCeilingRatio, d.WriteCeilingRatio = share(d.ReadBytes, before.Read), share(d.WriteBytes, before.Write)
 		d.ReadCeilingRatioNow = share(d.ReadBytes, now.Read)
@@ -143,26 +184,17 @@ func ceilingOf(all []sample.Ceiling, disk string) sample.Ceiling {
 	return sample.Ceiling{}
 }
 
-// fetched returns how many bytes the window's job fetched from storage, if that is readable.
-func (b *builder) fetched() (bytes float64, ok bool) {
-	if b.machine.Target.Job == "" || b.machine.NoJobReads {
-		return 0, false
-	}
-	d, ok := b.between(history.JobReadBytes, b.machine.Target.Job)
-	return d.Value, ok && !d.Reset
-}
-
 // readFrom lists the disks that the window can have read from: those under its path, or, without a path, those that
 // read at least a tenth of what the job fetched. If the job's own reads are not known, only the path counts.
-func (b *builder) readFrom() (names []string) {
-	fetched, known := b.fetched()
-	if known && fetched == 0 || !known && len(b.Seen.Under) == 0 {
+func (v *view) readFrom(disks []DiskUse) (names []string) {
+	fetched, known := v.fetched()
+	if known && fetched == 0 || !known && len(v.Seen.Under) == 0 {
 		return nil
 	}
-	for i := range b.Disks {
-		d := &b.Disks[i]
+	for i := range disks {
+		d := &disks[i]
 		candidate := d.Under
-		if len(b.Seen.Under) == 0 {
+		if len(v.Seen.Under) == 0 {
 			candidate = float64(d.ReadBytes) >= minMovedShare*fetched
 		}
 		if candidate && d.ReadBytes > 0 {
@@ -173,38 +205,35 @@ func (b *builder) readFrom() (names []string) {
 }
 
 // ReadFrom returns the From of a report on each window, without the rest of the report. machine returns the Machine of
-// a window. All windows use the same Report, because one for each would take most of the memory of a load among many.
+// a window.
 func ReadFrom(h *history.History, windows []*Window, machine func(*Window) Machine) [][]string {
-	if len(windows) == 0 {
-		return nil
-	}
 	from := make([][]string, len(windows))
-	b := &builder{&Report{}, h, &Machine{}}
 	for i, w := range windows {
-		*b.Report, *b.machine = Report{Window: *w}, machine(w)
-		b.disks()
-		b.mounts()
-		from[i] = b.readFrom()
+		m := machine(w)
+		v := &view{w, h, &m}
+		if disks, _ := v.disks(); !v.leavesDisks(disks, v.mounts()) {
+			from[i] = v.readFrom(disks)
+		}
 	}
 	return from
 }
 
-// worksWith reports whether the window reads from or writes to a disk. These are the disks under its path, including
-// one that hangs and did nothing; without a path, the disks that it can have read from and those that moved a part of
-// all bytes. One that moved far more than the job did is another one's.
-func (b *builder) worksWith(disk string) bool {
-	if len(b.Seen.Under) > 0 {
-		return slices.Contains(b.Seen.Under, disk)
+// worksWith reports whether a window reads from or writes to a disk. These are the disks under its path, including one
+// that hangs and did nothing; without a path, the disks that it can have read from and those that moved a part of all
+// bytes. One that moved far more than the job did is another one's.
+func (f *Facts) worksWith(disk string, underPath []string) bool {
+	if len(underPath) > 0 {
+		return slices.Contains(underPath, disk)
 	}
 	var all, moved uint64
-	for i := range b.Disks {
-		all += b.Disks[i].moved()
-		if b.Disks[i].Name == disk {
-			moved = b.Disks[i].moved()
+	for i := range f.Disks {
+		all += f.Disks[i].moved()
+		if f.Disks[i].Name == disk {
+			moved = f.Disks[i].moved()
 		}
 	}
-	if own := b.Own; own != nil && float64(own.Read+own.Written) < minMovedShare*float64(moved) {
+	if own := f.Own; own != nil && float64(own.Read+own.Written) < minMovedShare*float64(moved) {
 		return false
 	}
-	return slices.Contains(b.From, disk) || moved > 0 && float64(moved) >= minMovedShare*float64(all)
+	return slices.Contains(f.From, disk) || moved > 0 && float64(moved) >= minMovedShare*float64(all)
 }

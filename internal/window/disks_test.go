@@ -28,18 +28,18 @@ func TestResetDisksAreSorted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b := &builder{&Report{}, h, &Machine{Leaves: []string{"sdb", "sda"}}}
-	b.Start.Mono, b.End.Mono = time.Second, 3*time.Second
-	if got, want := b.disks(), []string{"sda", "sdb"}; !slices.Equal(got, want) {
+	w := &Window{Start: sample.Stamp{Mono: time.Second}, End: sample.Stamp{Mono: 3 * time.Second}}
+	_, got := (&view{w, h, &Machine{Leaves: []string{"sdb", "sda"}}}).disks()
+	if want := []string{"sda", "sdb"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
 // TestWorksWith: what happens to a disk that the window does not use is not a part of its report.
 func TestWorksWith(t *testing.T) {
-	b := &builder{Report: &Report{Disks: []DiskUse{
+	b := Facts{Disks: []DiskUse{
 		{Name: "sda", ReadBytes: 1 << 30, ReadOperations: 1 << 10}, {Name: "sdb", ReadBytes: 1 << 20, ReadOperations: 1},
-	}}}
+	}}
 	for name, c := range map[string]struct {
 		from, under []string
 		disk        string
@@ -53,15 +53,15 @@ func TestWorksWith(t *testing.T) {
 		"under the path, without I/O":  {nil, []string{"sdb", "sdc"}, "sdc", true},
 		"busy, but not under the path": {nil, []string{"sdb", "sdc"}, "sda", false},
 	} {
-		b.From, b.Seen.Under = c.from, c.under
-		if got := b.worksWith(c.disk); got != c.want {
+		b.From = c.from
+		if got := b.worksWith(c.disk, c.under); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	b.From, b.Seen.Under = []string{"sda"}, nil
+	b.From = []string{"sda"}
 	for own, want := range map[uint64]bool{1 << 20: false, 1 << 29: true} {
 		b.Own = &OwnIO{Read: own}
-		if got := b.worksWith("sda"); got != want {
+		if got := b.worksWith("sda", nil); got != want {
 			t.Errorf("a disk that moved 1 GiB, and a job that read %d bytes: %v, want %v", own, got, want)
 		}
 	}
@@ -81,11 +81,10 @@ func TestCeilings(t *testing.T) {
 		"by one reader at a time":   {[]sample.Ceiling{{Disk: "sda", Read: 101 << 20}}, 101 << 20, false, false},
 		"more without a queue":      {[]sample.Ceiling{{Disk: "sda", Read: 300 << 20, Full: 101 << 20}}, 300 << 20, false, true},
 	} {
-		b := &builder{Report: &Report{Disks: []DiskUse{{Name: "sda", ReadBytes: 1000 << 20}}},
-			machine: &Machine{Ceilings: []sample.Ceiling{{Disk: "sda", Read: c.now}}}}
-		b.End.Mono, b.Ceilings = 10*time.Second, c.before
-		b.ceilings()
-		if d := &b.Disks[0]; d.NearCeiling() != c.near || d.FarFromCeiling() != c.far {
+		w := &Window{End: sample.Stamp{Mono: 10 * time.Second}, Ceilings: c.before}
+		disks := []DiskUse{{Name: "sda", ReadBytes: 1000 << 20}}
+		(&view{Window: w, machine: &Machine{Ceilings: []sample.Ceiling{{Disk: "sda", Read: c.now}}}}).addCeilings(disks)
+		if d := &disks[0]; d.NearCeiling() != c.near || d.FarFromCeiling() != c.far {
 			t.Errorf("%s: near %v, far %v; want %v, %v", name, d.NearCeiling(), d.FarFromCeiling(), c.near, c.far)
 		}
 	}

@@ -27,10 +27,9 @@ func TestVerdictByEvidence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &Report{Evidence: evidence, Scope: Process, GPUIDs: []string{"gpu0"}, Split: true, Mounts: test.mounts,
-				Busy: 30 * time.Second, CPU: 40 * time.Second, Other: 30 * time.Second}
+			r := &Report{Ledger: Ledger{Evidence: evidence, Split: true, Busy: 30 * time.Second, CPU: 40 * time.Second, Other: 30 * time.Second}, Facts: Facts{Scope: Process, GPUIDs: []string{"gpu0"}, Mounts: test.mounts}}
 			r.End.Mono = 100 * time.Second
-			(&builder{r, h, &test.machine}).judge()
+			r.Judgement = judge(&view{&r.Window, h, &test.machine}, r)
 			switch scheduled := evidence.Followed(); {
 			case scheduled && (r.Verdict != CPUBound || len(r.Missing) > 0):
 				t.Errorf("%s without %s: got %s, missing %v, want cpu_bound and nothing missing", evidence, test.lacks, r.Verdict,
@@ -83,11 +82,11 @@ func TestPartlyFollowed(t *testing.T) {
 			}
 		}
 		w := Window{Kind: Epoch, End: sample.Stamp{Mono: 10 * time.Second}}
-		b := &builder{&Report{Window: w}, h, &Machine{Target: ledger.Target{Job: "job", Own: true}}}
-		b.ledger()
-		if b.Evidence != test.want || math.Abs(b.Uncertainty-test.uncertainty) > 0.002 {
+		v := &view{&w, h, &Machine{Target: ledger.Target{Job: "job", Own: true}}}
+		l := addLedgers(v, &Report{Window: w})
+		if l.Evidence != test.want || math.Abs(l.width-test.uncertainty) > 0.002 {
 			t.Errorf("followed for %v, by moments for %v: got %s, uncertainty %.3f, want %s, %.3f",
-				test.followed, test.sampled, b.Evidence, b.Uncertainty, test.want, test.uncertainty)
+				test.followed, test.sampled, l.Evidence, l.width, test.want, test.uncertainty)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func drive(device string, status sample.DriveStatus) sample.Drive {
 
 // worked returns the report of a load that moved so many bytes on each disk.
 func worked(verdict Verdict, under []string, moved map[string]uint64) *Report {
-	r := &Report{Verdict: verdict, Window: Window{Kind: ModelLoad, Seen: Seen{Under: under},
+	r := &Report{Judgement: Judgement{Verdict: verdict}, Window: Window{Kind: ModelLoad, Seen: Seen{Under: under},
 		End: sample.Stamp{Mono: 10 * time.Second}}}
 	for name, bytes := range moved {
 		r.Disks = append(r.Disks, DiskUse{Name: name, ReadBytes: bytes, ReadOperations: bytes / 4096})
@@ -27,7 +27,10 @@ func worked(verdict Verdict, under []string, moved map[string]uint64) *Report {
 	return r
 }
 
-func failing(r *Report, drives ...sample.Drive) { (&builder{Report: r}).failing(drives) }
+func assess(t *testing.T, r *Report, drives ...sample.Drive) {
+	t.Helper()
+	r.Further = find(&view{&r.Window, newHistory(t), &Machine{Drives: drives}}, r)
+}
 
 func TestDiskFailing(t *testing.T) {
 	both := map[string]uint64{"sda": 100 << 20, "sdb": 1 << 20}
@@ -51,7 +54,7 @@ func TestDiskFailing(t *testing.T) {
 		{worked(StorageBound, nil, nil), []sample.Drive{drive("sda", sample.DriveFailed)}, ""},
 		{worked(StorageBound, nil, both), nil, ""},
 	} {
-		failing(c.r, c.drives...)
+		assess(t, c.r, c.drives...)
 		var want []Finding
 		if c.want != "" {
 			d := drive(c.want, sample.DriveFailing)
@@ -64,7 +67,7 @@ func TestDiskFailing(t *testing.T) {
 	r := worked(Unknown, nil, both)
 	r.From = []string{"sdb"}
 	r.Slow = true
-	if failing(r, drive("sdb", sample.DriveFailing)); r.Finding(DiskFailing) == nil {
+	if assess(t, r, drive("sdb", sample.DriveFailing)); r.Finding(DiskFailing) == nil {
 		t.Errorf("a slow window that read from sdb: %+v, want %s", r.Findings, DiskFailing)
 	}
 }
@@ -73,7 +76,7 @@ func TestDiskFailing(t *testing.T) {
 func TestDiskFailingUnderASlowLoad(t *testing.T) {
 	bad := drive("sda", sample.DriveFailing)
 	r := worked(Unknown, nil, map[string]uint64{"sda": 1 << 30})
-	failing(r, bad)
+	assess(t, r, bad)
 	if r.ApplyLimits(Limits{Set: time.Minute}); len(r.Findings) != 0 {
 		t.Errorf("within its limit: %+v, want no finding", r.Findings)
 	}
@@ -82,7 +85,7 @@ func TestDiskFailingUnderASlowLoad(t *testing.T) {
 		t.Errorf("over its limit: %+v, want one finding", r.Findings)
 	}
 	bound := worked(StorageBound, nil, map[string]uint64{"sda": 1 << 30})
-	failing(bound, bad)
+	assess(t, bound, bad)
 	if bound.ApplyLimits(Limits{Set: time.Second}); len(bound.Findings) != 1 {
 		t.Errorf("storage-bound and slow: %+v, want one finding", bound.Findings)
 	}
@@ -91,7 +94,7 @@ func TestDiskFailingUnderASlowLoad(t *testing.T) {
 // TestWorstDisksFailing: of many disks only the worst are reported, and a drive that is listed twice once.
 func TestWorstDisksFailing(t *testing.T) {
 	r := worked(StorageBound, []string{"sda", "sdb", "sdc", "sdd", "sde"}, nil)
-	failing(r, drive("sdc", sample.DriveVanished), drive("sdc", sample.DriveVanished), drive("sdz", sample.DriveFailed),
+	assess(t, r, drive("sdc", sample.DriveVanished), drive("sdc", sample.DriveVanished), drive("sdz", sample.DriveFailed),
 		drive("sde", sample.DriveFailed), drive("sda", sample.DriveFailing), drive("sdb", sample.DriveDegraded))
 	var got []string
 	for _, f := range r.Findings {

@@ -2,6 +2,7 @@ package window
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -38,44 +39,77 @@ func (r *Report) Finding(kind FindingKind) Finding {
 	return nil
 }
 
-// findings adds facts about the GPUs.
-func (b *builder) findings() {
-	if len(b.Uses) == 0 || b.Lacks(GPULost) || b.Lacks(ReadingGap) || b.Duration() < FindingThresholds.MinDuration {
-		return
+// Further is what is shown besides the verdict.
+type Further struct {
+	Findings []Finding // facts about GPUs and disks besides the verdict
+	pending  []Finding // facts about disks that count only if the window is slow
+
+	Stalls     []Stall
+	StallBegan time.Duration // first wait for storage, monotonic; zero without one
+
+	PhaseReports []*Report // of Window.Phases, in their order: the ledger of each
+}
+
+// find is the fifth stage.
+func find(v *view, r *Report) (f Further) {
+	f.Findings = v.gpuFindings(r)
+	if batch := v.firstBatch(r); batch != nil {
+		f.Findings = append(f.Findings, *batch)
 	}
-	computes := b.Kind == Epoch || b.Kind == Custom // a load or a checkpoint moves bytes
-	if computes {
-		b.tensorIdle()
+	f.pending = failing(r, v.machine.Drives)
+	if r.Slow || r.Verdict == StorageBound || r.Verdict == Mixed {
+		f.addPending()
 	}
-	if !b.throttled() && computes && b.Duration() >= FindingThresholds.HeatingTime {
-		for i := range b.Uses {
-			if b.heating(&b.Uses[i]) {
-				break
+	f.Stalls, f.StallBegan = v.stalls(r)
+	for i := range v.Phases {
+		p := &v.Phases[i]
+		w := *v.Window
+		w.Kind, w.Name, w.Model, w.Path = Custom, p.Name, "", ""
+		f.PhaseReports = append(f.PhaseReports, v.over(w, p.Start, p.End))
+	}
+	return f
+}
+
+// gpuFindings returns facts about the GPUs.
+func (v *view) gpuFindings(r *Report) (all []Finding) {
+	t := &FindingThresholds
+	if len(r.Uses) == 0 || r.Lacks(GPULost) || r.Lacks(ReadingGap) || v.Duration() < t.MinDuration {
+		return nil
+	}
+	computes := v.Kind == Epoch || v.Kind == Custom // a load or a checkpoint moves bytes
+	if idle := tensorIdle(r.Uses); idle != nil && computes {
+		all = append(all, *idle)
+	}
+	if worst := throttled(r.Uses); worst != nil {
+		return append(all, *worst)
+	}
+	if computes && v.Duration() >= t.HeatingTime {
+		for i := range r.Uses {
+			if hot := v.heating(&r.Uses[i]); hot != nil {
+				return append(all, *hot)
 			}
 		}
 	}
+	return all
 }
 
-// failing keeps the disks of the window that are in bad health. drives are in order, the worst first. They become
-// findings if the window is slow or waited for storage.
-func (b *builder) failing(drives []sample.Drive) {
+// failing returns findings on the disks of the window that are in bad health. drives are in order, the worst first.
+func failing(r *Report, drives []sample.Drive) (all []Finding) {
 	for i := range drives {
 		d := &drives[i]
-		if !inBadHealth(d.Status) || d.Finding == "" || !b.worksWith(d.Device) {
+		if !inBadHealth(d.Status) || d.Finding == "" || !r.worksWith(d.Device, r.Seen.Under) {
 			continue
 		}
-		if f := (FailingDisk{d.Finding, d.Remedy}); len(b.pending) < maxFailing && !slices.Contains(b.pending, Finding(f)) {
-			b.pending = append(b.pending, f)
+		if f := (FailingDisk{d.Finding, d.Remedy}); len(all) < maxFailing && !slices.Contains(all, Finding(f)) {
+			all = append(all, f)
 		}
 	}
-	if b.Slow || b.Verdict == StorageBound || b.Verdict == Mixed {
-		b.addPending()
-	}
+	return all
 }
 
 // addPending makes the pending facts findings.
-func (r *Report) addPending() {
-	r.Findings, r.pending = append(r.Findings, r.pending...), nil
+func (f *Further) addPending() {
+	f.Findings, f.pending = append(f.Findings, f.pending...), nil
 }
 
 func inBadHealth(s sample.DriveStatus) bool {

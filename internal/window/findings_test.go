@@ -21,7 +21,7 @@ func means(values map[history.Detail]float64) (m history.Means) {
 
 // epochOf is the report of an epoch of ten seconds on these GPUs.
 func epochOf(uses ...GPUUse) *Report {
-	r := &Report{Window: Window{Kind: Epoch, End: sample.Stamp{Mono: 10 * time.Second}}, Uses: uses}
+	r := &Report{Window: Window{Kind: Epoch, End: sample.Stamp{Mono: 10 * time.Second}}, Facts: Facts{Uses: uses}}
 	for _, u := range uses {
 		r.GPUIDs = append(r.GPUIDs, u.ID)
 	}
@@ -31,7 +31,7 @@ func epochOf(uses ...GPUUse) *Report {
 // findings adds the findings about GPUs, with an empty history.
 func findings(t *testing.T, r *Report) {
 	t.Helper()
-	(&builder{Report: r, history: newHistory(t)}).findings()
+	r.Findings = (&view{&r.Window, newHistory(t), &Machine{}}).gpuFindings(r)
 }
 
 func newHistory(t *testing.T) *history.History {
@@ -173,11 +173,11 @@ func (c *heats) report(t *testing.T) *Report {
 			t.Fatal(err)
 		}
 	}
-	r := &Report{GPUIDs: []string{"GPU-1"}, Window: Window{Kind: Epoch,
+	r := &Report{Facts: Facts{GPUIDs: []string{"GPU-1"}}, Window: Window{Kind: Epoch,
 		End: sample.Stamp{Mono: time.Duration(c.seconds) * time.Second}}}
-	b := &builder{Report: r, history: h, machine: &Machine{}}
-	b.uses()
-	b.findings()
+	v := &view{&r.Window, h, &Machine{}}
+	r.Uses = v.uses(r.GPUIDs)
+	r.Findings = v.gpuFindings(r)
 	return r
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/ledger"
 )
 
 // FirstBatch reports that an epoch did hardly any work in its first part, and much in the rest.
@@ -20,40 +19,40 @@ func (FirstBatch) Kind() FindingKind { return FirstBatchLate }
 
 // firstBatch looks for the time until an epoch's work began. Work is that of the first GPU, or else of the leading
 // thread on the CPU.
-func (b *builder) firstBatch() {
-	if b.Kind != Epoch || !b.Split || b.Unread > 0 || b.ApproximateBounds && b.First {
-		return
+func (v *view) firstBatch(r *Report) *FirstBatch {
+	if v.Kind != Epoch || !r.Split || v.Unread > 0 || v.ApproximateBounds && v.First {
+		return nil
 	}
-	id, work := ledger.ID(b.machine.Target.Job, b.ledgers()[0]), history.LedgerCPU
-	if len(b.GPUIDs) > 0 {
+	id, work := v.ledgerID(r.ledgers()[0]), history.LedgerCPU
+	if len(r.GPUIDs) > 0 {
 		work = history.LedgerBusy
 	}
-	took := beforeWork(b.history.Steps(history.Key{Series: work, ID: id}, b.from(), b.to()))
+	took := beforeWork(v.history.Steps(history.Key{Series: work, ID: id}, v.from(), v.to()))
 	if took == 0 {
-		return
+		return nil
 	}
-	begun := history.Point{At: b.Start.Mono + took, Next: b.Next}
+	begun := history.Point{At: v.Start.Mono + took, Next: v.Next}
 	grown := func(s history.Series, id string) float64 {
-		d, _ := b.history.Between(history.Key{Series: s, ID: id}, b.from(), begun)
+		d, _ := v.history.Between(history.Key{Series: s, ID: id}, v.from(), begun)
 		return max(0, d.Value)
 	}
 	f := FirstBatch{Took: took, Storage: min(took, seconds(grown(history.LedgerStorage, id)))}
-	if b.Own != nil {
-		f.Read = uint64(grown(history.JobReadBytes, b.machine.Target.Job))
+	if r.Own != nil {
+		f.Read = uint64(grown(history.JobReadBytes, v.machine.Target.Job))
 	}
 	earlier := false
-	for _, at := range b.machine.Started {
+	for _, at := range v.machine.Started {
 		switch {
-		case at < b.Start.Mono-startSlack:
+		case at < v.Start.Mono-startSlack:
 			earlier = true
 		case at <= begun.At:
 			f.Workers++
 		}
 	}
-	if b.First || !earlier {
+	if v.First || !earlier {
 		f.Workers = 0 // those of a first epoch have to start
 	}
-	b.Findings = append(b.Findings, f)
+	return &f
 }
 
 // beforeWork returns how long it took until the work of an interval began: up to the moment at which most of it is

@@ -15,31 +15,31 @@ type IdleTensorCores struct {
 func (IdleTensorCores) Kind() FindingKind { return TensorIdle }
 
 // tensorIdle uses the GPUs that report their tensor cores.
-func (b *builder) tensorIdle() {
+func tensorIdle(uses []GPUUse) *IdleTensorCores {
 	t := &FindingThresholds
 	var busy, tensor, n float64
-	for i := range b.Uses {
-		if share, known := b.Uses[i].Means.Get(history.TensorActive); known {
-			busy, tensor, n = busy+b.Uses[i].Busy, tensor+share, n+1
+	for i := range uses {
+		if share, known := uses[i].Means.Get(history.TensorActive); known {
+			busy, tensor, n = busy+uses[i].Busy, tensor+share, n+1
 		}
 	}
 	busy, tensor = busy/n, tensor/n
 	if n == 0 || busy < t.TensorBusy || tensor >= t.Tensor {
-		return
+		return nil
 	}
-	dram, hasDRAM := b.mean(history.DRAMActive)
-	sm, hasSM := b.mean(history.SMActive)
-	b.Findings = append(b.Findings, IdleTensorCores{
+	dram, hasDRAM := meanOf(uses, history.DRAMActive)
+	sm, hasSM := meanOf(uses, history.SMActive)
+	return &IdleTensorCores{
 		GPUs: int(n), Busy: busy, Tensor: tensor, DRAM: dram, SM: sm,
 		MemoryBound: hasDRAM && dram >= t.DRAM, SmallKernels: hasSM && sm < t.SM,
-	})
+	}
 }
 
-// mean returns the mean of d over the GPUs that report it.
-func (b *builder) mean(d history.Detail) (mean float64, ok bool) {
+// meanOf returns the mean of d over the GPUs that report it.
+func meanOf(uses []GPUUse, d history.Detail) (mean float64, ok bool) {
 	var sum, n float64
-	for i := range b.Uses {
-		if v, known := b.Uses[i].Means.Get(d); known {
+	for i := range uses {
+		if v, known := uses[i].Means.Get(d); known {
 			sum, n = sum+v, n+1
 		}
 	}
@@ -66,11 +66,11 @@ var throttleCauses = [...]history.Detail{
 	history.ThrottledBoard, history.ThrottledPower,
 }
 
-// throttled reports whether a GPU was throttled. The finding is of the GPU and the cause with the largest share.
-func (b *builder) throttled() bool {
+// throttled returns the GPU that was throttled most, with the cause; nil if none was.
+func throttled(uses []GPUUse) *Throttling {
 	var worst Throttling
-	for i := range b.Uses {
-		u := &b.Uses[i]
+	for i := range uses {
+		u := &uses[i]
 		for _, cause := range throttleCauses {
 			if share, known := u.Means.Get(cause); known && share > worst.Share && u.slowedBy(cause, share) {
 				worst = Throttling{u, cause, share}
@@ -78,10 +78,9 @@ func (b *builder) throttled() bool {
 		}
 	}
 	if worst.GPU == nil {
-		return false
+		return nil
 	}
-	b.Findings = append(b.Findings, worst)
-	return true
+	return &worst
 }
 
 // slowedBy reports whether a cause held long enough to cost speed.
@@ -109,17 +108,17 @@ func (Overheating) Kind() FindingKind { return Heating }
 
 // heating compares the first quarter of the window with the last one. It is for cases in which the throttle counters
 // are missing or still zero. Only a GPU near its limit counts: every GPU warms up when work begins.
-func (b *builder) heating(u *GPUUse) bool {
+func (v *view) heating(u *GPUUse) *Overheating {
 	t := &FindingThresholds
-	quarter := b.Duration() / 4
-	first := partOf(b.history, u.ID, b.Start.Mono, b.Start.Mono+quarter)
-	last := partOf(b.history, u.ID, b.End.Mono-quarter, b.End.Mono)
+	quarter := v.Duration() / 4
+	first := partOf(v.history, u.ID, v.Start.Mono, v.Start.Mono+quarter)
+	last := partOf(v.history, u.ID, v.End.Mono-quarter, v.End.Mono)
 	cold, okCold := first.means.Get(history.Temperature)
 	hot, okHot := last.means.Get(history.Temperature)
 	low, okLow := first.means.Get(history.Power)
 	high, okHigh := last.means.Get(history.Power)
 	if !okCold || !okHot || !okLow || !okHigh {
-		return false
+		return nil
 	}
 	limit := t.HeatingFrom
 	if u.Limits.SlowdownAt > 0 {
@@ -128,10 +127,9 @@ func (b *builder) heating(u *GPUUse) bool {
 	before, after := work(&first, &last)
 	warmer := hot >= limit && hot-cold >= t.HeatingDegree && high >= low*(1+t.HeatingPower)
 	if !warmer || before <= 0 || after > before*(1+t.HeatingWork) {
-		return false
+		return nil
 	}
-	b.Findings = append(b.Findings, Overheating{u, cold, hot, low, high})
-	return true
+	return &Overheating{u, cold, hot, low, high}
 }
 
 // work estimates what a GPU did in two parts of a window, from values that both report: the activity of its SMs, or how

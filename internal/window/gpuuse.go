@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/ledger"
 )
 
 // GPUUse is how one GPU of a window was used, if it reports more than its busy time.
@@ -15,18 +14,18 @@ type GPUUse struct {
 	Limits history.GPULimits // as last reported
 }
 
-// uses adds the means of the window's GPUs.
-func (b *builder) uses() {
-	for _, id := range b.GPUIDs {
-		use := GPUUse{ID: id, Means: b.history.Means(id, b.Start.Mono, b.End.Mono)}
+// uses returns the means of GPUs.
+func (v *view) uses(gpus []string) (all []GPUUse) {
+	for _, id := range gpus {
+		use := GPUUse{ID: id, Means: v.history.Means(id, v.Start.Mono, v.End.Mono)}
 		if use.Means.Empty() {
 			continue
 		}
-		busy := history.Key{Series: history.LedgerBusy, ID: ledger.ID(b.machine.Target.Job, id)}
-		use.Busy = share(b.history, busy, b.from(), b.to())
-		use.Limits = b.history.Limits(id)
-		b.Uses = append(b.Uses, use)
+		use.Busy = share(v.history, history.Key{Series: history.LedgerBusy, ID: v.ledgerID(id)}, v.from(), v.to())
+		use.Limits = v.history.Limits(id)
+		all = append(all, use)
 	}
+	return all
 }
 
 // share returns the growth of a sum of seconds as a share of an interval; 0 if unknown.

@@ -14,27 +14,14 @@ type Latency struct {
 	Estimated     bool // the readings were up to 1.5 s from the ends of the window
 }
 
-// latencies sets how long the operations of the disks took.
-func (b *builder) latencies() {
-	for i := range b.Disks {
-		b.addLatency(&b.Disks[i])
-	}
-	if b.SlowDevice == nil {
-		return
-	}
-	b.addLatency(&b.SlowDevice.DiskUse)
-	for i := range b.SlowDevice.Below {
-		b.addLatency(&b.SlowDevice.Below[i])
-	}
+// addLatency sets how long the operations of a device took.
+func (v *view) addLatency(d *DiskUse) {
+	d.ReadLatency = v.latency(d.Name, sample.ReadOperation)
+	d.WriteLatency = v.latency(d.Name, sample.WriteOperation)
 }
 
-func (b *builder) addLatency(d *DiskUse) {
-	d.ReadLatency = b.latency(d.Name, sample.ReadOperation)
-	d.WriteLatency = b.latency(d.Name, sample.WriteOperation)
-}
-
-func (b *builder) latency(disk string, o sample.Operation) *Latency {
-	h, exact := b.history.Latency(disk, o, b.from(), b.to())
+func (v *view) latency(disk string, o sample.Operation) *Latency {
+	h, exact := v.history.Latency(disk, o, v.from(), v.to())
 	if h.Count() == 0 {
 		return nil
 	}

@@ -52,56 +52,55 @@ type Reader struct {
 	Before bool `json:"before,omitempty"` // read and written before the load, since the last one of its path
 }
 
-// load sets how much of a model load came from memory.
-func (b *builder) load() {
-	if b.Kind != ModelLoad {
-		return
+// load returns how much of a model load came from memory.
+func (v *view) load(f *Facts) Load {
+	if v.Kind != ModelLoad {
+		return Load{}
 	}
-	b.Load = Load{Size: b.Seen.Size, Readers: b.readers(), Layer: b.Seen.Layer, IdleAhead: b.idleAhead()}
-	if b.Seen.HasCached && b.Seen.Before > b.Seen.Cached {
-		b.Load.Evicted, b.Load.Movers = b.Seen.Before-b.Seen.Cached, b.movers()
+	seen := &v.Seen
+	l := Load{Size: seen.Size, Readers: v.readers(f), Layer: seen.Layer, IdleAhead: v.idleAhead()}
+	if seen.HasCached && seen.Before > seen.Cached {
+		l.Evicted, l.Movers = seen.Before-seen.Cached, v.movers()
 	}
-	if b.Seen.Size == 0 {
-		return
+	fetched, known := v.fetched()
+	switch size := float64(seen.Size); {
+	case seen.Size == 0:
+	case seen.HasCached:
+		l.Hit, l.HasHit = min(1, float64(seen.Cached)/size), true
+	case known:
+		l.Hit, l.HasHit, l.Estimated = max(0, 1-fetched/size), true, true
 	}
-	size := float64(b.Seen.Size)
-	if b.Seen.HasCached {
-		b.Load.Hit, b.Load.HasHit = min(1, float64(b.Seen.Cached)/size), true
-		return
-	}
-	if fetched, known := b.fetched(); known {
-		b.Load.Hit, b.Load.HasHit, b.Load.Estimated = max(0, 1-fetched/size), true, true
-	}
+	return l
 }
 
 // readers drops the processes that cannot have fetched all of their bytes from a disk: a parent that waits for a child
 // inherits the child's count, and reads over a network use no disk. If the window's own files may be on a network, it
 // keeps all of them.
-func (b *builder) readers() []Reader {
-	all := len(b.machine.Leaves) == 0 || len(b.Mounts) > 0
-	return slices.DeleteFunc(slices.Clone(b.machine.Readers), func(x Reader) bool {
-		return x.Before || !all && !b.CanHaveRead(x.Bytes)
+func (v *view) readers(f *Facts) []Reader {
+	all := len(v.machine.Leaves) == 0 || len(f.Mounts) > 0
+	return slices.DeleteFunc(slices.Clone(v.machine.Readers), func(x Reader) bool {
+		return x.Before || !all && !f.CanHaveRead(x.Bytes)
 	})
 }
 
 // movers are the processes that read and wrote before the load.
-func (b *builder) movers() []Reader {
-	return slices.DeleteFunc(slices.Clone(b.machine.Readers), func(x Reader) bool { return !x.Before })
+func (v *view) movers() []Reader {
+	return slices.DeleteFunc(slices.Clone(v.machine.Readers), func(x Reader) bool { return !x.Before })
 }
 
 // idleAhead returns for how long the disks under the load's path had next to nothing to do before it, while its job was
 // followed: a minute at most, 0 if one of them worked. In that time, the model could have been read.
-func (b *builder) idleAhead() time.Duration {
-	if len(b.Seen.Under) == 0 {
+func (v *view) idleAhead() time.Duration {
+	if len(v.Seen.Under) == 0 {
 		return 0
 	}
 	ahead := maxAhead
 	for range aheadTries {
-		from := history.Point{At: b.Start.Mono - ahead}
-		job := history.Key{Series: history.JobReadBytes, ID: b.machine.Target.Job}
-		_, idle := b.history.Between(job, from, b.from())
-		for _, disk := range b.Seen.Under {
-			d, known := b.diskBetween(history.DiskReadIOs, disk, from, b.from())
+		from := history.Point{At: v.Start.Mono - ahead}
+		job := history.Key{Series: history.JobReadBytes, ID: v.machine.Target.Job}
+		_, idle := v.history.Between(job, from, v.from())
+		for _, disk := range v.Seen.Under {
+			d, known := v.diskBetween(history.DiskReadIOs, disk, from, v.from())
 			idle = idle && known && !d.Partial && d.Lacks&sample.LacksIOTicks == 0 && d.BusyRatio <= maxBusy
 		}
 		if idle {
@@ -112,18 +111,14 @@ func (b *builder) idleAhead() time.Duration {
 	return 0
 }
 
-// waitsForMemory counts the storage stall of a load as other, if its data was in memory and its job moved next to
-// nothing. Such a load cannot have waited for storage: the evidence comes from other processes.
-func (b *builder) waitsForMemory() {
-	inMemory := b.Seen.Device == InMemory || b.Seen.HasCached && b.Seen.Cached >= b.Seen.Size
-	if b.Kind != ModelLoad || b.Seen.Size == 0 || !inMemory {
-		return
+// readMemory reports whether the window is a load whose data was in memory and whose job moved next to nothing. It
+// cannot have waited for storage: the evidence for that comes from other processes.
+func (v *view) readMemory() bool {
+	inMemory := v.Seen.Device == InMemory || v.Seen.HasCached && v.Seen.Cached >= v.Seen.Size
+	if v.Kind != ModelLoad || v.Seen.Size == 0 || !inMemory {
+		return false
 	}
-	fetched, known := b.fetched()
-	stored, _ := b.between(history.JobWriteBytes, b.machine.Target.Job)
-	if !known || fetched+stored.Value >= min(maxMemoryShare*float64(b.Seen.Size), maxMemoryBytes) {
-		return
-	}
-	b.Other += b.Storage
-	b.Storage, b.Gain, b.FromMemory = 0, 0, true
+	fetched, known := v.fetched()
+	stored, _ := v.between(history.JobWriteBytes, v.machine.Target.Job)
+	return known && fetched+stored.Value < min(maxMemoryShare*float64(v.Seen.Size), maxMemoryBytes)
 }

@@ -6,23 +6,24 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // No process can have fetched more from disks than these read, except from a network.
 func TestReadersAboveTheDisksBytes(t *testing.T) {
 	all := []Reader{{PID: 1, Bytes: 500}, {PID: 2, Bytes: 110}, {PID: 3, Bytes: 5}}
-	b := &builder{Report: &Report{Disks: []DiskUse{{ReadBytes: 60}, {ReadBytes: 40}}},
-		machine: &Machine{Leaves: []string{"sda"}, Readers: all}}
-	if got := b.readers(); !slices.Equal(got, all[1:]) {
+	f := Facts{Disks: []DiskUse{{ReadBytes: 60}, {ReadBytes: 40}}}
+	v := &view{machine: &Machine{Leaves: []string{"sda"}, Readers: all}}
+	if got := v.readers(&f); !slices.Equal(got, all[1:]) {
 		t.Errorf("%v, want %v", got, all[1:])
 	}
-	b.Mounts = []sample.Mount{{Point: "/nfs"}}
-	if got := b.readers(); !slices.Equal(got, all) {
+	f.Mounts = []sample.Mount{{Point: "/nfs"}}
+	if got := v.readers(&f); !slices.Equal(got, all) {
 		t.Errorf("with a network file system: %v, want %v", got, all)
 	}
-	b.Mounts, b.machine.Leaves = nil, nil
-	if got := b.readers(); !slices.Equal(got, all) {
+	f.Mounts, v.machine.Leaves = nil, nil
+	if got := v.readers(&f); !slices.Equal(got, all) {
 		t.Errorf("without a disk: %v, want %v", got, all)
 	}
 }
@@ -45,7 +46,7 @@ func TestLoadKnowsWhatWasBefore(t *testing.T) {
 	} {
 		machine := Machine{Readers: []Reader{{PID: 7, Bytes: 1}, {PID: 8, Bytes: 200, Before: true}}}
 		r := &Report{Window: Window{Kind: ModelLoad, Seen: c.seen}}
-		(&builder{r, h, &machine}).load()
+		r.Load = (&view{&r.Window, h, &machine}).load(&r.Facts)
 		var pids []int
 		for _, x := range r.Load.Movers {
 			pids = append(pids, x.PID)
@@ -94,10 +95,9 @@ func TestIdleAhead(t *testing.T) {
 				}
 			}
 		}
-		b := &builder{&Report{}, h, &Machine{}}
-		b.machine.Target.Job = "j"
-		b.Start.Mono, b.Seen.Under = 41*time.Second, c.under
-		if got := b.idleAhead(); got != c.want {
+		w := &Window{Start: sample.Stamp{Mono: 41 * time.Second}, Seen: Seen{Under: c.under}}
+		v := &view{w, h, &Machine{Target: ledger.Target{Job: "j"}}}
+		if got := v.idleAhead(); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -132,10 +132,9 @@ func TestIdleAheadOfImpossibleTimes(t *testing.T) {
 				}
 			}
 		}
-		b := &builder{&Report{}, h, &Machine{}}
-		b.machine.Target.Job = "j"
-		b.Start.Mono, b.Seen.Under = 41*time.Second, []string{"sda"}
-		if got := b.idleAhead(); got != c.want {
+		w := &Window{Start: sample.Stamp{Mono: 41 * time.Second}, Seen: Seen{Under: []string{"sda"}}}
+		v := &view{w, h, &Machine{Target: ledger.Target{Job: "j"}}}
+		if got := v.idleAhead(); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}

@@ -44,18 +44,16 @@ const (
 )
 
 // Lacks reports whether something is missing for a reason.
-func (r *Report) Lacks(reason Reason) bool {
-	return slices.ContainsFunc(r.Missing, func(m Missing) bool { return m.Reason == reason })
+func (j *Judgement) Lacks(reason Reason) bool {
+	return slices.ContainsFunc(j.Missing, func(m Missing) bool { return m.Reason == reason })
 }
 
 // MissingDevices lists the devices of a reason.
-func (r *Report) MissingDevices(reason Reason) (devices []string) {
-	for _, m := range r.Missing {
+func (j *Judgement) MissingDevices(reason Reason) (devices []string) {
+	for _, m := range j.Missing {
 		if m.Reason == reason {
 			devices = append(devices, m.Device)
 		}
 	}
 	return devices
 }
-
-func (r *Report) lack(m Missing) { r.Missing = append(r.Missing, m) }

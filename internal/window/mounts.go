@@ -48,23 +48,28 @@ func (u *MountUse) All() (all MountDone) {
 // Time is how long all operations took, or how long requests waited, where only that is known.
 func (u *MountUse) Time() time.Duration { return max(u.All().Time, u.Waiting) }
 
-// mountUses sets the growth of the counters of the window's mounts, and puts those first on which operations took
-// longest.
-func (b *builder) mountUses() {
-	for _, m := range b.Mounts {
-		if c := countersOf(b.machine.Counted, &m); c != nil {
-			b.MountUses = append(b.MountUses, b.mountUse(m, c))
+// mountUses returns the growth of the counters of mounts, first of that on which operations took longest.
+func (v *view) mountUses(mounts []sample.Mount) (uses []MountUse) {
+	for _, m := range mounts {
+		if c := countersOf(v.machine.Counted, &m); c != nil {
+			uses = append(uses, v.mountUse(m, c))
 		}
 	}
-	slices.SortStableFunc(b.MountUses, func(x, y MountUse) int { return cmp.Compare(y.Time(), x.Time()) })
+	slices.SortStableFunc(uses, func(x, y MountUse) int { return cmp.Compare(y.Time(), x.Time()) })
+	return uses
+}
+
+// busiestFirst sorts mounts in the order of their uses.
+func busiestFirst(mounts []sample.Mount, uses []MountUse) []sample.Mount {
 	place := func(m *sample.Mount) int {
-		i := slices.IndexFunc(b.MountUses, func(u MountUse) bool { return u.ID == m.ID && u.Time() > 0 })
+		i := slices.IndexFunc(uses, func(u MountUse) bool { return u.ID == m.ID && u.Time() > 0 })
 		if i < 0 {
-			return len(b.MountUses)
+			return len(uses)
 		}
 		return i
 	}
-	slices.SortStableFunc(b.Mounts, func(x, y sample.Mount) int { return cmp.Compare(place(&x), place(&y)) })
+	slices.SortStableFunc(mounts, func(x, y sample.Mount) int { return cmp.Compare(place(&x), place(&y)) })
+	return mounts
 }
 
 // countersOf returns the counters of a mount: those of the same device number. In a container its point and source may
@@ -78,10 +83,10 @@ func countersOf(all []sample.MountCounters, m *sample.Mount) *sample.MountCounte
 	return nil
 }
 
-func (b *builder) mountUse(m sample.Mount, c *sample.MountCounters) MountUse {
+func (v *view) mountUse(m sample.Mount, c *sample.MountCounters) MountUse {
 	u := MountUse{Mount: m, Has: c.Has, Connections: c.Connections, ReadSize: c.ReadSize, Session: c.Session}
 	grown := func(first history.Series, all []history.Delta) {
-		if !b.history.BetweenAll(first, c.ID, b.from(), b.to(), all) {
+		if !v.history.BetweenAll(first, c.ID, v.from(), v.to(), all) {
 			clear(all)
 			u.Partial = true
 		}
@@ -124,21 +129,21 @@ func (f *Fetch) Mapped() bool {
 	return f.Bytes >= MinFetched && float64(f.Called) < MappedShare*float64(f.Bytes)
 }
 
-// calls sets how the job got its data from the mounts in use. The kernel does not count what comes from a FUSE server:
+// calls returns how the job got its data from the mounts in use. The kernel does not count what comes from a FUSE server:
 // there, it is by how much a load's file grew in the page cache, if that is half of it or more.
-func (b *builder) calls() {
-	if len(b.Mounts) == 0 || len(b.Disks) > 0 || b.machine.Target.Job == "" || b.machine.NoJobReads ||
-		b.StartEdge == nil || b.EndEdge == nil { // without edges, what read calls returned is known for a minute
-		return
+func (v *view) calls(of *Facts) *Fetch {
+	if len(of.Mounts) == 0 || len(of.Disks) > 0 || v.machine.Target.Job == "" || v.machine.NoJobReads ||
+		v.StartEdge == nil || v.EndEdge == nil { // without edges, what read calls returned is known for a minute
+		return nil
 	}
-	called, known := b.between(history.JobReadChars, b.machine.Target.Job)
+	called, known := v.between(history.JobReadChars, v.machine.Target.Job)
 	if !known || called.Reset {
-		return
+		return nil
 	}
 	f := Fetch{Called: uint64(called.Value)}
-	own, counted := b.between(history.JobReadBytes, b.machine.Target.Job)
-	for i := range b.MountUses {
-		u := &b.MountUses[i]
+	own, counted := v.between(history.JobReadBytes, v.machine.Target.Job)
+	for i := range of.MountUses {
+		u := &of.MountUses[i]
 		if u.Partial || u.Has&sample.HasMountRequests == 0 {
 			continue
 		}
@@ -152,11 +157,12 @@ func (b *builder) calls() {
 		f.Bytes += fetched
 	}
 	// A smaller part of the file may have been read by calls, and be extrapolated.
-	if at := &b.Seen; f.Bytes == 0 && at.HasCached && at.HasAfter &&
+	if at := &v.Seen; f.Bytes == 0 && at.HasCached && at.HasAfter &&
 		float64(at.After) >= float64(at.Cached)+minGrown*float64(at.Size) {
 		f.Bytes = at.After - at.Cached
 	}
-	if f.Bytes > 0 {
-		b.Fetch = &f
+	if f.Bytes == 0 {
+		return nil
 	}
+	return &f
 }

@@ -17,12 +17,16 @@ type PeerUse struct {
 	Process  string // of a peer on this machine: "PID 4711 minio"; "" if it is not known
 	Accepted bool   // the peers connected to the job
 	Serves   bool   // the job fetches data from it
+	Silent   bool   // the job has waited for it since it was heard, and nothing has come
 
 	Received, Sent uint64
 	Messages       uint64 // packets of data sent: at least one for each request
 	Opened         uint64 // connections opened in the window
 	Connections    int    // open at the end
 	Closed         uint64 // connections closed until then: their last bytes are missing
+
+	Heard time.Duration // monotonic: when data came last; 0 if it is not known
+	Came  uint64        // bytes that came on the open connections since they began
 
 	Waited time.Duration // of the ledger's other: waiting for its data
 	Each   time.Duration // mean length of such a wait; 0 if it is not known
@@ -37,46 +41,44 @@ func (p *PeerUse) Rate(r *Report) float64 {
 	return float64(p.Received) / max(r.Duration().Seconds(), 1e-9)
 }
 
-// network finds the peers, and how long the job waited for data of those that serve data.
-func (b *builder) network() {
-	for i := range b.machine.Peers {
-		if use := b.peer(&b.machine.Peers[i]); use.Received+use.Sent > 0 || use.Connections > 0 {
-			b.Peers = append(b.Peers, use)
+// addPeers finds the peers, and how long the job waited for data of those that serve data.
+func (l *Ledger) addPeers(v *view, r *Report) {
+	var peers []PeerUse
+	for i := range v.machine.Peers {
+		if use := v.peer(&v.machine.Peers[i]); use.Received+use.Sent > 0 || use.Connections > 0 {
+			peers = append(peers, use)
 		}
 	}
-	if len(b.Peers) == 0 || !b.Evidence.Followed() {
-		b.Peers = mainPeers(b.Peers)
-		return
-	}
-	var received time.Duration // waiting for any peer's data
-	for _, gpu := range b.ledgers() {
-		received += b.waits(gpu)
-	}
-	for i := range b.Peers {
-		p := &b.Peers[i]
-		if p.Serves = b.serves(p); p.Serves {
-			b.Network += p.Waited
+	if len(peers) > 0 && l.Evidence.Followed() {
+		var received time.Duration // waiting for any peer's data
+		for _, gpu := range r.ledgers() {
+			received += v.addWaits(peers, gpu)
 		}
+		v.hush(r, peers)
+		for i := range peers {
+			if p := &peers[i]; p.Silent || p.serves(peers) {
+				p.Serves = true
+				l.Network += p.Waited
+			}
+		}
+		l.Network = min(l.Network, l.Other)
+		l.served = l.Network > 0 && l.Network.Seconds() >= minServed*received.Seconds()
 	}
-	b.Network = min(b.Network, b.Other)
-	if b.Network > 0 && b.Network.Seconds() >= minServed*received.Seconds() {
-		b.noNetwork()
-	}
-	b.Peers = mainPeers(b.Peers)
+	l.Peers = mainPeers(peers)
 }
 
 // peer returns what a peer did in the window.
-func (b *builder) peer(now *sample.Peer) PeerUse {
+func (v *view) peer(now *sample.Peer) PeerUse {
 	id := history.PeerID(now)
 	count := func(s history.Series) uint64 {
-		grown, _ := b.between(s, id)
+		grown, _ := v.between(s, id)
 		return uint64(max(0, grown.Value))
 	}
 	use := PeerUse{
 		Address: now.Address, Accepted: now.Accepted,
 		Received: count(history.PeerReceived), Sent: count(history.PeerSent), Messages: count(history.PeerMessages),
 		Opened: count(history.PeerOpened), Connections: now.Connections, Closed: now.Closed,
-		RTT: now.MinRTT, Window: now.Window,
+		RTT: now.MinRTT, Window: now.Window, Heard: now.Heard, Came: now.Came,
 	}
 	if now.Packets > 0 {
 		use.Late = float64(now.OutOfOrder) / float64(now.Packets)
@@ -84,10 +86,10 @@ func (b *builder) peer(now *sample.Peer) PeerUse {
 	return use
 }
 
-// waits adds the waiting of one GPU's ledger to the peers, and returns all waiting for data of peers.
-func (b *builder) waits(gpu string) (received time.Duration) {
-	all, of := 0.0, b.scheduledOf(history.OtherNetwork, gpu)
-	waits := b.machine.Waits[gpu]
+// addWaits adds the waiting of one GPU's ledger to the peers, and returns all waiting for data of peers.
+func (v *view) addWaits(peers []PeerUse, gpu string) (received time.Duration) {
+	all, of := 0.0, v.scheduledOf(history.OtherNetwork, gpu)
+	waits := v.machine.Waits[gpu]
 	for i := range waits {
 		if waits[i].Kind == chain.ForNetwork {
 			all += waits[i].Time
@@ -100,7 +102,7 @@ func (b *builder) waits(gpu string) (received time.Duration) {
 		}
 		time := seconds(of * w.Time / all)
 		received += time
-		p := b.peerAt(w.From)
+		p := peerAt(peers, w.From)
 		if p == nil {
 			continue
 		}
@@ -117,11 +119,11 @@ func (b *builder) waits(gpu string) (received time.Duration) {
 }
 
 // peerAt returns the peer that a thread waited for: by its address, or else among those that had no room of their own.
-func (b *builder) peerAt(address string) *PeerUse {
-	_, port, _ := cutLast(address, ":")
+func peerAt(peers []PeerUse, address string) *PeerUse {
+	port := address[strings.LastIndexByte(address, ':')+1:]
 	for _, name := range []string{address, "*:" + port, "*:*"} {
-		for i := range b.Peers {
-			if p := &b.Peers[i]; !p.Accepted && p.Address == name {
+		for i := range peers {
+			if p := &peers[i]; !p.Accepted && p.Address == name {
 				return p
 			}
 		}
@@ -129,21 +131,14 @@ func (b *builder) peerAt(address string) *PeerUse {
 	return nil
 }
 
-func cutLast(text, separator string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, separator); i >= 0 {
-		return text[:i], text[i+len(separator):], true
-	}
-	return text, "", false
-}
-
-// serves reports whether the job fetches data from a peer: by docs/verdicts.md.
-func (b *builder) serves(p *PeerUse) bool {
+// serves reports whether the job fetches data from a peer, which is one of all: by docs/verdicts.md.
+func (p *PeerUse) serves(all []PeerUse) bool {
 	s := &Serving
 	if p.Accepted || p.Received < s.Bytes || float64(p.Received) < s.Ratio*float64(p.Sent) ||
 		p.Received <= s.Packet*p.Messages || float64(p.Received) < s.Rate*p.Waited.Seconds() {
 		return false
 	}
-	return !slices.ContainsFunc(b.Peers, func(other PeerUse) bool {
+	return !slices.ContainsFunc(all, func(other PeerUse) bool {
 		return other.Sent >= p.Received/similar && other.Sent <= p.Received*similar
 	})
 }
@@ -157,11 +152,9 @@ func mainPeers(peers []PeerUse) []PeerUse {
 }
 
 // Serving returns the peer that serves data and was waited for longest; nil without one.
-func (r *Report) Serving() *PeerUse {
-	for i := range r.Peers {
-		if r.Peers[i].Serves {
-			return &r.Peers[i]
-		}
+func (l *Ledger) Serving() *PeerUse {
+	if i := slices.IndexFunc(l.Peers, func(p PeerUse) bool { return p.Serves }); i >= 0 {
+		return &l.Peers[i]
 	}
 	return nil
 }

@@ -30,8 +30,7 @@ func TestServes(t *testing.T) {
 	} {
 		p := object
 		c.change(&p)
-		b := &builder{Report: &Report{Peers: append([]PeerUse{p}, c.others...)}}
-		if got := b.serves(&b.Peers[0]); got != c.want {
+		if got := p.serves(append([]PeerUse{p}, c.others...)); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -40,15 +39,15 @@ func TestServes(t *testing.T) {
 // What was waited for is found by address, or else among those that had no room of their own, but never among those
 // that connected to the job.
 func TestPeerAt(t *testing.T) {
-	b := &builder{Report: &Report{Peers: []PeerUse{
+	peers := []PeerUse{
 		{Address: "10.0.0.7:443"}, {Address: "*:443"}, {Address: "[fd00::7]:9000"}, {Address: "10.0.0.2:8000", Accepted: true},
-	}}}
+	}
 	for from, want := range map[string]string{
 		"10.0.0.7:443": "10.0.0.7:443", "10.0.0.8:443": "*:443", "[fd00::7]:9000": "[fd00::7]:9000",
 		"10.0.0.2:8000": "", "10.0.0.8:80": "", "nothing": "",
 	} {
 		got := ""
-		if p := b.peerAt(from); p != nil {
+		if p := peerAt(peers, from); p != nil {
 			got = p.Address
 		}
 		if got != want {

@@ -72,12 +72,12 @@ func TestOverlaps(t *testing.T) {
 		{[]string{"sda"}, 1, []int{1}},
 		{[]string{"sda", "sdb", "sdc"}, 2, []int{1, 2, 0}},
 	} {
-		r := &Report{Window: *load, From: c.from}
+		r := &Report{Window: *load, Facts: Facts{From: c.from}}
 		if r.CountOthers(others); r.Others != c.others || !slices.Equal(r.OthersByDisk, c.byDisk) {
 			t.Errorf("from %v: %d others, %v; want %d, %v", c.from, r.Others, r.OthersByDisk, c.others, c.byDisk)
 		}
 	}
-	if n := (&Report{From: []string{"sda"}, OthersByDisk: []int{1}}).OthersOn("sdb"); n != 0 {
+	if n := (&Report{Facts: Facts{From: []string{"sda"}}, OthersByDisk: []int{1}}).OthersOn("sdb"); n != 0 {
 		t.Errorf("%d others on a disk that the window did not read from, want 0", n)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/ledger"
 )
 
 // Stall is a wait for storage, and as long as the waiting: one long wait where it was, or the short waits of a stretch
@@ -18,16 +17,12 @@ type Stall struct{ Start, End time.Duration } // monotonic
 func (s Stall) Waited() time.Duration { return s.End - s.Start }
 
 // stalls finds the waits. Of several GPUs only the first counts: they share the job's storage.
-func (b *builder) stalls() {
-	if b.FromMemory || b.bounded {
-		return
+func (v *view) stalls(r *Report) (all []Stall, began time.Duration) {
+	if r.FromMemory || r.bounded {
+		return nil, 0
 	}
-	gpu := ""
-	if len(b.GPUIDs) > 0 {
-		gpu = b.GPUIDs[0]
-	}
-	storage := history.Key{Series: history.LedgerStorage, ID: ledger.ID(b.machine.Target.Job, gpu)}
-	b.Stalls, b.StallBegan = stallsIn(b.history.Steps(storage, b.from(), b.to()))
+	storage := history.Key{Series: history.LedgerStorage, ID: v.ledgerID(r.ledgers()[0])}
+	return stallsIn(v.history.Steps(storage, v.from(), v.to()))
 }
 
 // stallsIn returns the longest stalls in the order of time, and when the first wait began; 0 without one.

@@ -294,6 +294,15 @@ const (
 	// any of it says what the window would be without theirs.
 	// Share of time; chosen; TestThresholds.
 	minServed = 0.8
+	// silentShare is the part of a window that one has to take that is over.
+	// Share of time; chosen; TestThresholds.
+	silentShare = 0.1
+	// waitsAll is the part of a silence in which the job waited, at least.
+	// Share of time; chosen; TestThresholds.
+	waitsAll = 0.9
+	// trickle is how much other reads may bring while one waits.
+	// Bytes; chosen; TestThresholds.
+	trickle = 1 << 20
 	// maxPeers is how many peers a report has.
 	// Count; chosen; TestThresholds.
 	maxPeers = 8

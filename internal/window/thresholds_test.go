@@ -24,6 +24,9 @@ func TestThresholdsAreDocumented(t *testing.T) {
 	r := Thresholds
 	for _, row := range []string{
 		fmt.Sprintf("| `gpu_bound` | busy >= %.2f |", r.Busy),
+		fmt.Sprintf("| `wait_bound` | rest >= %.2f, and at least %g times the largest stall; half of", r.Other, r.Ratio),
+		fmt.Sprintf("3 s or more while the job waited, up to the window's end or for at least %.2f of it", silentShare),
+		fmt.Sprintf("no thread of the job did anything else for %.2f of the time", waitsAll),
 		fmt.Sprintf("| `unknown` | rest >= %.2f, and at least %g times the largest stall |", r.Other, r.Ratio),
 		fmt.Sprintf("| `storage_bound` | storage stall >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
 		fmt.Sprintf("| `network_bound` | network >= %.2f, and at least %g times each other stall |", r.Stall, r.Ratio),
@@ -54,8 +57,7 @@ func of(x float64) time.Duration { return time.Duration(x * float64(s)) }
 // TestThresholds has a case at the edge of each threshold. Times are in s, counts lie between two numbers.
 func TestThresholds(t *testing.T) {
 	serves := func(p PeerUse, others ...PeerUse) bool {
-		b := &builder{Report: &Report{Peers: append([]PeerUse{p}, others...)}}
-		return b.serves(&p)
+		return p.serves(append([]PeerUse{p}, others...))
 	}
 	for name, e := range map[string]edge{
 		"Busy":  {0.9, func(x float64) bool { return Shares{Busy: x}.Verdict() == GPUBound }},
@@ -64,7 +66,7 @@ func TestThresholds(t *testing.T) {
 		"Other": {0.5, func(x float64) bool { return Shares{Storage: 0.2, Other: x}.Verdict() == Unknown }},
 		"Slow":  {0.5, func(x float64) bool { return judged(t, 100, func(r *Report) { r.Storage = of(100 * x) }).Slow }},
 		"Doubt": {0.2, func(x float64) bool {
-			return judged(t, 100, func(r *Report) { r.Busy, r.Uncertainty = 100*s, x }).Verdict == Unknown
+			return judged(t, 100, func(r *Report) { r.Busy, r.width = 100*s, x }).Verdict == Unknown
 		}},
 		"MinDuration": {2, func(length float64) bool {
 			use := GPUUse{ID: "GPU-1", Busy: 1, Means: means(map[history.Detail]float64{history.TensorActive: 0.01})}
@@ -106,7 +108,7 @@ func TestThresholds(t *testing.T) {
 			return ledgerOf(t, history.Scheduled{Time: 10 * s, Fed: of(10 * x)}, nil).WhatIf.Workers > 0
 		}},
 		"unevenShare": {0.1, func(x float64) bool {
-			r := &Report{Ledgers: []GPULedger{{Busy: 0}, {Busy: of(10 * x)}}}
+			r := &Report{Ledger: Ledger{Ledgers: []GPULedger{{Busy: 0}, {Busy: of(10 * x)}}}}
 			r.End.Mono = 10 * s
 			least, _ := r.Uneven()
 			return least != nil
@@ -122,19 +124,19 @@ func TestThresholds(t *testing.T) {
 		}},
 
 		"minMovedShare": {0.1, func(x float64) bool {
-			b := &builder{Report: &Report{Disks: []DiskUse{
+			f := Facts{Disks: []DiskUse{
 				{Name: "sda", ReadBytes: uint64(1000 * (1 - x))}, {Name: "sdb", ReadBytes: uint64(1000 * x)},
-			}}}
-			return b.worksWith("sdb")
+			}}
+			return f.worksWith("sdb", nil)
 		}},
 		"maxRead": {1.1, func(x float64) bool {
-			return (&Report{Disks: []DiskUse{{ReadBytes: 1000}}}).CanHaveRead(uint64(1000 * x))
+			return (&Report{Facts: Facts{Disks: []DiskUse{{ReadBytes: 1000}}}}).CanHaveRead(uint64(1000 * x))
 		}},
 		"outrun": {1.05, func(x float64) bool {
-			b := &builder{Report: &Report{Disks: []DiskUse{{Name: "sda", ReadBytes: uint64(10000 * x)}}}, machine: &Machine{}}
-			b.End.Mono, b.Ceilings = 10*s, []sample.Ceiling{{Disk: "sda", Read: 1000}}
-			b.ceilings()
-			return b.Disks[0].ReadCeilingRatio > 0
+			disks := []DiskUse{{Name: "sda", ReadBytes: uint64(10000 * x)}}
+			w := &Window{End: sample.Stamp{Mono: 10 * s}, Ceilings: []sample.Ceiling{{Disk: "sda", Read: 1000}}}
+			(&view{Window: w, machine: &Machine{}}).addCeilings(disks)
+			return disks[0].ReadCeilingRatio > 0
 		}},
 		"NearCeiling": {0.8, func(x float64) bool { return (&DiskUse{ReadCeilingRatio: x, ReadFullRatio: x}).NearCeiling() }},
 		"FarCeiling":  {0.5, func(x float64) bool { return (&DiskUse{ReadCeilingRatioNow: x}).FarFromCeiling() }},
@@ -162,10 +164,9 @@ func TestThresholds(t *testing.T) {
 		}},
 
 		"MaxMountAge": {6, func(age float64) bool {
-			b := &builder{&Report{}, newHistory(t), &Machine{Mounts: []sample.Mount{{LastSeen: 20*s - of(age)}}}}
-			b.Start.Mono = 20 * s
-			b.mounts()
-			return len(b.Mounts) > 0
+			w := &Window{Start: sample.Stamp{Mono: 20 * s}}
+			v := &view{w, newHistory(t), &Machine{Mounts: []sample.Mount{{LastSeen: 20*s - of(age)}}}}
+			return len(v.mounts()) > 0
 		}},
 		"MappedShare": {0.1, func(x float64) bool { return (&Fetch{Bytes: 1 << 30, Called: uint64(x * (1 << 30))}).Mapped() }},
 		"MinFetched":  {16 << 20, func(x float64) bool { return (&Fetch{Bytes: uint64(x)}).Mapped() }},
@@ -179,6 +180,13 @@ func TestThresholds(t *testing.T) {
 		"maxMemoryShare": {0.01, func(x float64) bool { return fromMemory(t, 100<<20, x*(100<<20)) }},
 		"maxMemoryBytes": {4 << 20, func(x float64) bool { return fromMemory(t, 100<<30, x) }},
 
+		"silentShare": {0.1, func(x float64) bool { return (&Silence{Until: of(100 * x)}).counts(100 * s) }},
+		"waitsAll": {0.9, func(x float64) bool {
+			p := PeerUse{Waited: s}
+			p.hush(10, 10*x, 0)
+			return p.Silent
+		}},
+		"trickle": {1 << 20, func(x float64) bool { return silenceOf(t, uint64(x)) == nil }},
 		"minServed": {0.8, func(x float64) bool {
 			h := newHistory(t)
 			peers := []sample.Peer{{Job: "job", Address: "10.0.0.7:443"}, {Job: "job", Address: "10.0.0.8:9000"}}
@@ -195,17 +203,17 @@ func TestThresholds(t *testing.T) {
 				{Reason: chain.Reason{Kind: chain.ForNetwork, From: peers[0].Address}, Time: x},
 				{Reason: chain.Reason{Kind: chain.ForNetwork, From: peers[1].Address}, Time: 1 - x},
 			}}}
-			b := &builder{&Report{Evidence: FromSchedule, Other: 10 * s, WhatIf: &WhatIf{}}, h, m}
-			b.End.Mono = 10 * s
-			b.network()
-			return b.WhatIf.NoNetwork > 0
+			r := &Report{Window: Window{End: sample.Stamp{Mono: 10 * s}}}
+			l := Ledger{Evidence: FromSchedule, Other: 10 * s}
+			l.addPeers(&view{&r.Window, h, m}, r)
+			return l.served
 		}},
 		"maxPeers": {8.5, func(n float64) bool {
 			return len(mainPeers(make([]PeerUse, int(math.Round(n))))) == int(math.Round(n))
 		}},
 		"minOwn": {0.05, func(x float64) bool {
-			b := &builder{Report: &Report{GPUIDs: []string{"gpu0"}, Storage: of(10 * x)}}
-			return b.twoWorkers(10, 4) > 0
+			r := &Report{Facts: Facts{GPUIDs: []string{"gpu0"}}, Ledger: Ledger{Storage: of(10 * x)}}
+			return r.twoWorkers(10, 4) > 0
 		}},
 		"guessDoubt": {0.6, func(x float64) bool { // half of 100 s would be saved
 			r := judged(t, 100, func(r *Report) { r.Evidence, r.Storage, r.CPU, r.Gain = FromPressure, 50*s, 50*s, 50*s })
@@ -234,15 +242,23 @@ func TestThresholds(t *testing.T) {
 
 // judged is the verdict on a window of one GPU, with evidence of threads.
 func judged(t *testing.T, length float64, change func(*Report)) *Report {
-	r := &Report{Evidence: FromSchedule, Scope: Process, GPUIDs: []string{"gpu0"}, Split: true}
+	r := &Report{Ledger: Ledger{Evidence: FromSchedule, Split: true}, Facts: Facts{Scope: Process, GPUIDs: []string{"gpu0"}}}
 	r.End.Mono = of(length)
 	change(r)
-	(&builder{r, newHistory(t), &Machine{Pressure: true}}).judge()
+	r.Judgement = judge(&view{&r.Window, newHistory(t), &Machine{Pressure: true}}, r)
 	return r
 }
 
 // ledgerOf is the ledger of 10 s of a job without a GPU that shares its cgroup, with what the scheduler reported.
 func ledgerOf(t *testing.T, scheduled history.Scheduled, change func(*Report)) *Report {
+	return ledgerWith(t, scheduled, func(r *Report, _ *Machine) {
+		if change != nil {
+			change(r)
+		}
+	})
+}
+
+func ledgerWith(t *testing.T, scheduled history.Scheduled, change func(*Report, *Machine)) *Report {
 	h := newHistory(t)
 	for at := time.Duration(0); at <= 10*s; at += 10 * s {
 		totals := history.LedgerTotals{ID: ledger.ID("job", ""), HasGain: true, Scheduled: &history.Scheduled{}}
@@ -253,18 +269,18 @@ func ledgerOf(t *testing.T, scheduled history.Scheduled, change func(*Report)) *
 			t.Fatal(err)
 		}
 	}
-	b := &builder{&Report{}, h, &Machine{Target: ledger.Target{Job: "job"}}}
-	b.End.Mono = 10 * s
-	if change != nil {
-		change(b.Report)
-	}
-	b.ledger()
-	return b.Report
+	r := &Report{Window: Window{End: sample.Stamp{Mono: 10 * s}}, Facts: Facts{Scope: Process}}
+	m := &Machine{Target: ledger.Target{Job: "job"}, Pressure: true}
+	change(r, m)
+	v := &view{&r.Window, h, m}
+	r.Ledger = divide(v, r)
+	r.Judgement = judge(v, r)
+	return r
 }
 
 // limitedFor reports whether a limit explains 8 s of waiting in a window of 10 s, if the I/O takes so long under it.
 func limitedFor(t *testing.T, took float64) bool {
-	r := slow(t, []device{{"vda", "", false, 100, 1000, s / 10, false}}, 8*s, 100, func(b *builder) {
+	r := slow(t, []device{{"vda", "", false, 100, 1000, s / 10, false}}, 8*s, 100, func(b *bench) {
 		b.machine.Limits = []sample.Limit{{Device: "vda", ReadBytes: uint64(100 << 20 / took)}}
 	})
 	return r.SlowDevice != nil && r.SlowDevice.Limit != nil
@@ -277,10 +293,8 @@ func fromMemory(t *testing.T, size uint64, fetched float64) bool {
 		add(t, h, &sample.Sample{At: sample.Stamp{Mono: time.Duration(i) * 10 * s},
 			Jobs: []sample.Job{{ID: "job", HasIO: true, ReadBytes: i * uint64(fetched)}}})
 	}
-	b := &builder{&Report{Window: Window{Kind: ModelLoad}}, h, &Machine{Target: ledger.Target{Job: "job"}}}
-	b.Seen, b.End.Mono = Seen{Size: size, Device: InMemory}, 10*s
-	b.waitsForMemory()
-	return b.FromMemory
+	w := &Window{Kind: ModelLoad, Seen: Seen{Size: size, Device: InMemory}, End: sample.Stamp{Mono: 10 * s}}
+	return (&view{w, h, &Machine{Target: ledger.Target{Job: "job"}}}).readMemory()
 }
 
 func add(t *testing.T, h *history.History, s *sample.Sample) {

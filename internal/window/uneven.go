@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
 )
 
 // GPULedger is one GPU's part of the ledger of a window with several GPUs.
@@ -13,6 +15,7 @@ type GPULedger struct {
 	ID                        string
 	Index                     int // as in nvidia-smi; -1 if it is unknown
 	Busy, Storage, CPU, Other time.Duration
+	Ready                     time.Duration // part of CPU, as in Ledger
 }
 
 // Name is how people name the GPU: by its number in nvidia-smi, if that is known.
@@ -37,15 +40,31 @@ func (r *Report) Uneven() (least, most *GPULedger) {
 	return &low, &high
 }
 
-// addPart adds the ledger of one of several GPUs.
-func (b *builder) addPart(gpu string, busy, storage, cpu time.Duration) {
-	if len(b.GPUIDs) < 2 || gpu == "" {
-		return
+// busiest is what the busiest GPU worked, once for each of the window's GPUs: those that work in step cannot be faster.
+func (l *Ledger) busiest() time.Duration {
+	most := l.Busy
+	for i := range l.Ledgers {
+		most = max(most, l.Ledgers[i].Busy*time.Duration(len(l.Ledgers)))
 	}
+	return most
+}
+
+// Pacer returns the GPU that the others cannot outrun, if the window would be shorter without storage but for that one;
+// else nil. A GPU that waits for others in a collective counts as busy.
+func (r *Report) Pacer() *GPULedger {
+	if _, most := r.Uneven(); most != nil && r.Gain > 0 && r.GPUTime()-r.Gain <= r.busiest() {
+		return most
+	}
+	return nil
+}
+
+// gpuLedger is the ledger of one of several GPUs.
+func (v *view) gpuLedger(gpu string, busy, storage, cpu time.Duration) GPULedger {
 	l := GPULedger{ID: gpu, Index: -1, Busy: busy, Storage: storage, CPU: cpu}
-	l.Other = max(0, b.Duration()-busy-storage-cpu)
-	if limits, known := b.history.LimitsOf(gpu); known {
+	l.Ready = min(cpu, seconds(v.scheduledOf(history.LedgerReady, gpu)))
+	l.Other = max(0, v.Duration()-busy-storage-cpu)
+	if limits, known := v.history.LimitsOf(gpu); known {
 		l.Index = limits.Index
 	}
-	b.Ledgers = append(b.Ledgers, l)
+	return l
 }

@@ -8,6 +8,7 @@ const (
 	StorageBound Verdict = "storage_bound"
 	NetworkBound Verdict = "network_bound"
 	CPUBound     Verdict = "cpu_bound"
+	WaitBound    Verdict = "wait_bound" // for what OtherReasons name
 	Mixed        Verdict = "mixed"
 	Unknown      Verdict = "unknown"
 )
@@ -15,7 +16,7 @@ const (
 // Valid reports whether v is one of the verdicts.
 func (v Verdict) Valid() bool {
 	switch v {
-	case GPUBound, StorageBound, NetworkBound, CPUBound, Mixed, Unknown:
+	case GPUBound, StorageBound, NetworkBound, CPUBound, WaitBound, Mixed, Unknown:
 		return true
 	}
 	return false
@@ -29,7 +30,7 @@ type Shares struct {
 	Ready   float64 // part of CPU
 }
 
-// Verdict applies the rule of docs/verdicts.md.
+// Verdict applies the rule of docs/verdicts.md. Where other is the limit, the reasons of it are not known here.
 func (s Shares) Verdict() Verdict {
 	t := &Thresholds
 	largest := max(s.Storage, s.CPU, s.Network)

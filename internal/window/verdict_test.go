@@ -1,6 +1,11 @@
 package window
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+)
 
 func TestVerdict(t *testing.T) {
 	for _, c := range []struct {
@@ -29,6 +34,30 @@ func TestVerdict(t *testing.T) {
 	} {
 		if got := c.Verdict(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// Where other is the limit, the verdict says so if half of it has a known reason.
+func TestWaitBound(t *testing.T) {
+	for what, c := range map[string]struct {
+		reason history.Series
+		waited time.Duration
+		want   Verdict
+	}{
+		"a lock":           {history.OtherLock, 9 * s, WaitBound},
+		"a timer, half":    {history.OtherTimer, 5 * s, WaitBound},
+		"a timer, less":    {history.OtherTimer, 4 * s, Unknown},
+		"a child":          {history.OtherChild, 9 * s, WaitBound},
+		"another machine":  {history.OtherNetwork, 9 * s, WaitBound},
+		"the GPU's driver": {history.OtherGPU, 9 * s, WaitBound},
+		"several files":    {history.OtherEvent, 9 * s, Unknown},
+		"no reason at all": {history.OtherLock, 0, Unknown},
+	} {
+		scheduled := history.Scheduled{Time: 10 * s}
+		scheduled.Other[c.reason-history.OtherGPU] = c.waited
+		if got := ledgerOf(t, scheduled, nil).Verdict; got != c.want {
+			t.Errorf("%s: %s, want %s", what, got, c.want)
 		}
 	}
 }

@@ -20,55 +20,49 @@ type WhatIf struct {
 	RequestsLow, RequestsHigh float64 // range with moreRequests times as many requests at once; 0 without NoNetwork
 }
 
-// whatIf turns what the replay's clocks saved into speed-ups. No window can be shorter than the GPU worked in it, or
-// than its threads need all cores.
-func (b *builder) whatIf() {
-	total := b.GPUTime().Seconds()
-	shortest := b.shortest()
+// predict turns what the replay's clocks saved into speed-ups. No window can be shorter than the GPU worked in it, or
+// than its threads need all cores. It returns nil without a replay.
+func predict(v *view, r *Report) *WhatIf {
+	if !r.Split || !r.Evidence.Followed() {
+		return nil
+	}
+	total, shortest := r.GPUTime().Seconds(), v.shortest(r, r.busiest())
 	faster := func(gain, shortest float64) float64 {
 		return total / max(total-max(0, gain), shortest, total/maxSpeedup)
 	}
-	b.Gain = seconds(max(0, min(b.Gain.Seconds(), total-shortest)))
-	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest)}
-	u := unsure{
-		total: total, likely: total - b.Gain.Seconds(), pending: total - b.scheduled(history.LedgerGainLow),
-		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(),
-		dark: max(0, total-b.scheduled(history.LedgerScheduled)),
-	}
-	u.doubt(b, max(b.Storage, b.Gain))
+	w := &WhatIf{NoStorage: faster(r.Gain.Seconds(), shortest)}
+	u := newUnsure(v, r, r.Gain.Seconds(), max(r.Storage, r.Gain))
+	u.pending = total - v.scheduled(r, history.LedgerGainLow)
 	short, long := u.durations()
-	b.WhatIf.Low = max(1, total/long)
-	if b.Kind != ModelLoad { // a part of its work is the kernel's, and unknown (docs/internals/schedule.md)
-		b.WhatIf.High = max(b.WhatIf.NoStorage, total/short)
+	w.Low = max(1, total/long)
+	if r.Kind != ModelLoad { // a part of its work is the kernel's, and unknown (docs/internals/schedule.md)
+		w.High = max(w.NoStorage, total/short)
 	}
-	if b.scheduled(history.LedgerFed) > minFed*total {
-		b.WhatIf.Workers = faster(b.scheduled(history.LedgerGainWorkers), shortest)
+	if v.scheduled(r, history.LedgerFed) > minFed*total {
+		w.Workers = faster(v.scheduled(r, history.LedgerGainWorkers), shortest)
 	} else {
-		b.WhatIf.TwoWorkers = b.twoWorkers(total, shortest)
+		w.TwoWorkers = r.twoWorkers(total, shortest)
 	}
-	if len(b.GPUIDs) > 0 {
-		half := total - b.Busy.Seconds()/2 // all that a GPU twice as fast can save is half of its own time
-		b.WhatIf.GPU = faster(b.scheduled(history.LedgerGainGPU), half)
+	if len(r.GPUIDs) > 0 {
+		half := total - r.busiest().Seconds()/2 // all that a GPU twice as fast can save is half of its own time
+		w.GPU = faster(v.scheduled(r, history.LedgerGainGPU), half)
 	}
+	w.bound(r.most)
+	if r.served {
+		w.predictNetwork(v, r, total, shortest)
+	}
+	return w
 }
 
-// noNetwork sets what the replay predicts with peers that send at once, and the range with more requests at once.
-func (b *builder) noNetwork() {
-	total := b.GPUTime().Seconds()
-	shortest := b.shortest()
-	gain := max(0, min(b.scheduled(history.LedgerGainNetwork), total-shortest))
-	likely := total - gain
-	b.WhatIf.NoNetwork = total / max(likely, total/maxSpeedup)
-	u := unsure{
-		total: total, likely: likely, pending: likely,
-		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(),
-		dark: max(0, total-b.scheduled(history.LedgerScheduled)),
-	}
-	u.doubt(b, max(b.Storage+b.Network, seconds(gain)))
+// predictNetwork sets what the replay predicts with peers that send at once, and the range with more requests at once.
+func (w *WhatIf) predictNetwork(v *view, r *Report, total, shortest float64) {
+	gain := max(0, min(v.scheduled(r, history.LedgerGainNetwork), total-shortest))
+	w.NoNetwork = total / max(total-gain, total/maxSpeedup)
+	u := newUnsure(v, r, gain, max(r.Storage+r.Network, seconds(gain)))
 	short, long := u.durations()
-	b.WhatIf.NetworkLow, b.WhatIf.NetworkHigh = max(1, total/long), max(b.WhatIf.NoNetwork, total/short)
+	w.NetworkLow, w.NetworkHigh = max(1, total/long), max(w.NoNetwork, total/short)
 	short, long = u.withRequests(gain)
-	b.WhatIf.RequestsLow, b.WhatIf.RequestsHigh = max(1, total/long), max(b.WhatIf.NetworkHigh, total/short)
+	w.RequestsLow, w.RequestsHigh = max(1, total/long), max(w.NetworkHigh, total/short)
 }
 
 // withRequests returns the range with moreRequests times as many requests at once, if peers that send at once would
@@ -86,54 +80,55 @@ func (u unsure) withRequests(gain float64) (short, long float64) {
 }
 
 // shortest is how long the GPU and all cores worked, in seconds: no window can be shorter.
-func (b *builder) shortest() float64 {
-	shortest := b.Busy.Seconds()
-	if b.machine.Cores > 0 {
-		work := b.scheduled(history.LedgerWork) / float64(b.machine.Cores) // each GPU's ledger has all of it
-		shortest = max(shortest, work)
+func (v *view) shortest(r *Report, busy time.Duration) float64 {
+	if v.machine.Cores == 0 {
+		return busy.Seconds()
 	}
-	return shortest
+	work := v.scheduled(r, history.LedgerWork) / float64(v.machine.Cores) // each GPU's ledger has all of it
+	return max(busy.Seconds(), work)
 }
 
 // speedup sets the speed-up without storage, and its range. Of a window that waits for the network it is that without
 // the network.
-func (b *builder) speedup(total float64) {
-	if b.Verdict == NetworkBound {
-		if w := b.WhatIf; w != nil && w.NoNetwork > 0 {
-			b.Speedup, b.SpeedupLow, b.SpeedupHigh = w.NoNetwork, w.NetworkLow, w.NetworkHigh
+func (j *Judgement) speedup(r *Report) {
+	total := r.GPUTime().Seconds()
+	w := j.WhatIf
+	if j.Verdict == NetworkBound {
+		if w != nil && w.NoNetwork > 0 {
+			j.Speedup, j.SpeedupLow, j.SpeedupHigh = w.NoNetwork, w.NetworkLow, w.NetworkHigh
 		}
 		return
 	}
-	b.Speedup = total / (total - b.Gain.Seconds())
-	if w := b.WhatIf; w != nil {
-		b.SpeedupLow, b.SpeedupHigh = w.Low, w.High
+	likely := total - r.Gain.Seconds()
+	j.Speedup = total / likely
+	if w != nil {
+		j.SpeedupLow, j.SpeedupHigh = w.Low, w.High
 		return
 	}
-	likely := total - b.Gain.Seconds()
 	u := unsure{
-		total: total, likely: likely, pending: likely, work: guessDoubt, shortest: b.Busy.Seconds(), busy: b.Busy.Seconds(),
-		cpu: b.CPU.Seconds(), shared: b.CPUUsed, dark: b.Uncertainty * total, unseen: b.Other.Seconds(),
+		total: total, likely: likely, pending: likely, work: guessDoubt, shortest: r.busiest().Seconds(), busy: r.Busy.Seconds(),
+		cpu: r.CPU.Seconds(), shared: r.CPUUsed, dark: j.Uncertainty * total, unseen: r.Other.Seconds(),
 	}
 	short, long := u.durations()
-	b.SpeedupLow = max(1, total/long)
-	if b.Kind != ModelLoad {
-		b.SpeedupHigh = max(b.Speedup, total/short)
+	j.SpeedupLow = max(1, total/long)
+	if r.Kind != ModelLoad {
+		j.SpeedupHigh = max(j.Speedup, total/short)
 	}
 }
 
 // twoWorkers is the speed-up, at most, with two workers where only the leading thread reads; 0 if that is not so. They
 // halve what it does while the GPU idles, and hide it behind the GPU.
-func (b *builder) twoWorkers(total, shortest float64) float64 {
-	if len(b.GPUIDs) == 0 || b.Storage.Seconds() <= minOwn*total {
+func (r *Report) twoWorkers(total, shortest float64) float64 {
+	if len(r.GPUIDs) == 0 || r.Storage.Seconds() <= minOwn*total {
 		return 0
 	}
-	return total / max(shortest, (b.Storage+b.CPU).Seconds()/2, total/maxSpeedup)
+	return total / max(shortest, (r.Storage+r.CPU).Seconds()/2, total/maxSpeedup)
 }
 
-// boundRate takes into account that the device that the window waited for can serve only so many times what it did:
-// neither more workers nor a faster GPU get more from it.
-func (b *builder) boundRate(most float64) {
-	if w := b.WhatIf; w != nil {
+// bound takes into account that the device that the window waited for can serve only so many times what it did; 0 if
+// that is unknown. Neither more workers nor a faster GPU get more from it.
+func (w *WhatIf) bound(most float64) {
+	if most > 0 {
 		most = max(1, most)
 		w.Workers, w.TwoWorkers, w.GPU = min(w.Workers, most), min(w.TwoWorkers, most), min(w.GPU, most)
 	}
@@ -151,12 +146,17 @@ type unsure struct {
 	shared        float64 // share of the time of all cores in which they worked
 }
 
-// doubt sets how uncertain the window's work is. Work is slower, or competes with others in another order, where it is
-// between waits that would not be there. So the doubt is in full from the waiting that counts as a stall on, and less
-// with less of it.
-func (u *unsure) doubt(b *builder, waited time.Duration) {
-	share := min(1, waited.Seconds()/max(Thresholds.Stall*u.total, 1e-9))
-	u.work, u.shared = workDoubt*share, b.CPUUsed*share
+// newUnsure returns what is not certain about a window that gains so much by not waiting any more. Work is slower, or
+// competes with others in another order, where it is between waits that would not be there. So the doubt is in full from
+// the waiting that counts as a stall on, and less with less of it.
+func newUnsure(v *view, r *Report, gain float64, waited time.Duration) unsure {
+	total := r.GPUTime().Seconds()
+	share := min(1, waited.Seconds()/max(Thresholds.Stall*total, 1e-9))
+	return unsure{
+		total: total, likely: total - gain, pending: total - gain,
+		shortest: v.shortest(r, r.busiest()), busy: r.Busy.Seconds(), cpu: (r.CPU + r.BusiestCore).Seconds(),
+		dark: max(0, total-v.scheduled(r, history.LedgerScheduled)), work: workDoubt * share, shared: r.CPUUsed * share,
+	}
 }
 
 // durations returns the range; neither end is 0. What is not certain is the window's work, which runs slower between

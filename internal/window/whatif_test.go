@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 func TestDurations(t *testing.T) {
@@ -30,13 +32,15 @@ func TestDurations(t *testing.T) {
 // TestDoubtNeedsWaiting: work without any waiting for storage has no range, however busy the cores are. From the share
 // of waiting on that is a stall, nothing is taken off the doubt.
 func TestDoubtNeedsWaiting(t *testing.T) {
-	b := &builder{Report: &Report{CPUUsed: 1}}
+	r := &Report{Window: Window{End: sample.Stamp{Mono: 10 * time.Second}}, Facts: Facts{CPUUsed: 1}}
+	r.CPU = 10 * time.Second
+	v := &view{&r.Window, newHistory(t), &Machine{}}
 	for waited, want := range map[time.Duration]float64{
 		0: 10 / 9.8, 4 * time.Millisecond: 10 / (9.8 - 0.4*10*0.004/1.5), 1500 * time.Millisecond: 10 / 5.8,
 		3 * time.Second: 10 / 5.8,
 	} {
-		u := unsure{total: 10, likely: 10, pending: 10, cpu: 10}
-		u.doubt(b, waited)
+		u := newUnsure(v, r, 0, waited)
+		u.dark = 0
 		if short, _ := u.durations(); math.Abs(10/short-want) > 1e-9 {
 			t.Errorf("%v of 10 s: up to %.3f times faster, want %.3f", waited, 10/short, want)
 		}
@@ -73,8 +77,8 @@ func TestTwoWorkers(t *testing.T) {
 		{"it hardly reads", []string{"gpu0"}, 100 * time.Millisecond, time.Second, 0},
 		{"no GPU", nil, 5 * time.Second, time.Second, 0},
 	} {
-		b := &builder{Report: &Report{GPUIDs: test.gpus, Storage: test.storage, CPU: test.cpu}}
-		if got := b.twoWorkers(10, 4); math.Abs(got-test.want) > 1e-9 {
+		r := &Report{Facts: Facts{GPUIDs: test.gpus}, Ledger: Ledger{Storage: test.storage, CPU: test.cpu}}
+		if got := r.twoWorkers(10, 4); math.Abs(got-test.want) > 1e-9 {
 			t.Errorf("%s: got %.2f, want %.2f", test.what, got, test.want)
 		}
 	}
@@ -83,13 +87,14 @@ func TestTwoWorkers(t *testing.T) {
 // TestBoundRate: neither more workers nor a faster GPU get more from a device at its limit. Storage without waiting has
 // no such bound.
 func TestBoundRate(t *testing.T) {
-	b := &builder{Report: &Report{WhatIf: &WhatIf{NoStorage: 3, Workers: 2, TwoWorkers: 1.05, GPU: 1.4}}}
-	b.boundRate(1.1)
-	if want := (WhatIf{NoStorage: 3, Workers: 1.1, TwoWorkers: 1.05, GPU: 1.1}); *b.WhatIf != want {
-		t.Errorf("got %+v, want %+v", *b.WhatIf, want)
+	w := WhatIf{NoStorage: 3, Workers: 2, TwoWorkers: 1.05, GPU: 1.4}
+	w.bound(0) // unknown
+	w.bound(1.1)
+	if want := (WhatIf{NoStorage: 3, Workers: 1.1, TwoWorkers: 1.05, GPU: 1.1}); w != want {
+		t.Errorf("got %+v, want %+v", w, want)
 	}
-	b.boundRate(0.9) // the limit was exceeded for a moment
-	if b.WhatIf.GPU != 1 {
-		t.Errorf("got %v times as fast, want 1", b.WhatIf.GPU)
+	w.bound(0.9) // the limit was exceeded for a moment
+	if w.GPU != 1 {
+		t.Errorf("got %v times as fast, want 1", w.GPU)
 	}
 }

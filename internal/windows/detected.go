@@ -2,7 +2,6 @@ package windows
 
 import (
 	"cmp"
-	"encoding/json"
 	"path"
 	"slices"
 	"sync"
@@ -238,7 +237,7 @@ func (g *Registry) announced(f *detect.Found, client string, processes []int) bo
 	}
 	now := g.config.Readings.Present().Mono
 	for _, r := range g.Reported.All(now) {
-		if r.Client == client && min(r.End, f.End) > max(r.Start, f.Start) && isOf(r.Text, f.Kind) {
+		if r.Client == client && min(r.End, f.End) > max(r.Start, f.Start) && r.Report.Kind == f.Kind {
 			return true
 		}
 	}
@@ -263,12 +262,4 @@ func (g *Registry) announced(f *detect.Found, client string, processes []int) bo
 		}
 	}
 	return false
-}
-
-// isOf reports whether the text of a report is of a window of a kind. It does not name the process.
-func isOf(text []byte, kind window.Kind) bool {
-	var r struct {
-		Kind window.Kind `json:"kind"`
-	}
-	return json.Unmarshal(text, &r) == nil && r.Kind == kind
 }

@@ -4,20 +4,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // Bounds of a Cache.
 const (
 	MaxReported      = 2048    // windows of a Cache
-	maxReportedBytes = 4 << 20 // of their texts
+	maxReportedBytes = 4 << 20 // of their JSON
 )
 
 // Reported is a window that ended, and that another program of this machine has measured and reported.
 type Reported struct {
-	ID, Client string
+	Report *explain.Report // it is never changed
+	Size   int             // bytes of it in JSON
+
+	Client     string
 	Start, End time.Duration // on the monotonic clock
-	Text       []byte        // the report in JSON, as the API has it; it is never changed
 }
 
 // Cache keeps the windows that other programs have measured, for as long as Keep. When it is full, who has most loses
@@ -33,9 +36,9 @@ func (s *Cache) Add(m Reported, now time.Duration) {
 	defer s.mu.Unlock()
 	s.all.Size = maxReportedBytes
 	s.all.Remove(func(old *Reported) bool {
-		return now-old.End > Keep || old.ID == m.ID && old.Client == m.Client
+		return now-old.End > Keep || old.Report.ID == m.Report.ID && old.Client == m.Client
 	})
-	s.all.Add(trust.Lane(m.Client), max(len(m.Text), maxReportedBytes/MaxReported), m)
+	s.all.Add(trust.Lane(m.Client), max(m.Size, maxReportedBytes/MaxReported), m)
 }
 
 // All returns the windows, in the order in which they came.

@@ -5,11 +5,13 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 func ids(all []Reported) (got []string) {
 	for _, m := range all {
-		got = append(got, m.ID)
+		got = append(got, m.Report.ID)
 	}
 	return got
 }
@@ -18,7 +20,7 @@ func TestCache(t *testing.T) {
 	t.Parallel()
 	var s Cache
 	add := func(id, client string, end time.Duration) {
-		s.Add(Reported{ID: id, Client: client, End: end, Text: []byte(id)}, end)
+		s.Add(Reported{Report: &explain.Report{ID: id}, Client: client, End: end, Size: len(id)}, end)
 	}
 	add("a", "", time.Second)
 	add("b", "uid 1", 2*time.Second)
@@ -40,21 +42,21 @@ func TestFullCache(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{100, 64 << 10} {
 		var s Cache
-		s.Add(Reported{ID: "victim", Client: "uid 1", Text: make([]byte, 100)}, 0)
+		s.Add(Reported{Report: &explain.Report{ID: "victim"}, Client: "uid 1", Size: 100}, 0)
 		for i := range 2 * MaxReported {
-			s.Add(Reported{ID: fmt.Sprint(i), Client: "uid 2", Text: make([]byte, size)}, 0)
+			s.Add(Reported{Report: &explain.Report{ID: fmt.Sprint(i)}, Client: "uid 2", Size: size}, 0)
 		}
 		all, sum := s.All(0), 0
 		for _, m := range all {
-			sum += len(m.Text)
+			sum += m.Size
 		}
 		if len(all) > MaxReported || sum > maxReportedBytes {
 			t.Errorf("reports of %d bytes: got %d with %d bytes, want at most %d and %d", size, len(all), sum, MaxReported,
 				maxReportedBytes)
 		}
-		if all[0].ID != "victim" || all[len(all)-1].ID != fmt.Sprint(2*MaxReported-1) {
-			t.Errorf("reports of %d bytes: got %s to %s, want the other client's window and the newest one", size, all[0].ID,
-				all[len(all)-1].ID)
+		first, last := all[0].Report.ID, all[len(all)-1].Report.ID
+		if first != "victim" || last != fmt.Sprint(2*MaxReported-1) {
+			t.Errorf("reports of %d bytes: got %s to %s, want the other client's window and the newest one", size, first, last)
 		}
 	}
 }

@@ -55,6 +55,7 @@ type found struct {
 	Stall *struct {
 		Storage float64 `json:"storage_s"`
 		CPU     float64 `json:"cpu_s"`
+
 		Other   float64 `json:"other_s"`
 	} `json:"stall,omitempty"`
 	Phases []phase `json:"phases,omitempty"`

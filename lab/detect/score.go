@@ -225,11 +225,11 @@ func (p *pair) ledger(l *joblog.Log, f *interval) {
 	if f.Stall == nil || f.open {
 		return
 	}
-	got := scenario.Parts{Storage: f.Stall.Storage, CPU: f.Stall.CPU, Other: f.Stall.Other}
+	got := scenario.Parts{Storage: f.Stall.Storage, CPU: f.Stall.CPU + f.Stall.Ready, Other: f.Stall.Other}
 	if f.GPU != nil {
 		got.Busy = f.GPU.Busy
 	} else if f.Process != nil {
-		got.CPU = f.Process.OnCPU
+		got.CPU = f.Process.OnCPU + f.Stall.Ready
 	}
 	drivers := joblog.Drivers(l)
 	if f.GPU != nil && len(f.GPU.IDs) != len(drivers) {

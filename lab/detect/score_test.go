@@ -142,6 +142,10 @@ func TestQuantiles(t *testing.T) {
 }
 
 func TestASeedMakesTheSameCases(t *testing.T) {
+	writers, err := os.ReadFile("programs/models.py")
+	if err != nil {
+		t.Fatal(err)
+	}
 	names := map[string]bool{}
 	for part, all := range map[string][]entry{"developed": developed(), "held out": heldOut()} {
 		for _, e := range all {
@@ -155,6 +159,11 @@ func TestASeedMakesTheSameCases(t *testing.T) {
 			}
 			if reflect.DeepEqual(a, c) {
 				t.Errorf("%s: got the same case of another seed", e.name)
+			}
+			for _, m := range a.Models {
+				if !strings.Contains(string(writers), `"`+m.Kind+`": `) {
+					t.Errorf("%s: models.py writes no %q", e.name, m.Kind)
+				}
 			}
 			for _, p := range a.Programs {
 				if _, err := os.Stat(filepath.Join("programs", p[0])); err != nil {

@@ -65,7 +65,9 @@ type result struct {
 	Sectors     int64   `json:"sectors"`                // that the disk read
 }
 
-func (r *result) right() bool { return r.Label == r.Verdict }
+func (r *result) right() bool {
+	return r.Label == r.Verdict || r.Label == window.Unknown && r.Verdict == window.WaitBound
+}
 
 // unseen reports whether a window that waited for the network is unknown because the kernel gave no scheduler's events:
 // which thread or peer was waited for is not known then.
@@ -91,6 +93,7 @@ type reported struct {
 		Stall struct {
 			Storage float64 `json:"storage_s"`
 			CPU     float64 `json:"cpu_s"`
+			Ready   float64 `json:"ready_s"`
 			Other   float64 `json:"other_s"`
 			Network float64 `json:"network_s"`
 		} `json:"stall"`
@@ -158,13 +161,13 @@ func (r *running) compare(l *joblog.Log, report reported) ([]*result, error) {
 		one := &result{
 			Window: w.Name, Cold: i == 0, Seconds: float64(w.End-w.Start) / 1e9, Evidence: f.Evidence,
 			Verdict: f.Verdict, Finding: f.Finding, Remedy: f.Remedy, Uncertainty: f.Uncertainty,
-			Found: scenario.Parts{Storage: f.Stall.Storage, CPU: f.Stall.CPU, Other: f.Stall.Other,
+			Found: scenario.Parts{Storage: f.Stall.Storage, CPU: f.Stall.CPU + f.Stall.Ready, Other: f.Stall.Other,
 				Network: f.Stall.Network},
 		}
 		if f.GPU != nil {
 			one.Found.Busy = f.GPU.Busy
 		} else {
-			one.Found.CPU = f.Process.OnCPU
+			one.Found.CPU = f.Process.OnCPU + f.Stall.Ready
 		}
 		one.state(l, w)
 		ofStorage := cost

@@ -69,7 +69,7 @@ type report struct {
 	} `json:"mounts"`
 }
 
-// measured has the parts of stallspan load --json.
+// measured has the parts of stallspan bench load --json.
 type measured struct {
 	Ways []struct {
 		How     string  `json:"how"`
@@ -190,13 +190,13 @@ func follow(t *testing.T, tool string, s storage) {
 // loads measures the ways to read the file.
 func loads(ctx context.Context, t *testing.T, tool, path string) *measured {
 	t.Helper()
-	out, err := exec.CommandContext(ctx, tool, "load", path, "--json", "--force").Output()
+	out, err := exec.CommandContext(ctx, tool, "bench", "load", path, "--json", "--force").Output()
 	var m measured
 	if err == nil {
 		err = json.Unmarshal(out, &m)
 	}
 	if err != nil {
-		t.Fatalf("stallspan load: %v: %s", err, out)
+		t.Fatalf("stallspan bench load: %v: %s", err, out)
 	}
 	return &m
 }

@@ -33,10 +33,10 @@ func did(operations uint64) Direction {
 
 // use returns what a report holds for the same.
 func use(read, write Direction) *window.Report {
-	return &window.Report{Disks: []window.DiskUse{{Name: "vda", ReadOperations: 9}, {
+	return &window.Report{Facts: window.Facts{Disks: []window.DiskUse{{Name: "vda", ReadOperations: 9}, {
 		Name: "loop0", ReadOperations: read.Operations, ReadBytes: read.Bytes, ReadTime: read.Time,
 		WriteOperations: write.Operations, WriteBytes: write.Bytes, WriteTime: write.Time,
-	}}}
+	}}}}
 }
 
 // Each direction is compared with its own counters.

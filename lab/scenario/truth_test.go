@@ -80,7 +80,7 @@ func TestJudge(t *testing.T) {
 func TestSettled(t *testing.T) {
 	at := func(ms int, v window.Verdict) poll { return poll{time.Duration(ms) * time.Millisecond, v, ""} }
 	polls := []poll{at(250, window.GPUBound), at(500, window.Unknown), at(750, window.GPUBound), at(1000, window.GPUBound)}
-	r := &window.Report{Verdict: window.GPUBound}
+	r := &window.Report{Judgement: window.Judgement{Verdict: window.GPUBound}}
 	r.End.Mono = 1100 * time.Millisecond
 	for _, c := range []struct {
 		polls []poll

@@ -3,6 +3,8 @@
 static void reset_events(void); // events.c
 static void reset_gpm(void);    // gpm.c
 
+static int node = -1; // the file FAKENVML_NODE, which a session has open as the driver's has /dev/nvidia0
+
 int nvmlInit_v2(void) {
 	ENTER();
 	if (world.init_error) return leave(world.init_error);
@@ -10,6 +12,7 @@ int nvmlInit_v2(void) {
 	for (int i = 0; i < MAX_GPUS; i++) {
 		if (*players[i].opened) close(players[i].kernels);
 	}
+	if (getenv("FAKENVML_NODE")) node = open(getenv("FAKENVML_NODE"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	memset(players, 0, sizeof players);
 	for (int i = 0; i < MAX_GPUS; i++) players[i].counted_ns = -1;
 	session_began_us = played_us = period_began_us = checked_us = now_us(CLOCK_MONOTONIC);
@@ -30,6 +33,8 @@ int nvmlShutdown(void) {
 	reset_gpm();
 	leave(SUCCESS);
 	pthread_join(last, NULL);
+	if (node >= 0) close(node);
+	node = -1;
 	return SUCCESS;
 }
 

@@ -149,7 +149,7 @@ func agentAlerts() []rule {
 		alert("StallspanPanicked", severityWarning,
 			rule{Expr: `max ` + byHost + ` (increase(<stallspan.panics>[1h])) > 0`},
 			"A part of Stallspan on "+onHost+" ended by a bug and started again",
-			"Within the last hour. The log has the place. Please report it with the output of `stallspan support-bundle`."),
+			"Within the last hour. The log has the place. Please report it with the output of `stallspan check --bundle FILE`."),
 		alert("StallspanLoses", severityWarning,
 			rule{Expr: `max ` + byHost + ` (increase(<stallspan.windows.lost>[15m])) > 0`},
 			onHost+" loses spans or log records",

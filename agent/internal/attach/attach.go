@@ -7,19 +7,25 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/procfs"
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/follow"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/procs"
+	"github.com/stallspan/stallspan/agent/internal/progress"
 	"github.com/stallspan/stallspan/agent/internal/reports"
+	"github.com/stallspan/stallspan/agent/internal/telemetry"
+	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	sources "github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 const (
@@ -46,6 +52,7 @@ func Command() *cobra.Command {
 		Short:   "Watch a program that runs already, and show where its time goes",
 		Long: `Watches a process and its children for 10 seconds, without a restart and without an agent. Then it
 prints where the time went, why, and what to try. NAME is the name of a program or of its script.
+If its output goes to a file, the epochs and model loads that it prints meanwhile are shown, too.
 The process is not stopped, traced or changed. ^C ends the watch early, with a table.`,
 		Example: `  stallspan attach 4711
   stallspan attach train.py 30
@@ -101,7 +108,10 @@ func (a *attach) run(ctx context.Context, who string) error {
 	}
 	cli.Say("watching %s (process %d) for %s; stop with ^C", output.Printable(window.ShownName(found.Name)), found.PID,
 		explain.Duration(a.length.Seconds()))
+	var lines telemetry.Timeline
+	stop := a.readOutput(m, found, &lines)
 	gone := found.Wait(ctx, a.length)
+	stop(gone)
 	whole, err := m.Windows.End(id, m.Now())
 	if err != nil {
 		return err
@@ -109,8 +119,45 @@ func (a *attach) run(ctx context.Context, who string) error {
 	if gone {
 		cli.Say("process %d ended after %s", found.PID, explain.Duration(whole.Duration().Seconds()))
 	}
-	windows, problems := []*window.Report{whole}, m.Problems()
-	return errors.Join(a.show(windows, problems), report.Save(reports.NewDocument(whole, windows, problems)))
+	printed, _ := lines.Sorted()
+	all, problems := append([]*window.Report{whole}, printed...), m.Problems()
+	return errors.Join(a.show(all, problems), report.Save(reports.NewDocument(whole, all, problems)))
+}
+
+// readOutput makes windows of what the process prints, if that goes to a file. stop returns when all of them have their
+// reports.
+func (a *attach) readOutput(m *monitor.Monitor, found procs.Process, to *telemetry.Timeline) (stop func(gone bool)) {
+	client := m.Windows.NewClient(windows.Options{Spans: begin, Durations: &emit.Durations{}, Run: found.Name,
+		Job: attachJob, Reports: to.Add})
+	reader, _ := progress.NewReader(progress.Options{}) // fails only with a pattern of the user
+	f := follow.NewLate(m, &follow.Windows{Client: client}, reader, attachJob, m.Now())
+	streams, why := openStreams(found.PID, f.Line)
+	if why != nil {
+		cli.Say("%v (for epochs and loads, start the program with stallspan run)", why)
+	}
+	for _, s := range streams {
+		cli.Say("reading its output in %s", output.Printable(s.name))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		if err := read(ctx, streams); err != nil {
+			cli.Say("%v", err)
+		}
+	})
+	return func(gone bool) {
+		cancel()
+		reading.Wait()
+		for _, s := range streams {
+			_ = s.file.Close()
+		}
+		f.Exited()
+		if gone {
+			f.Close(window.Outcome{})
+		}
+		f.Leave()
+		client.EndAll(m.Now(), window.Outcome{})
+	}
 }
 
 func (a *attach) show(windows []*window.Report, problems []error) error {

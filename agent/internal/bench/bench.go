@@ -7,6 +7,7 @@ package bench
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -124,10 +125,38 @@ type Result struct {
 	// disk's, and not those of a cache above it.
 	OfDisk bool `json:"of_disk"`
 
-	Seed        uint64   `json:"seed"`
+	Seed uint64 `json:"seed"`
+	ending
+}
+
+// ending is what the result of each measurement ends with.
+type ending struct {
 	Duration    float64  `json:"duration_seconds"`
-	Interrupted bool     `json:"interrupted,omitempty"` // it ended before all steps were measured
+	Interrupted bool     `json:"interrupted,omitempty"` // it ended before everything was measured
 	Notes       []string `json:"notes,omitempty"`       // remarks on the numbers, in sentences
+}
+
+func (e *ending) note(format string, args ...any) {
+	e.Notes = append(e.Notes, fmt.Sprintf(format, args...))
+}
+
+// end closes what was measured, notes how the measurement has ended, and returns its error.
+func (e *ending) end(ctx context.Context, began time.Time, measured closer, name string, err error) error {
+	e.Duration = time.Since(began).Seconds()
+	if !errors.Is(err, errHangs) {
+		measured.close() // otherwise the last read does
+	}
+	switch {
+	case ctx.Err() != nil:
+		e.Interrupted = true
+		return nil
+	case errors.Is(err, errHangs):
+		return fmt.Errorf("%s has not answered for %v, so the rest was not measured: see the kernel's log (dmesg)", name,
+			readTimeout)
+	case err != nil:
+		return fmt.Errorf("%s: %w; the rest was not measured", name, err)
+	}
+	return nil
 }
 
 // Random is the result of reads of 4 KiB at random offsets.
@@ -157,8 +186,4 @@ func (r *Result) Await() float64 {
 		}
 	}
 	return 0
-}
-
-func (r *Result) note(format string, args ...any) {
-	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }

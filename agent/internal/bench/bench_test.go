@@ -107,7 +107,7 @@ func TestLateReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	s := step{file: file, readers: 4, length: small, lasts: 1, offsets: anywhere(large, 1)}
+	s := step{read: from(file), readers: 4, length: small, lasts: 1, offsets: anywhere(large, 1)}
 	all, err := s.run(t.Context())
 	if err != nil || all.times.N != 4 || all.rate(s.lasts) <= 0 {
 		t.Errorf("got %d reads, %v a second, %v; want 4", all.times.N, all.rate(s.lasts), err)

@@ -37,7 +37,8 @@ under 30 s, and writes nothing without --make-file. Later windows are compared w
 no longer with the highest throughput seen so far. It refuses to run while a window is open.`,
 		Example: `  sudo stallspan bench --device nvme0n1
   stallspan bench --path /data
-  stallspan bench --path . --make-file --json`,
+  stallspan bench --path . --make-file --json
+  stallspan bench load /models/llama-8b`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Check(); err != nil {
@@ -55,6 +56,7 @@ no longer with the highest throughput seen so far. It refuses to run while a win
 	cli.DurationFlag(flags, &o.Step, "step", "the `duration` of each of the eight steps (default 2.5s)")
 	flags.Uint64Var(&o.Seed, "seed", 0, "the `number` that seeds the random offsets (default: any)")
 	cli.BaselineFlag(flags, &o.baseline, "keep the result next to this `file` of baselines, or \"off\" to keep none")
+	cmd.AddCommand(LoadCommand())
 	return cmd
 }
 
@@ -67,31 +69,31 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if !o.force {
-		if err := NoWindowIsOpen(ctx); err != nil {
+		if err := noWindowIsOpen(ctx); err != nil {
 			return err
 		}
 	}
 	result, failed := Run(ctx, o.Options)
 	if result == nil {
-		return Unmeasured(ctx, failed)
+		return unmeasured(ctx, failed)
 	}
 	report := Report{Result: result}
 	keepErr := report.keep(baselines)
 	err = output.Print(out, o.asJSON, report, report.draw)
-	return cmp.Or(Measured(err, failed, result.Interrupted, "steps"), keepErr)
+	return cmp.Or(outcome(err, failed, result.Interrupted, "steps"), keepErr)
 }
 
-// Unmeasured is the error of a measurement without a result.
-func Unmeasured(ctx context.Context, failed error) error {
+// unmeasured is the error of a measurement without a result.
+func unmeasured(ctx context.Context, failed error) error {
 	if ctx.Err() != nil {
 		return cli.ExitError{Code: cli.ExitInterrupted, Err: errors.New("interrupted before anything was measured")}
 	}
 	return failed
 }
 
-// Measured is the error of a measurement whose result was printed: of printing, of measuring, or that some of its parts
+// outcome is the error of a measurement whose result was printed: of printing, of measuring, or that some of its parts
 // were not measured.
-func Measured(printing, failed error, interrupted bool, parts string) error {
+func outcome(printing, failed error, interrupted bool, parts string) error {
 	switch {
 	case printing != nil:
 		return printing
@@ -134,9 +136,9 @@ func (r *Report) keep(baselines string) error {
 // statusTimeout bounds the wait for each server that may have an open window.
 const statusTimeout = 2 * time.Second
 
-// NoWindowIsOpen returns an error if a window is open, or may be: in the agent or Collector that serves the API, and in
+// noWindowIsOpen returns an error if a window is open, or may be: in the agent or Collector that serves the API, and in
 // each stallspan run with the same folder for temporary files.
-func NoWindowIsOpen(ctx context.Context) error {
+func noWindowIsOpen(ctx context.Context) error {
 	for _, path := range append([]string{api.DefaultSocket()}, runs.Sockets()...) {
 		open, err := openWindows(ctx, path)
 		if err != nil {
@@ -170,7 +172,7 @@ func openWindows(ctx context.Context, path string) (int, error) {
 
 // draw writes the result as a table.
 func (r *Report) draw(t *output.Table) {
-	what := r.Path + ": " + output.SizeText(int64(r.Size))
+	what := r.Path + ": " + explain.Size(r.Size)
 	if r.Device != "" {
 		what += ", disk " + r.Device
 	}

@@ -15,36 +15,40 @@ type disks []string
 
 // disk finds the disk that is measured, or notes why it is not a single one.
 func (m *measurement) disk() {
-	source, err := disk.New("")
-	if err != nil {
-		m.result.note("The disk is unknown: %v.", err)
-		return
-	}
-	defer func() { _ = source.Close() }()
-	var under disk.Placement
-	if m.target.isDevice {
-		under, err = source.UnderMount(sample.Mount{Major: m.target.major, Minor: m.target.minor})
-	} else {
-		under, err = source.Under(m.target.path)
-	}
-	m.result.Device = m.disks.name(under, err, "file", m.result.note)
-	if err == nil && len(under.Disks) == 0 && !m.target.memory {
+	under, device, known := m.disks.find("file", &m.result.ending, func(source *disk.Source) (disk.Placement, error) {
+		if m.target.isDevice {
+			return source.UnderMount(sample.Mount{Major: m.target.major, Minor: m.target.minor})
+		}
+		return source.Under(m.target.path)
+	})
+	m.result.Device = device
+	if known && len(under.Disks) == 0 && !m.target.memory {
 		m.result.note("It is not on a disk of this machine.")
 	}
 }
 
-// name sets the disks, and returns the name of a single one, or notes why it is not a single one.
-func (d *disks) name(under disk.Placement, err error, what string, note func(string, ...any)) string {
+// find sets the disks. It returns the name of a single one, or notes why it is not a single one. known is false if it
+// cannot be found out.
+func (d *disks) find(what string, to *ending, place func(*disk.Source) (disk.Placement, error)) (under disk.Placement,
+	device string, known bool,
+) {
+	source, err := disk.New("")
+	if err != nil {
+		to.note("The disk is unknown: %v.", err)
+		return under, "", false
+	}
+	defer func() { _ = source.Close() }()
+	under, err = place(source)
 	*d = under.Disks
 	switch {
 	case len(*d) == 1:
-		return (*d)[0]
+		device = (*d)[0]
 	case len(*d) > 1:
-		note("It is on %d disks (%s): the numbers are those of all of them.", len(*d), strings.Join(*d, ", "))
+		to.note("It is on %d disks (%s): the numbers are those of all of them.", len(*d), strings.Join(*d, ", "))
 	case err != nil:
-		note("The disk of the %s is unknown: %v.", what, err)
+		to.note("The disk of the %s is unknown: %v.", what, err)
 	}
-	return ""
+	return under, device, err == nil
 }
 
 // counters are the bytes that all disks together have read since boot.

@@ -55,16 +55,14 @@ type Way struct {
 
 // ModelResult is the measurement of a model.
 type ModelResult struct {
-	Path        string   `json:"path"`
-	Files       int      `json:"files"`
-	Size        uint64   `json:"size_bytes"`       // of the files together
-	InCache     *uint64  `json:"cached_bytes"`     // of them in the page cache before; null if unknown
-	FileSystem  string   `json:"file_system"`      // its type and, where data is elsewhere, its source
-	Device      string   `json:"device,omitempty"` // the disk, if it is a single one of this machine
-	Ways        []Way    `json:"ways"`             // in the order of the table
-	Duration    float64  `json:"duration_seconds"`
-	Interrupted bool     `json:"interrupted,omitempty"` // it ended before all ways were measured
-	Notes       []string `json:"notes,omitempty"`       // remarks on the numbers, in sentences
+	Path       string  `json:"path"`
+	Files      int     `json:"files"`
+	Size       uint64  `json:"size_bytes"`       // of the files together
+	InCache    *uint64 `json:"cached_bytes"`     // of them in the page cache before; null if unknown
+	FileSystem string  `json:"file_system"`      // its type and, where data is elsewhere, its source
+	Device     string  `json:"device,omitempty"` // the disk, if it is a single one of this machine
+	Ways       []Way   `json:"ways"`             // in the order of the table
+	ending
 }
 
 // Reachable returns the fastest way that reads storage, or nil.
@@ -82,8 +80,4 @@ func (r *ModelResult) fastest(fits func(*Way) bool) (best *Way) {
 		}
 	}
 	return best
-}
-
-func (r *ModelResult) note(format string, args ...any) {
-	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }

@@ -1,12 +1,16 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -151,4 +155,120 @@ func (t *target) inspect() (err error) {
 		return nil
 	}
 	return fmt.Errorf("%s is neither a block device nor a file", t.name)
+}
+
+// maxEntries bounds the entries of a folder that are visited.
+const maxEntries = 200_000
+
+var errEnough = errors.New("enough")
+
+// choose returns the largest readable file below a folder that is on the same file system. At least half of the file
+// must be allocated: holes are not read from the disk.
+func choose(ctx context.Context, folder string) (string, error) {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return "", err
+	}
+	top, _ := info.Sys().(*syscall.Stat_t)
+	best, size, entries := "", int64(minFile)-1, 0
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if entries++; entries > maxEntries || ctx.Err() != nil {
+			return errEnough
+		}
+		if err != nil {
+			return nil // permission denied
+		}
+		if !entry.IsDir() && !entry.Type().IsRegular() {
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil
+		}
+		st, known := info.Sys().(*syscall.Stat_t)
+		switch {
+		case !known || top == nil:
+		case st.Dev != top.Dev && entry.IsDir():
+			return fs.SkipDir
+		case info.Mode().IsRegular() && info.Size() > size && st.Blocks*512 >= info.Size()/2 && readable(path):
+			best, size = path, info.Size()
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return "", err
+	}
+	if best == "" {
+		return "", fmt.Errorf("there is no readable file of %d MiB or more below %s: give one elsewhere on that disk, or "+
+			"--make-file", minFile>>20, folder)
+	}
+	return best, nil
+}
+
+func readable(path string) bool {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	_ = file.Close()
+	return true
+}
+
+// makeFile stops at madeSize or after makeTime.
+const (
+	madeSize = 1 << 30
+	makeTime = 10 * time.Second
+)
+
+// makeFile writes a file of random bytes into a folder, and returns it open and without a name, so that it disappears
+// when it is closed.
+func makeFile(ctx context.Context, folder string, seed uint64) (*os.File, error) {
+	if err := room(folder); err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp(folder, ".stallspan-bench-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(os.Remove(file.Name()), fill(ctx, file, seed)); err != nil {
+		_ = file.Close()
+		return nil, fmt.Errorf("no file can be made in %s: %w", folder, err)
+	}
+	return file, nil
+}
+
+// room returns an error if the file would take more than half of the free space.
+func room(folder string) error {
+	var system unix.Statfs_t
+	if err := unix.Statfs(folder, &system); err != nil {
+		return &os.PathError{Op: "statfs", Path: folder, Err: err}
+	}
+	if free := system.Bavail * uint64(system.Bsize); free < 2*madeSize {
+		return fmt.Errorf("%s has %d MiB free, but making a file needs %d: give an existing file",
+			filepath.Clean(folder), free>>20, 2*madeSize>>20)
+	}
+	return nil
+}
+
+func fill(ctx context.Context, file *os.File, seed uint64) error {
+	var key [32]byte
+	for i := range 8 {
+		key[i] = byte(seed >> (8 * i))
+	}
+	random := rand.NewChaCha8(key)
+	text := make([]byte, 8*large)
+	until := time.Now().Add(makeTime)
+	for size := 0; size < madeSize && (size < minFile || time.Now().Before(until)); size += len(text) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		_, _ = random.Read(text) // it never fails
+		if _, err := file.Write(text); err != nil {
+			return err
+		}
+		if err := unix.Fdatasync(int(file.Fd())); err != nil {
+			return err
+		}
+	}
+	return unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
 }

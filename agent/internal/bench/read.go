@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/agent/internal/quantile"
 )
 
 // step reads in one way for some time.
 type step struct {
-	file    *os.File
-	read    reads // nil for pread of file
+	read    reads
 	readers int
 	length  int // bytes of a read
 	lasts   time.Duration
@@ -74,10 +76,6 @@ func (s *step) run(ctx context.Context) (*tally, error) {
 // reader reads at least once, even if it gets a CPU when the step is over.
 func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.Bool) *tally {
 	t := &tally{}
-	read := s.read
-	if read == nil {
-		read = func(buffer []byte, offset int64) (int, error) { return pread(s.file, buffer, offset) }
-	}
 	next := s.offsets(number)
 	at := time.Since(began)
 	for first := true; (first || at < s.lasts) && !stop.Load(); first = false {
@@ -85,7 +83,7 @@ func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.B
 		if offset < 0 {
 			break
 		}
-		n, err := read(buffer, offset)
+		n, err := s.read(buffer, offset)
 		now := time.Since(began)
 		if err != nil {
 			t.err = fmt.Errorf("reading %d bytes at byte %d failed: %w", len(buffer), offset, err)
@@ -96,6 +94,11 @@ func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.B
 		at = now
 	}
 	return t
+}
+
+// from reads a file.
+func from(file *os.File) reads {
+	return func(buffer []byte, offset int64) (int, error) { return pread(file, buffer, offset) }
 }
 
 // pread reads a whole buffer.
@@ -112,4 +115,63 @@ func pread(file *os.File, buffer []byte, offset int64) (int, error) {
 			return n, nil
 		}
 	}
+}
+
+// parts is the number of equal slices of a step.
+const parts = 10
+
+// tally counts the reads of one reader in a step.
+type tally struct {
+	times quantile.Histogram // of reads, in seconds
+	parts [parts]uint64      // reads that ended in each part of the step
+	bytes uint64
+	last  time.Duration // end of the last read, since the step began
+	err   error
+}
+
+// took counts a read that lasted length and ended at a time since the step began.
+func (t *tally) took(at, length, step time.Duration, bytes int) {
+	t.times.Add(length.Seconds())
+	if part := int(at * parts / step); part < parts {
+		t.parts[part]++
+	}
+	t.bytes += uint64(bytes)
+	t.last = at
+}
+
+func (t *tally) merge(other *tally) {
+	t.times.Merge(&other.times)
+	for i, n := range other.parts {
+		t.parts[i] += n
+	}
+	t.bytes += other.bytes
+	t.last = max(t.last, other.last)
+	if t.err == nil {
+		t.err = other.err
+	}
+}
+
+// minReads is the minimum mean number of reads in a part. With fewer, the parts vary too much to be compared.
+const minReads = 10
+
+// rate returns reads per second: the mean of the parts without the two fastest and the two slowest. With few reads, or
+// after a step that was cut short, it is all reads over the time until the last one.
+func (t *tally) rate(step time.Duration) float64 {
+	var within uint64
+	for _, n := range t.parts {
+		within += n
+	}
+	if t.last < step*9/10 || within < minReads*parts {
+		if t.last <= 0 {
+			return 0
+		}
+		return float64(t.times.N) / t.last.Seconds()
+	}
+	sorted := slices.Sorted(slices.Values(t.parts[:]))
+	const cut = 2
+	var middle uint64
+	for _, n := range sorted[cut : parts-cut] {
+		middle += n
+	}
+	return float64(middle) / ((parts - 2*cut) * (step.Seconds() / parts))
 }

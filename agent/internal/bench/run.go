@@ -35,9 +35,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	m := &measurement{target: t, options: o, result: Result{Path: t.path, Size: uint64(t.size), Direct: t.bypasses(),
 		Seed: o.Seed, Random: []Random{}}}
 	m.disk()
-	err = m.all(ctx)
-	m.result.Duration = time.Since(began).Seconds()
-	m.result.Interrupted, err = ended(ctx, t, t.name, err)
+	err = m.result.end(ctx, began, t, t.name, m.all(ctx))
 	return &m.result, err
 }
 
@@ -46,23 +44,6 @@ func withThreads(n int) (restore func()) {
 	was := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(max(was, n+2))
 	return func() { runtime.GOMAXPROCS(was) }
-}
-
-// ended closes what was measured, and returns how the measurement has ended.
-func ended(ctx context.Context, measured closer, name string, err error) (interrupted bool, failed error) {
-	if !errors.Is(err, errHangs) {
-		measured.close() // otherwise the last read does
-	}
-	switch {
-	case ctx.Err() != nil:
-		return true, nil
-	case errors.Is(err, errHangs):
-		return false, fmt.Errorf("%s has not answered for %v, so the rest was not measured: see the kernel's log (dmesg)",
-			name, readTimeout)
-	case err != nil:
-		return false, fmt.Errorf("%s: %w; the rest was not measured", name, err)
-	}
-	return false, nil
 }
 
 // closer is what inTime closes when it comes too late.
@@ -166,7 +147,7 @@ func (m *measurement) all(ctx context.Context) error {
 
 // cached reads blocks again that are in memory, as hdparm -T.
 func (m *measurement) cached(ctx context.Context) error {
-	s := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2,
+	s := step{late: m.target.close, read: from(m.target.cached), readers: 1, length: large, lasts: m.options.Step / 2,
 		offsets: inOrder(min(m.target.size, cached), true)}
 	t, err := s.run(ctx)
 	if err != nil || t.bytes == 0 || ctx.Err() != nil {
@@ -205,7 +186,7 @@ func (m *measurement) random(ctx context.Context, depth int) (own bool, err erro
 
 // storage runs a step that reads storage, and reports whether the disk itself served it.
 func (m *measurement) storage(ctx context.Context, s *step, advice int) (t *tally, own bool, err error) {
-	s.late, s.file, s.lasts = m.target.close, m.target.direct, m.options.Step
+	s.late, s.read, s.lasts = m.target.close, from(m.target.direct), m.options.Step
 	if !m.target.bypasses() {
 		m.forget(advice)
 	}

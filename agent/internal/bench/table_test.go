@@ -16,8 +16,9 @@ import (
 func measuredReport() *Report {
 	r := &Result{
 		Device: "nvme0n1", Path: "/data/" + strings.Repeat("a long name of a file ", 4), Size: 1 << 40, Direct: true,
-		Cached: 12.5 * (1 << 30), Sequential: 3.25 * (1 << 30), OfDisk: true, Seed: 42, Duration: 20.25,
-		Notes: []string{"It is on 2 disks (sda, sdb): the numbers are those of all of them."},
+		Cached: 12.5 * (1 << 30), Sequential: 3.25 * (1 << 30), OfDisk: true, Seed: 42,
+		ending: ending{Duration: 20.25,
+			Notes: []string{"It is on 2 disks (sda, sdb): the numbers are those of all of them."}},
 	}
 	for i, depth := range []int{1, 2, 4, 8, 16, 32} {
 		iops := float64(int(12000) << i)

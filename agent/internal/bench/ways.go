@@ -83,9 +83,7 @@ func Model(ctx context.Context, o ModelOptions) (*ModelResult, error) {
 		Path: o.Path, Files: len(open.all), Size: uint64(open.size), Ways: []Way{},
 	}}
 	m.describe()
-	err = m.all(ctx)
-	m.result.Duration = time.Since(began).Seconds()
-	m.result.Interrupted, err = ended(ctx, m, o.Path, err)
+	err = m.result.end(ctx, began, m, o.Path, m.all(ctx))
 	return &m.result, err
 }
 
@@ -216,16 +214,11 @@ func (m *modelRun) describe() {
 	if known {
 		m.result.InCache = &cached
 	}
-	source, err := disk.New("")
-	if err != nil {
-		m.result.note("The disk is unknown: %v.", err)
-		return
-	}
-	defer func() { _ = source.Close() }()
-	under, err := source.Under(m.files.all[0].path)
-	m.result.FileSystem = mount.Name(under.Mount.Type)
-	m.result.Device = m.disks.name(under, err, "model", m.result.note)
-	if err == nil && len(under.Disks) == 0 && !m.memory && under.Mount.Source != "" {
+	under, device, known := m.disks.find("model", &m.result.ending, func(source *disk.Source) (disk.Placement, error) {
+		return source.Under(m.files.all[0].path)
+	})
+	m.result.FileSystem, m.result.Device = mount.Name(under.Mount.Type), device
+	if known && len(under.Disks) == 0 && !m.memory && under.Mount.Source != "" {
 		m.result.FileSystem += ", " + under.Mount.Source
 	}
 }

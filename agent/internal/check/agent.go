@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
@@ -38,14 +41,29 @@ func (m *machine) agent(ctx context.Context) []Finding {
 		return m.noAnswer(f, info, err)
 	}
 	f.Details["version"], f.Details["uptime_s"] = status.Version, status.Uptime
-	f.Details["windows_open"] = status.WindowsOpen
-	answers := fmt.Sprintf("Stallspan %s answers on %s, with %s open.", status.Version, m.Socket,
-		output.Count(status.WindowsOpen, "window"))
-	if len(status.Problems) > 0 {
-		f.Details["problems"] = status.Problems
-		return f.as(Limited, "", "%s Its first warning: %s.", answers, status.Problems[0])
+	f.Details["windows_open"], f.Details["late_readings"] = status.WindowsOpen, status.LateReadings
+	f.State = Seen
+	f.Message = fmt.Sprintf("Stallspan %s answers on %s, with %s open. It has run for %v, and reads %s and %s.",
+		status.Version, m.Socket, output.Count(status.WindowsOpen, "window"),
+		time.Duration(status.Uptime)*time.Second,
+		output.Count(len(status.Disks), "disk"), output.Count(len(status.GPUs), "GPU"))
+	if e := status.Export; e != nil {
+		f.Details["export"] = e
+		switch {
+		case e.Failing != "":
+			f.State = Limited
+			f.Message += fmt.Sprintf(" Nothing arrives at its backend: %s.", e.Failing)
+		case e.Enabled:
+			f.Message += fmt.Sprintf(" It exports, and has lost %d spans and log records.", e.Lost)
+		default:
+			f.Message += " It exports nothing."
+		}
 	}
-	return f.as(Seen, "", "%s", answers)
+	if len(status.Problems) > 0 {
+		f.State, f.Details["problems"] = Limited, status.Problems
+		f.Message += fmt.Sprintf(" Its first warning: %s.", status.Problems[0])
+	}
+	return []Finding{f}
 }
 
 // start is the command that serves the socket. A Collector does, too.
@@ -87,4 +105,43 @@ func (m *machine) noAnswer(f Finding, info fs.FileInfo, err error) []Finding {
 			"The program that listens on %s does not answer within %v.", m.Socket, maxCall)
 	}
 	return f.as(Missing, elsewhere, "%v.", err)
+}
+
+// othersOwn reports whether a file belongs to another user.
+func othersOwn(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) != os.Geteuid()
+}
+
+// mayConnect names who may connect, from the owner and the mode of a socket.
+func mayConnect(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "only its owner may"
+	}
+	who := "only user " + userName(st.Uid)
+	if info.Mode().Perm()&0o020 != 0 {
+		who += " and group " + groupName(st.Gid)
+	}
+	return who + " may"
+}
+
+func userName(id uint32) string {
+	text := strconv.FormatUint(uint64(id), 10)
+	if u, err := user.LookupId(text); err == nil {
+		return u.Username
+	}
+	return text
+}
+
+func groupName(id uint32) string {
+	text := strconv.FormatUint(uint64(id), 10)
+	if g, err := user.LookupGroupId(text); err == nil {
+		return g.Name
+	}
+	return text
 }

@@ -95,7 +95,7 @@ func tryCgroup(folder string) (err error) {
 		return trouble{"no process may be moved there (" + reason(openErr) + ")", openErr}
 	}
 	for _, name := range []string{"io.pressure", "cpu.stat"} {
-		if _, err := readStart(filepath.Join(own, name)); err != nil {
+		if _, err := readFile(filepath.Join(own, name)); err != nil {
 			return trouble{"it has no " + name, err}
 		}
 	}

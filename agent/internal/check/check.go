@@ -5,11 +5,16 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/export"
@@ -137,4 +142,35 @@ func list(names []string) string {
 		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	}
 	return strings.Join(names, "")
+}
+
+// reason is an error without the path and the operation, which the sentence names.
+func reason(err error) string {
+	var no syscall.Errno
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "it does not exist"
+	case errors.Is(err, fs.ErrPermission):
+		return "permission denied"
+	case errors.As(err, &no):
+		return no.Error()
+	default:
+		return err.Error()
+	}
+}
+
+// plain are texts that a shell takes as they are.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if plain.MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

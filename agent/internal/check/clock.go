@@ -3,10 +3,15 @@ package check
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/cpu"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/pressure"
@@ -37,12 +42,13 @@ func (m *machine) clock(ctx context.Context) []Finding {
 		return f.as(Limited, fix, "%s", message)
 	}
 	return f.as(Seen, "", "A reading of this machine takes %s, so ten a second use %s of one core; they were at most %s "+
-		"late.", short(usual), percent(float64(usual)/float64(tick)), short(worst))
+		"late.", explain.Duration(usual.Seconds()), percent(float64(usual)/float64(tick)), explain.Duration(worst.Seconds()))
 }
 
 // tooLate says why readings come late: a limit of the CPU time, or other programs.
 func (m *machine) tooLate(worst time.Duration) (message, fix string) {
-	late := fmt.Sprintf("Readings were up to %s late, so short windows are less precise: ", short(worst))
+	late := fmt.Sprintf("Readings were up to %s late, so short windows are less precise: ",
+		explain.Duration(worst.Seconds()))
 	limit := m.cpuLimit()
 	switch {
 	case limit == "":
@@ -58,7 +64,6 @@ func (m *machine) tooLate(worst time.Duration) (message, fix string) {
 func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
 	waits, cores := pressure.New(m.Root), cpu.New(m.Root)
 	defer waits.Close()
-	defer cores.Close()
 	sources := []sample.Source{waits, cores}
 	if disks, err := disk.New(m.Root); err == nil {
 		defer func() { _ = disks.Close() }()
@@ -97,23 +102,40 @@ func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
 	return late, cost
 }
 
-// short formats a duration with two or three digits.
-func short(d time.Duration) string {
-	switch {
-	case d >= time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d >= 10*time.Millisecond:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d >= time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
-	default:
-		return fmt.Sprintf("%d us", max(0, d.Microseconds()))
-	}
-}
-
 func percent(ratio float64) string {
 	if ratio >= 0.1 {
 		return fmt.Sprintf("%.0f %%", 100*ratio)
 	}
 	return fmt.Sprintf("%.1g %%", 100*ratio)
+}
+
+// cpuLimit returns the file with the CPU limit of this process's cgroup or one above it; "" if none has a limit. A
+// container without a cgroup namespace sees its own cgroup as the root of the mount.
+func (m *machine) cpuLimit() string {
+	text, _ := readFile(m.path("proc/" + strconv.Itoa(m.pid()) + "/cgroup"))
+	for line := range strings.Lines(text) {
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		controllers, scope, _ := strings.Cut(rest, ":")
+		top, file := m.path("sys/fs/cgroup/"+controllers), "cpu.cfs_quota_us" // of cgroup v1
+		if controllers == "" {
+			var err error
+			if top, err = cgroup.Dir(m.Root, "/"); err != nil {
+				continue
+			}
+			file = "cpu.max"
+		} else if !slices.Contains(strings.Split(controllers, ","), "cpu") {
+			continue
+		}
+		for scope = filepath.Clean("/" + scope); ; scope = filepath.Dir(scope) {
+			path := filepath.Join(top, scope, file)
+			quota, _ := readFile(path) // in microseconds for each period; "max" or -1 for no limit
+			if limit, _, _ := strings.Cut(strings.TrimSpace(quota), " "); limit != "" && limit != "max" && limit != "-1" {
+				return path
+			}
+			if scope == "/" {
+				break
+			}
+		}
+	}
+	return ""
 }

@@ -45,7 +45,7 @@ func (m *machine) containerSigns() []string {
 			signs = append(signs, m.path(name))
 		}
 	}
-	if value, err := readStart(m.path("run/systemd/container")); err == nil {
+	if value, err := readFile(m.path("run/systemd/container")); err == nil {
 		signs = append(signs, strings.TrimSpace(value))
 	}
 	return signs

@@ -12,7 +12,6 @@ import (
 // cores reads the CPU time of each core.
 func (m *machine) cores(context.Context) []Finding {
 	source := cpu.New(m.Root)
-	defer source.Close()
 	var s sample.Sample
 	err := source.Read(&s)
 	f := Finding{Area: CPU, What: "cores", Details: map[string]any{"cores": len(s.Cores), "usable": runtime.NumCPU()}}

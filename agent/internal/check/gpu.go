@@ -73,6 +73,9 @@ func (m *machine) noGPU(err error) []Finding {
 	f := Finding{Area: GPU, What: "driver", Details: map[string]any{"card": card, "kernel_module": loaded}}
 	notBuilt, noDriver := errors.Is(err, gpu.ErrNotBuilt), errors.Is(err, gpu.ErrNoDriver)
 	switch {
+	case errors.Is(err, gpu.ErrAsleep):
+		return f.as(Off, "", "The GPU sleeps (runtime_status below /sys/bus/pci/devices is suspended), and was not woken: it is "+
+			"read while a program uses it, and until a minute later.")
 	case notBuilt && (loaded || card == nvidia):
 		return f.as(Missing, "CGO_ENABLED=1 go install .",
 			"There is an NVIDIA GPU, but this program was built without NVML (without cgo).")
@@ -138,8 +141,8 @@ func (m *machine) card() string {
 	folders, _ := filepath.Glob(m.path("sys/bus/pci/devices/*"))
 	best := ""
 	for _, folder := range folders {
-		class, _ := readStart(filepath.Join(folder, "class"))
-		vendor, _ := readStart(filepath.Join(folder, "vendor"))
+		class, _ := readFile(filepath.Join(folder, "class"))
+		vendor, _ := readFile(filepath.Join(folder, "vendor"))
 		// It is a display controller, or an accelerator.
 		computes := strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
 		if maker := makers[strings.TrimSpace(vendor)]; maker != "" && computes && best != nvidia {

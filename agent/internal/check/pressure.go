@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/stallspan/stallspan/agent/internal/agentconfig"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/pressure"
 )
@@ -47,7 +48,7 @@ func (m *machine) pressure(context.Context) []Finding {
 
 // pressureFix finds out why there is no pressure.
 func (m *machine) pressureFix() string {
-	_, err := readStart(m.path("proc/pressure/io"))
+	_, err := readFile(m.path("proc/pressure/io"))
 	switch {
 	case m.procFix() != "":
 		return m.procFix()
@@ -67,7 +68,7 @@ const pressureOn = "add psi=1 to the kernel's command line, and restart the mach
 
 // release is the kernel's version with a blank before it, or "".
 func (m *machine) release() string {
-	text, err := readStart(m.path("proc/sys/kernel/osrelease"))
+	text, err := readFile(m.path("proc/sys/kernel/osrelease"))
 	if err != nil {
 		return ""
 	}
@@ -108,13 +109,13 @@ func (m *machine) configured(setting string) string {
 	return "?"
 }
 
-// readStart reads up to a page of a small file.
-func readStart(path string) (string, error) {
+// readFile reads a file, but not all of a large one.
+func readFile(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, 4<<10))
+	text, err := io.ReadAll(io.LimitReader(file, agentconfig.MaxSize))
 	return string(text), err
 }

@@ -23,7 +23,7 @@ func TestCheckTable(t *testing.T) {
 			Fix: "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"},
 	}
 	var out bytes.Buffer
-	Draw(output.NewTable(&out), found)
+	draw(output.NewTable(&out), found)
 	golden.Check(t, filepath.Join("testdata", "table.txt"), out.Bytes())
 	for line := range strings.Lines(out.String()) {
 		if output.Columns(strings.TrimSuffix(line, "\n")) > output.TableWidth && !strings.Contains(line, "fix: ") {

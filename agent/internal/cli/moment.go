@@ -1,15 +1,25 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// ParsePast parses a moment of the past: an age, a time of day or a date.
-func ParsePast(flag, text string, now time.Time) (time.Time, error) {
+// PastFlag adds a flag that takes a moment of the past.
+func PastFlag(flags *pflag.FlagSet, into *time.Time, name, usage string) {
+	flags.Func(name, usage+":\nan age such as 2h or 3d, 14:05, or 2026-11-23T14:05", func(text string) (err error) {
+		*into, err = parsePast(text, time.Now())
+		return err
+	})
+}
+
+// parsePast parses a moment of the past: an age, a time of day or a date.
+func parsePast(text string, now time.Time) (time.Time, error) {
 	number, isDays := strings.CutSuffix(text, "d")
 	if age, err := ParseDuration(number); err == nil && !strings.ContainsAny(number, ":") {
 		if isDays && !strings.ContainsAny(number, "hms") {
@@ -21,9 +31,9 @@ func ParsePast(flag, text string, now time.Time) (time.Time, error) {
 			return now.Add(-age), nil
 		}
 	}
-	m, err := ParseMoment(flag, text)
+	m, err := parseMoment(text)
 	if err != nil || m.time.IsZero() {
-		return now, fmt.Errorf("%s %q: give an age such as 2h or 3d, 14:05, or 2026-11-23T14:05", flag, text)
+		return now, errors.New("give an age such as 2h or 3d, 14:05, or 2026-11-23T14:05")
 	}
 	if !m.clock {
 		return m.time, nil
@@ -44,15 +54,23 @@ type Moment struct {
 	after time.Duration // from the start, if time is zero
 }
 
-// ParseMoment parses the value of a flag. "" is no moment.
-func ParseMoment(flag, text string) (m Moment, err error) {
+// MomentFlag adds a flag that takes a time in a recording.
+func MomentFlag(flags *pflag.FlagSet, into *Moment, name, usage string) {
+	flags.Func(name, usage, func(text string) (err error) {
+		*into, err = parseMoment(text)
+		return err
+	})
+}
+
+// parseMoment parses the value of a flag. "" is no moment.
+func parseMoment(text string) (m Moment, err error) {
 	if text == "" {
 		return m, nil
 	}
 	m.Set = true
 	if after, ok := strings.CutPrefix(text, "+"); ok {
 		if m.after, err = ParseDuration(after); err != nil || m.after < 0 {
-			return m, fmt.Errorf("%s %q: give seconds after the +, or a duration such as 10m", flag, text)
+			return m, errors.New("give seconds after the +, or a duration such as 10m")
 		}
 		return m, nil
 	}
@@ -68,7 +86,7 @@ func ParseMoment(flag, text string) (m Moment, err error) {
 			return m, nil
 		}
 	}
-	return m, fmt.Errorf("%s %q: give a time: 14:05, \"2026-11-03 14:05\", 2026-11-03T14:05:00Z or +10m", flag, text)
+	return m, errors.New("give a time: 14:05, \"2026-11-03 14:05\", 2026-11-03T14:05:00Z or +10m")
 }
 
 // Before reports whether the moment is set, and not after at. first is the first reading.

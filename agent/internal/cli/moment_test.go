@@ -15,12 +15,12 @@ func TestPastMoments(t *testing.T) {
 		"1.5d": now.Add(-36 * time.Hour), "11:30": now.Add(-30 * time.Minute),
 		"13:00": now.Add(-23 * time.Hour), "2026-11-01T08:00": time.Date(2026, 11, 1, 8, 0, 0, 0, time.Local),
 	} {
-		if got, err := ParsePast("--since", text, now); err != nil || !got.Equal(want) {
+		if got, err := parsePast(text, now); err != nil || !got.Equal(want) {
 			t.Errorf("%s: got %v, %v, want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "d", "2hd", "-1h", "+5x", "25:00", "NaN"} {
-		if got, err := ParsePast("--since", text, now); err == nil {
+		if got, err := parsePast(text, now); err == nil {
 			t.Errorf("%q: got %v, want an error", text, got)
 		}
 	}
@@ -40,13 +40,13 @@ func TestMoments(t *testing.T) {
 		"2026-11-04":          10 * time.Minute,
 		first.Wall.Add(time.Second).UTC().Format(time.RFC3339): time.Second,
 	} {
-		m, err := ParseMoment("--since", text)
+		m, err := parseMoment(text)
 		if err != nil || m.Before(after(want-1), first) || !m.Before(after(want), first) {
 			t.Errorf("%q: got %+v, %v, want %v after the first reading", text, m, err, want)
 		}
 	}
 	for _, text := range []string{"soon", "25:00", "+", "+-1", "10m", "2026-13-01"} {
-		if m, err := ParseMoment("--until", text); err == nil || !strings.Contains(err.Error(), "--until") {
+		if m, err := parseMoment(text); err == nil || !strings.Contains(err.Error(), "give ") {
 			t.Errorf("%q: got %+v, %v, want an error", text, m, err)
 		}
 	}

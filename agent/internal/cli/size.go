@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // sizeUnits are in bytes. A bare K or M is not accepted: it means a thousand to some and 1,024 to others.
@@ -36,7 +36,7 @@ func ParseSize(flag, text string, minimum int64) (int64, error) {
 		if size := int64(n) * unit.bytes; size >= minimum {
 			return size, nil
 		}
-		return 0, Usagef("%s %q is too small: the minimum is %s", flag, text, output.SizeText(minimum))
+		return 0, Usagef("%s %q is too small: the minimum is %s", flag, text, explain.Size(uint64(minimum)))
 	}
 	return 0, Usagef("%s %q is not a size: give one such as 256MiB, 1GiB or 500MB", flag, text)
 }

@@ -24,13 +24,13 @@ type options struct {
 	markdown  string
 	html      string
 	asJSON    bool
-	failOn    string
-	threshold string
+	failOn    bool
+	threshold float64 // a share
 }
 
 // Command is stallspan compare.
 func Command() *cobra.Command {
-	var o options
+	o := options{threshold: 0.1}
 	cmd := &cobra.Command{
 		Use:   "compare [flags] [A.json B.json]",
 		Short: "Compare reports window by window: what got slower, and why",
@@ -46,9 +46,6 @@ medians differ by more than chance (Mann-Whitney U test), and compares the windo
   stallspan compare --before a1.json,a2.json --after b1.json,b2.json --markdown -`,
 		Args: cli.Needs(0, 2, "compare needs two reports: stallspan compare A.json B.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("threshold") && o.failOn == "" {
-				o.failOn = "slower" // what else a threshold could be for
-			}
 			switch several := len(o.before)+len(o.after) > 0; {
 			case several && len(args) > 0:
 				return cli.Usagef("%q: give all reports with --before and --after", args[0])
@@ -73,19 +70,22 @@ medians differ by more than chance (Mann-Whitney U test), and compares the windo
 	flags.StringVar(&o.markdown, "markdown", "", "write the comparison as Markdown to this `file`; - for standard output")
 	flags.StringVar(&o.html, "html", "", "write the comparison as one HTML `file`")
 	flags.BoolVar(&o.asJSON, "json", false, "print the comparison as JSON")
-	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if a window got `slower`")
-	flags.StringVar(&o.threshold, "threshold", "10%", "the `percentage` above which a window counts as slower")
+	flags.Func("fail-on", "exit with code 3 if a window got `slower`", func(text string) error {
+		if o.failOn = true; text != "slower" {
+			return errors.New("the only choice is slower")
+		}
+		return nil
+	})
+	flags.Func("threshold", "the `percentage` above which a window counts as slower (default 10%)",
+		func(text string) (err error) {
+			o.failOn = true // what else a threshold could be for
+			o.threshold, err = parsePercentage(text)
+			return err
+		})
 	return cmd
 }
 
 func (o *options) run(out io.Writer) error {
-	if o.failOn != "" && o.failOn != "slower" {
-		return cli.Usagef("--fail-on %q is unknown: the only choice is slower", o.failOn)
-	}
-	threshold, err := parsePercentage(o.threshold)
-	if err != nil {
-		return cli.Usage(err)
-	}
 	if o.asJSON && o.markdown == "-" {
 		return cli.Usagef("--json and --markdown - both write to standard output: give --markdown a file")
 	}
@@ -93,14 +93,14 @@ func (o *options) run(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := o.print(out, c, runs); err != nil || o.failOn == "" {
+	if err := o.print(out, c, runs); err != nil || !o.failOn {
 		return err
 	}
 	switch {
 	case runs == nil:
-		return outcome(c, threshold)
-	case runs.SlowerBy(threshold):
-		return cli.ExitError{Code: cli.ExitSlow, Err: fmt.Errorf("slower by more than %.4g %%: %s", threshold*100,
+		return outcome(c, o.threshold)
+	case runs.SlowerBy(o.threshold):
+		return cli.ExitError{Code: cli.ExitSlow, Err: fmt.Errorf("slower by more than %.4g %%: %s", o.threshold*100,
 			runs.Finding)}
 	}
 	return nil
@@ -204,7 +204,7 @@ func parsePercentage(text string) (float64, error) {
 	number, ok := strings.CutSuffix(text, "%")
 	value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if !ok || err != nil || !(value >= 0 && value <= 1e6) {
-		return 0, fmt.Errorf("--threshold %q: give a percentage such as 10%%", text)
+		return 0, errors.New("give a percentage such as 10%")
 	}
 	return value / 100, nil
 }

@@ -35,8 +35,8 @@ func TestCompareRealReports(t *testing.T) {
 	} {
 		name := test[0] + "-" + test[1]
 		var text, document bytes.Buffer
-		for out, o := range map[*bytes.Buffer]options{&text: {threshold: "10%"},
-			&document: {threshold: "10%", asJSON: true}} {
+		for out, o := range map[*bytes.Buffer]options{&text: {threshold: 0.1},
+			&document: {threshold: 0.1, asJSON: true}} {
 			if err := o.of(reportPath(test[0]), reportPath(test[1])).run(out); err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestCompareMarkdown(t *testing.T) {
 		"several": {before: slices.Repeat([]string{reportPath("train-disk")}, 4),
 			after: slices.Repeat([]string{reportPath("train-memory")}, 4)},
 	} {
-		o.threshold, o.markdown = "10%", "-"
+		o.threshold, o.markdown = 0.1, "-"
 		var text bytes.Buffer
 		if err := o.run(&text); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ const (
 	OnCPU   = "on_cpu" // without a GPU: the program was on the CPU
 	Storage = "storage"
 	CPU     = "cpu"
+	Ready   = "ready" // for a CPU, and without one
 	Other   = "other"
 )
 
@@ -42,9 +43,10 @@ func ledgerOf(w *explain.Report) *ledger {
 	case w.GPU != nil && w.Stall.CPU != nil:
 		n := float64(max(1, len(w.GPU.IDs)))
 		return &ledger{GPULedger, []share{{Busy, w.GPU.Busy / n}, {Storage, w.Stall.Storage / n},
-			{CPU, *w.Stall.CPU / n}, {Other, w.Stall.Other / n}}}
+			{CPU, *w.Stall.CPU / n}, {Ready, w.Stall.Ready / n}, {Other, w.Stall.Other / n}}}
 	case w.GPU == nil && w.Process != nil:
-		return &ledger{ProcessLedger, []share{{OnCPU, w.Process.OnCPU}, {Storage, w.Stall.Storage}, {Other, w.Stall.Other}}}
+		return &ledger{ProcessLedger, []share{{OnCPU, w.Process.OnCPU}, {Ready, w.Stall.Ready}, {Storage, w.Stall.Storage},
+			{Other, w.Stall.Other}}}
 	}
 	return nil
 }
@@ -63,10 +65,12 @@ func parts(a, b *ledger) []Part {
 	if a == nil || b == nil || a.kind != b.kind {
 		return nil
 	}
-	out := make([]Part, len(a.parts))
+	var out []Part
 	for i := range a.parts {
-		from, to := a.parts[i].seconds, b.parts[i].seconds
-		out[i] = Part{a.parts[i].name, from, to, to - from}
+		name, from, to := a.parts[i].name, a.parts[i].seconds, b.parts[i].seconds
+		if name != Ready || from+to > 0 { // it is rare
+			out = append(out, Part{name, from, to, to - from})
+		}
 	}
 	return out
 }

@@ -20,6 +20,8 @@ func PartName(part string) string {
 		return "storage stall"
 	case CPU:
 		return "CPU stall"
+	case Ready:
+		return "no core"
 	}
 	return part
 }
@@ -46,6 +48,8 @@ func why(ledger string, because []Part) string {
 			name = "GPU work"
 		case p.Part == OnCPU:
 			name = "time on the CPU"
+		case p.Part == Ready:
+			name = "time without a core"
 		case p.Part == Other && ledger == GPULedger:
 			name = "unexplained GPU idle time"
 		case p.Part == Other:
@@ -156,8 +160,8 @@ func (p *Pair) noteBound(add func(string, ...any)) {
 	case measured > low/(1+Noise) && (known || measured < high*(1+Noise)):
 		end = ", as predicted."
 	}
-	add("%s predicted about %s faster%s without waiting for storage; %s is %s faster%s", name, times(likely, 1),
-		explain.Range(slower.SpeedupLow, slower.SpeedupHigh), otherName, times(slower.Duration, other.Duration), end)
+	add("%s predicted %s without waiting for storage; %s is %s faster%s", name,
+		explain.Faster(likely, slower.SpeedupLow, slower.SpeedupHigh), otherName, times(slower.Duration, other.Duration), end)
 }
 
 // without is the largest share of waiting for storage in a window that counts as one without.

@@ -70,6 +70,7 @@ windows, live. stallspan page shows your own windows there without a port of the
 	}
 	cmd.Flags().StringVar(&path, "config", "", "read the settings from this `file` (stallspan docs agent)")
 	cmd.Flags().StringVar(&listen, "listen", "", "serve the API and a page on this `address:port`, as the setting endpoint")
+	cmd.AddCommand(releaseCommand())
 	return cmd
 }
 
@@ -275,7 +276,8 @@ func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener, limit time
 		})
 	}
 	all.Go(func() { d.reportTrouble(ctx) })
-	all.Go(func() { d.retryOnHangup(ctx) })
+	all.Go(func() { d.onSignal(ctx, unix.SIGHUP, d.Monitor.Retry) })
+	all.Go(func() { d.onSignal(ctx, unix.SIGUSR2, d.releaseGPUs) })
 	all.Go(func() { reportAlive(ctx, limit, d.Monitor.Rounds) })
 	all.Wait()
 	return cmp.Or(failed...)
@@ -286,20 +288,29 @@ const (
 	repeatInterval  = 10 * time.Minute // between two reports of failing actions
 )
 
-// retryOnHangup has what the kernel refused tried again at each SIGHUP, unless that is ignored, as by nohup.
-func (d *Daemon) retryOnHangup(ctx context.Context) {
-	if signal.Ignored(unix.SIGHUP) {
+// releaseGPUs lets go of the GPUs' driver.
+func (d *Daemon) releaseGPUs() {
+	if err := d.Monitor.ReleaseGPUs(api.ReleasedFor); err != nil {
+		cli.Warn(err)
 		return
 	}
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, unix.SIGHUP)
-	defer signal.Stop(hangup)
+	cli.Say("no file of the GPUs' driver is open for %v", api.ReleasedFor)
+}
+
+// onSignal calls act at each signal, unless that is ignored, as SIGHUP is by nohup.
+func (d *Daemon) onSignal(ctx context.Context, s os.Signal, act func()) {
+	if signal.Ignored(s) {
+		return
+	}
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, s)
+	defer signal.Stop(received)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-hangup:
-			d.Monitor.Retry()
+		case <-received:
+			act()
 		}
 	}
 }
@@ -354,4 +365,22 @@ func (d *Daemon) reportTrouble(ctx context.Context) {
 			down = false
 		}
 	}
+}
+
+// scraped makes what Prometheus can get: nothing from record, which has no config.
+func (d *Daemon) scraped(ctx context.Context) (api.Scraped, error) {
+	if d.config == nil {
+		return api.Scraped{}, nil
+	}
+	of, err := export.Resource(ctx, d.Monitor.Root())
+	if err != nil {
+		return api.Scraped{}, err
+	}
+	o := scrape.Options{Version: version.Number(), Disabled: d.config.Metrics.Disabled(), Resource: of,
+		Collect: d.Monitor.Collect, Own: d.Telemetry.Metrics.Own}
+	machine, err := scrape.New(o)
+	o.Jobs = true
+	o.Durations = d.Telemetry.Metrics.Durations
+	all, failed := scrape.New(o)
+	return api.Scraped{All: all, Machine: machine}, errors.Join(err, failed)
 }

@@ -223,10 +223,11 @@ func (d *demo) show(cold, warm *window.Report) error {
 	t := output.NewTable(d.out)
 	t.Line("")
 	if cold.Speedup > 0 {
-		t.Text("", fmt.Sprintf("Predicted: epoch 1 would be about %.2fx faster%s without waiting for storage.", cold.Speedup,
-			explain.Range(cold.SpeedupLow, cold.SpeedupHigh)))
+		t.Text("", "Predicted: epoch 1 would be "+explain.Faster(cold.Speedup, cold.SpeedupLow, cold.SpeedupHigh)+
+			" without waiting for storage.")
 	}
-	t.Text("", fmt.Sprintf("Measured: epoch 2, the same work from memory, was %.2fx faster.", measured))
+	t.Text("", fmt.Sprintf("Measured: epoch 2, the same work from memory, was %.2fx faster%s.", measured,
+		missed(cold, warm, measured)))
 	if slices.ContainsFunc(windows, func(r *window.Report) bool { return r.Slow }) {
 		t.Text("", "SLOW: storage took more than half of a window.") // nothing else makes one slow here
 	}
@@ -249,4 +250,24 @@ func (d *demo) save(whole *window.Report) []error {
 // say reports the progress on standard error, as standard output is for the report.
 func (d *demo) say(format string, args ...any) {
 	_ = output.WriteTable(os.Stderr, func(t *output.Table) { t.Text("", fmt.Sprintf(format, args...)) })
+}
+
+// missed says that a measured speed-up is outside of the range that was predicted, and why, if that is known; "" if it
+// is within.
+func missed(cold, warm *window.Report, measured float64) string {
+	low, high := cold.SpeedupLow, cold.SpeedupHigh
+	const digit = 0.05 // the range is shown with one
+	if low <= 0 || measured >= low-digit && (high <= 0 || measured <= high+digit) {
+		return ""
+	}
+	text := ", which is outside of this range"
+	switch less, had := cold.Shares().Ready, warm.Shares().Ready; {
+	case measured < low && had > less, measured > high && less > had:
+		text += ": other programs took the cores for longer in one of them"
+	case measured > high && cold.CPU-cold.Ready > warm.CPU-warm.Ready:
+		text += ": its other work was faster, too"
+	case measured < low && warm.CPU-warm.Ready > cold.CPU-cold.Ready:
+		text += ": its other work was slower"
+	}
+	return text
 }

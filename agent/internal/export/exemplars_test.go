@@ -34,8 +34,7 @@ func TestExemplarsOfSlowWindows(t *testing.T) {
 				t.Fatal(err)
 			}
 			span := e.Begin("epoch", began.Wall, trace.SpanContext{})
-			m.Durations.Add(&window.Report{Slow: true, Storage: 5 * time.Second,
-				Window: window.Window{Kind: window.Epoch, Job: "train", Start: began, End: now}}, span.Exemplar())
+			m.Durations.Add(&window.Report{Judgement: window.Judgement{Slow: true}, Ledger: window.Ledger{Storage: 5 * time.Second}, Window: window.Window{Kind: window.Epoch, Job: "train", Start: began, End: now}}, span.Exemplar())
 			for range 2 {
 				if err := e.Flush(within(t, patience)); err != nil {
 					t.Fatal(err)

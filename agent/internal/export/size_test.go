@@ -25,12 +25,9 @@ func slowEpoch() emit.Span {
 		Window: window.Window{Kind: window.Epoch, Run: "train_resnet50.py", Epoch: 41, HasEpoch: true,
 			Source: window.Announced,
 			Path:   "/data/imagenet"},
-		GPUIDs: []string{"GPU-8f6b3a52-9d0e-4a7c-8b1f-2f1f6b0c1d2e", "GPU-1c2d3e4f-5a6b-4c7d-9e8f-0a1b2c3d4e5f"},
-		Split:  true, Busy: 40 * time.Second, Storage: 60 * time.Second, CPU: 10 * time.Second, Other: 10 * time.Second,
-		Verdict: window.StorageBound, Slow: true, SlowReason: "storage_stall", Speedup: 2,
-		Disks:       []window.DiskUse{{Name: "nvme0n1", ReadBytes: 1 << 30, ReadOperations: 1 << 18, ReadTime: time.Minute}},
-		Pressure:    &window.Pressure{Some: 30 * time.Second, Full: 20 * time.Second},
-		Uncertainty: 0.02,
+		Facts:     window.Facts{GPUIDs: []string{"GPU-8f6b3a52-9d0e-4a7c-8b1f-2f1f6b0c1d2e", "GPU-1c2d3e4f-5a6b-4c7d-9e8f-0a1b2c3d4e5f"}, Disks: []window.DiskUse{{Name: "nvme0n1", ReadBytes: 1 << 30, ReadOperations: 1 << 18, ReadTime: time.Minute}}, Pressure: &window.Pressure{Some: 30 * time.Second, Full: 20 * time.Second}},
+		Ledger:    window.Ledger{Split: true, Busy: 40 * time.Second, Storage: 60 * time.Second, CPU: 10 * time.Second, Other: 10 * time.Second},
+		Judgement: window.Judgement{Verdict: window.StorageBound, Slow: true, SlowReason: "storage_stall", Speedup: 2, Uncertainty: 0.02},
 	}
 	r.Start.Wall = time.Date(2026, 11, 3, 10, 0, 0, 0, time.UTC)
 	r.End.Mono = time.Minute

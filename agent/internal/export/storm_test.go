@@ -24,7 +24,7 @@ func TestStormLeaves(t *testing.T) {
 	}
 	start := time.Date(2026, 11, 3, 10, 0, 0, 0, time.UTC)
 	for i, model := range []string{"one", "two"} {
-		r := &window.Report{Slow: true, SlowReason: window.SlowStorage, Verdict: window.StorageBound}
+		r := &window.Report{Judgement: window.Judgement{Slow: true, SlowReason: window.SlowStorage, Verdict: window.StorageBound}}
 		r.Kind, r.Model = window.ModelLoad, model
 		r.Start, r.End = sample.Stamp{Mono: time.Hour, Wall: start}, sample.Stamp{Mono: time.Hour + time.Minute}
 		for range i {

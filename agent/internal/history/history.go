@@ -4,6 +4,7 @@ package history
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +21,13 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/store"
 )
 
 // options are the flags of history.
 type options struct {
-	since, until string
+	since, until time.Time
 	series       []string
 	step         time.Duration
 	csv, json    bool
@@ -38,7 +40,8 @@ var Series = []string{string(store.Machine), string(store.GPU), string(store.Dis
 
 // Command is stallspan history.
 func Command() *cobra.Command {
-	o := options{since: "2h"}
+	now := time.Now()
+	o := options{since: now.Add(-2 * time.Hour), until: now}
 	cmd := &cobra.Command{
 		Use:   "history [--since TIME] [--until TIME] [--series LIST] [--csv|--json]",
 		Short: "Show what this machine did in the last week: curves, windows and events",
@@ -50,7 +53,7 @@ a date with a time.`,
   stallspan history --since 7d --csv --step 1m > week.csv`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			h, err := o.prepare(time.Now())
+			h, err := o.prepare()
 			if err != nil {
 				return cli.Usage(err)
 			}
@@ -59,9 +62,8 @@ a date with a time.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.since, "since", o.since,
-		"begin at this `time`: an age such as 2h or 3d, 14:05, or 2026-11-23T14:05")
-	flags.StringVar(&o.until, "until", "", "end at this `time` (default now)")
+	cli.PastFlag(flags, &o.since, "since", "begin at this `time` (default 2h)")
+	cli.PastFlag(flags, &o.until, "until", "end at this `time` (default now)")
 	flags.StringSliceVar(&o.series, "series", nil, "show only these: "+strings.Join(Series, ", "))
 	cli.DurationFlag(flags, &o.step, "step",
 		"`length` of the intervals, 10s or longer (default: 10s, or what the table has room for)")
@@ -78,20 +80,10 @@ const storedStep = 10 * time.Second
 const maxStep = 7 * 24 * time.Hour
 
 // prepare checks the command line. Its errors concern that.
-func (o *options) prepare(now time.Time) (*Run, error) {
-	h := &Run{Now: now, folder: o.folder, step: o.step, show: map[string]bool{}}
+func (o *options) prepare() (*Run, error) {
+	h := &Run{From: o.since, Until: o.until, folder: o.folder, step: o.step, show: map[string]bool{}}
 	if o.csv && o.json {
 		return nil, errors.New("--csv and --json: choose one of them")
-	}
-	var err error
-	if h.From, err = cli.ParsePast("--since", o.since, now); err != nil {
-		return nil, err
-	}
-	h.Until = now
-	if o.until != "" {
-		if h.Until, err = cli.ParsePast("--until", o.until, now); err != nil {
-			return nil, err
-		}
 	}
 	if !h.From.Before(h.Until) {
 		return nil, fmt.Errorf("--since %s is not before --until %s", h.From.Format(time.DateTime),
@@ -111,9 +103,9 @@ func (o *options) prepare(now time.Time) (*Run, error) {
 	}
 	switch {
 	case o.csv:
-		h.writer = &csvLines{run: h}
+		h.writer = &csvLines{}
 	case o.json:
-		h.writer = &jsonLines{run: h}
+		h.writer = jsonLines{}
 	default:
 		if h.step == 0 {
 			h.step = tableStep(h.Until.Sub(h.From))
@@ -130,7 +122,6 @@ func (o *options) prepare(now time.Time) (*Run, error) {
 // Run shows the past between two times.
 type Run struct {
 	out         io.Writer
-	Now         time.Time
 	From, Until time.Time
 	step        time.Duration
 	folder      string          // "" for the agent
@@ -251,4 +242,27 @@ func (h *Run) blocks(ctx context.Context, in io.Reader, m *Maker) error {
 			return err
 		}
 	}
+}
+
+// Windows returns the reports of the newest windows that the agent has kept since a time, the oldest first: of those
+// that are wanted, at most so many.
+func Windows(ctx context.Context, since time.Time, most int, wanted func(*explain.Report) bool) ([]*explain.Report,
+	error,
+) {
+	var kept []*explain.Report
+	m := NewMaker(time.Hour, func(b *Bucket) error {
+		for _, e := range b.Entries {
+			r := new(explain.Report)
+			if e.Kind == store.Window && json.Unmarshal(e.Text, r) == nil && wanted(r) { // else of a later version
+				kept = append(kept, r)
+				kept = kept[max(0, len(kept)-most):]
+			}
+		}
+		return nil
+	})
+	_, err := (&Run{From: since, Until: time.Now()}).Read(ctx, m)
+	if err == nil {
+		err = m.Close()
+	}
+	return kept, err
 }

@@ -21,7 +21,7 @@ import (
 
 // Command is stallspan jobs.
 func Command() *cobra.Command {
-	asJSON, asCSV, running, since := false, false, false, "24h"
+	asJSON, asCSV, running, from := false, false, false, time.Now().Add(-24*time.Hour)
 	cmd := &cobra.Command{
 		Use:   "jobs [--since TIME] [--running] [--json|--csv]",
 		Short: "List the jobs of this machine's GPUs, and where their GPU hours went",
@@ -43,10 +43,6 @@ The agent keeps these times in its history. A Collector with the receiver counts
 			if asJSON && asCSV {
 				return cli.Usagef("--json and --csv: give one of them")
 			}
-			from, err := cli.ParsePast("--since", since, time.Now())
-			if err != nil {
-				return cli.Usage(err)
-			}
 			client, err := api.FromEnvironment()
 			if err != nil {
 				return cli.Usage(err)
@@ -67,8 +63,7 @@ The agent keeps these times in its history. A Collector with the receiver counts
 			return output.Print(cmd.OutOrStdout(), asJSON, all, func(t *output.Table) { printJobs(t, all, from) })
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", since,
-		"count from this `time` on: an age such as 2h or 3d, 14:05, or 2026-11-23T14:05")
+	cli.PastFlag(cmd.Flags(), &from, "since", "count from this `time` on (default 24h)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON, in seconds")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print a line for each job and GPU, in seconds")
 	cmd.Flags().BoolVar(&running, "running", false, "leave out jobs that have ended")

@@ -2,10 +2,13 @@ package output
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // terminal measures text as most terminals show it, whatever the locale.
@@ -46,7 +49,7 @@ func Fit(s string, width int) string {
 // is cut.
 func WrapText(sentence string, width int) (lines []string) {
 	line := ""
-	for _, word := range strings.Fields(sentence) {
+	for _, word := range wordsOf(sentence) {
 		switch {
 		case line == "":
 			line = word
@@ -64,6 +67,22 @@ func WrapText(sentence string, width int) (lines []string) {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// unit is one behind a number, with what ends a sentence or a bracket.
+var unit = regexp.MustCompile(`^(%|[um]?s|min|h|[KMGT]?i?B(/s)?)[.,;:)]*$`)
+
+// wordsOf are the words of a sentence. A number stays with its unit.
+func wordsOf(sentence string) (words []string) {
+	for _, word := range strings.Fields(sentence) {
+		last := len(words) - 1
+		if last >= 0 && unit.MatchString(word) && unicode.IsDigit(rune(words[last][len(words[last])-1])) {
+			words[last] += " " + word
+			continue
+		}
+		words = append(words, word)
+	}
+	return words
 }
 
 // Printable replaces what would move a terminal's cursor or change its colours: names come from other programs.
@@ -93,4 +112,30 @@ func Count(n int, thing string) string {
 		thing += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// SpeedText formats bytes per second.
+func SpeedText(bytesPerSecond float64) string {
+	return explain.Size(uint64(max(0, bytesPerSecond))) + "/s"
+}
+
+// CapacityText formats bytes as makers of disks do: in powers of 1,000.
+func CapacityText(bytes *uint64) string {
+	if bytes == nil {
+		return "-"
+	}
+	value, unit := float64(*bytes)/1e9, "GB"
+	if value >= 1000 {
+		value, unit = value/1000, "TB"
+	}
+	return fmt.Sprintf("%.3g %s", value, unit)
+}
+
+// Grouped formats a whole number with commas.
+func Grouped(v float64) string {
+	text := fmt.Sprintf("%.0f", v)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
 }

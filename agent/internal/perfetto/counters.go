@@ -24,11 +24,28 @@ type counters struct {
 	all      map[counterKey]*counter
 	refused  int // counters without a track
 	dropped  int // values without room
-	disks    map[string]diskBefore
-	pressure map[pressureKey]pressureBefore
-	jobs     map[string]jobBefore
+	disks    map[string]reading[diskBefore]
+	pressure map[pressureKey]reading[sample.Pressure]
+	jobs     map[string]reading[sample.Job]
 	gpus     map[string]gpuBefore
-	cores    coresBefore
+	cores    map[string]reading[coresBefore] // of the machine alone
+}
+
+// reading is what was read of one thing before.
+type reading[V any] struct {
+	at    time.Duration
+	value V
+}
+
+// swap keeps what was read of one thing, and returns what was read before. It reports false for the first reading, for
+// one that comes too early, and for a thing too many.
+func swap[K comparable, V any](c *counters, of map[K]reading[V], key K, at time.Duration, value V) (reading[V], bool) {
+	before, known := of[key]
+	if known && !c.due(before.at, at) || !known && len(of) >= maxCounters {
+		return before, false
+	}
+	of[key] = reading[V]{at, value}
+	return before, known
 }
 
 // counterKey names a counter within its group.
@@ -41,23 +58,13 @@ type counter struct {
 }
 
 type diskBefore struct {
-	at, first time.Duration
-	disk      sample.Disk
+	first time.Duration // when it was seen, or its counters began again
+	disk  sample.Disk
 }
 
 type pressureKey struct {
 	scope    string
 	resource sample.Resource
-}
-
-type pressureBefore struct {
-	at         time.Duration
-	some, full time.Duration
-}
-
-type jobBefore struct {
-	at  time.Duration
-	job sample.Job
 }
 
 type gpuBefore struct {
@@ -68,17 +75,13 @@ type gpuBefore struct {
 	panel   panel
 }
 
-type coresBefore struct {
-	known        bool
-	at           time.Duration
-	busy, iowait time.Duration
-}
+type coresBefore struct{ busy, iowait time.Duration }
 
 func (c *counters) init(to *tracks) {
 	*c = counters{
 		tracks: to, budget: newBudget(maxValues, firstStep), all: map[counterKey]*counter{},
-		disks: map[string]diskBefore{}, pressure: map[pressureKey]pressureBefore{}, jobs: map[string]jobBefore{},
-		gpus: map[string]gpuBefore{},
+		disks: map[string]reading[diskBefore]{}, pressure: map[pressureKey]reading[sample.Pressure]{},
+		jobs: map[string]reading[sample.Job]{}, gpus: map[string]gpuBefore{}, cores: map[string]reading[coresBefore]{},
 	}
 }
 
@@ -139,23 +142,26 @@ func (c *counters) learn(s *sample.Sample) {
 
 // disk draws a disk from its first operation on.
 func (c *counters) disk(at time.Duration, d *sample.Disk) {
-	before, known := c.disks[d.Name]
-	if !d.Leaf && !d.Layer || known && !c.due(before.at, at) || !known && len(c.disks) >= maxCounters {
+	if !d.Leaf && !d.Layer {
 		return
 	}
-	delta, ok := d.Since(&before.disk, at-before.at)
-	if !known || !ok {
-		c.disks[d.Name] = diskBefore{at, at, *d}
+	before, ok := swap(c, c.disks, d.Name, at, diskBefore{at, *d})
+	if !ok {
 		return
 	}
-	c.disks[d.Name] = diskBefore{at, before.first, *d}
+	delta, ok := d.Since(&before.value.disk, at-before.at)
+	if !ok {
+		return
+	}
+	first := before.value.first
+	c.disks[d.Name] = reading[diskBefore]{at, diskBefore{first, *d}}
 	p := panel{"Disk " + d.Name, rankDisks}
 	if c.all[counterKey{p.name, "read"}] == nil {
 		if delta.ReadIOs+delta.WriteIOs+delta.DiscardIOs == 0 && delta.TimeInQueue == 0 {
 			return
 		}
-		if before.first < before.at {
-			c.diskValues(p, before.first, &sample.DiskDelta{Interval: 1})
+		if first < before.at {
+			c.diskValues(p, first, &sample.DiskDelta{Interval: 1})
 		}
 	}
 	c.diskValues(p, before.at, &delta)
@@ -178,13 +184,8 @@ func (c *counters) diskValues(p panel, at time.Duration, d *sample.DiskDelta) {
 }
 
 func (c *counters) press(at time.Duration, p *sample.Pressure) {
-	key := pressureKey{p.Scope, p.Resource}
-	before, known := c.pressure[key]
-	if known && !c.due(before.at, at) || !known && len(c.pressure) >= maxCounters {
-		return
-	}
-	c.pressure[key] = pressureBefore{at, p.Some, p.Full}
-	if !known {
+	before, ok := swap(c, c.pressure, pressureKey{p.Scope, p.Resource}, at, *p)
+	if !ok {
 		return
 	}
 	to := panel{"Pressure", rankPressure}
@@ -194,47 +195,39 @@ func (c *counters) press(at time.Duration, p *sample.Pressure) {
 	share := func(now, then time.Duration) float64 {
 		return percent * max(0, (now-then).Seconds()) / (at - before.at).Seconds()
 	}
-	c.set(to, string(p.Resource)+" some", "%", before.at, share(p.Some, before.some))
-	c.set(to, string(p.Resource)+" full", "%", before.at, share(p.Full, before.full))
+	c.set(to, string(p.Resource)+" some", "%", before.at, share(p.Some, before.value.Some))
+	c.set(to, string(p.Resource)+" full", "%", before.at, share(p.Full, before.value.Full))
 }
 
 func (c *counters) core(at time.Duration, cores []sample.Core) {
-	before := c.cores
-	if before.known && !c.due(before.at, at) {
-		return
-	}
-	now := coresBefore{known: true, at: at}
+	var now coresBefore
 	for i := range cores {
 		now.busy += cores[i].Busy()
 		now.iowait += cores[i].IOWait
 	}
-	c.cores = now
-	if !before.known {
+	before, ok := swap(c, c.cores, "", at, now)
+	if !ok {
 		return
 	}
 	to, seconds := panel{"CPU", rankCPU}, (at - before.at).Seconds()
-	c.set(to, "cores at work", "", before.at, max(0, (now.busy-before.busy).Seconds()/seconds))
-	c.set(to, "cores idle while a task waits for I/O", "", before.at, max(0, (now.iowait-before.iowait).Seconds()/seconds))
+	c.set(to, "cores at work", "", before.at, max(0, (now.busy-before.value.busy).Seconds()/seconds))
+	c.set(to, "cores idle while a task waits for I/O", "", before.at, max(0, (now.iowait-before.value.iowait).Seconds()/seconds))
 }
 
 func jobPanel(id string) panel { return panel{"Job " + id, rankJobs} }
 
 func (c *counters) job(at time.Duration, j *sample.Job) {
-	before, known := c.jobs[j.ID]
-	if known && !c.due(before.at, at) || !known && len(c.jobs) >= maxCounters {
-		return
-	}
-	c.jobs[j.ID] = jobBefore{at, sample.Job{
+	before, ok := swap(c, c.jobs, j.ID, at, sample.Job{
 		CPUTime: j.CPUTime, ReadBytes: j.ReadBytes, WriteBytes: j.WriteBytes, HasIO: j.HasIO,
-	}}
-	if !known {
+	})
+	if !ok {
 		return
 	}
 	to, seconds := jobPanel(j.ID), (at - before.at).Seconds()
-	c.set(to, "cores at work", "", before.at, max(0, (j.CPUTime-before.job.CPUTime).Seconds()/seconds))
-	if j.HasIO && before.job.HasIO {
-		c.set(to, "read", "B/s", before.at, grown(j.ReadBytes, before.job.ReadBytes)/seconds)
-		c.set(to, "written", "B/s", before.at, grown(j.WriteBytes, before.job.WriteBytes)/seconds)
+	c.set(to, "cores at work", "", before.at, max(0, (j.CPUTime-before.value.CPUTime).Seconds()/seconds))
+	if j.HasIO && before.value.HasIO {
+		c.set(to, "read", "B/s", before.at, grown(j.ReadBytes, before.value.ReadBytes)/seconds)
+		c.set(to, "written", "B/s", before.at, grown(j.WriteBytes, before.value.WriteBytes)/seconds)
 	}
 }
 

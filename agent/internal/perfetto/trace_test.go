@@ -254,7 +254,7 @@ func TestClockSteps(t *testing.T) {
 
 // report is a window from one moment to another.
 func report(name string, from, to time.Duration) *window.Report {
-	r := &window.Report{Window: window.Window{Kind: window.Custom, Name: name}, Verdict: window.Unknown}
+	r := &window.Report{Window: window.Window{Kind: window.Custom, Name: name}, Judgement: window.Judgement{Verdict: window.Unknown}}
 	r.Start.Mono, r.End.Mono = from, to
 	r.Start.Wall = time.Unix(0, int64(from))
 	r.End.Wall = time.Unix(0, int64(to))

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -58,14 +59,14 @@ func (e *epochs) reached(o *observation) {
 		c.pause, c.furthest = span{}, within
 		return
 	}
-	to := o.at - seconds((o.number-whole)/orElse(a.rate, rate))
+	to := o.at - seconds((o.number-whole)/cmp.Or(a.rate, rate))
 	to = min(max(to, a.at), o.at)
 	from := to
 	switch {
 	case c.pause.known:
 		to, from = min(to, c.pause.from), max(from, c.pause.to)
 	case o.evaluates:
-		to, from = min(o.at, a.at+seconds((whole-a.done)/orElse(a.rate, rate))), o.at
+		to, from = min(o.at, a.at+seconds((whole-a.done)/cmp.Or(a.rate, rate))), o.at
 	}
 	e.over(to, number-c.number, false)
 	a.done, a.at = o.number, o.at
@@ -78,13 +79,6 @@ func (e *epochs) reached(o *observation) {
 	e.show()
 }
 
-func orElse(value, other float64) float64 {
-	if value > 0 {
-		return value
-	}
-	return other
-}
-
 // firstAmount begins a training.
 func (e *epochs) firstAmount(o *observation, number int, whole float64) {
 	if e.open && !e.amounts.used {
@@ -95,6 +89,8 @@ func (e *epochs) firstAmount(o *observation, number int, whole float64) {
 	from, printed := e.lastTo, false
 	if o.elapsed >= 0 && o.total > 0 { // a bar over the epochs
 		from, printed = max(from, o.at-seconds(o.elapsed)), true
+	} else if e.bar.known && e.bar.latest > from {
+		from, printed = e.bar.latest, true
 	}
 	e.amounts = amounts{used: true, done: o.number, at: o.at}
 	e.open, e.cur = true, epoch{number: number, total: o.total, epochs: 1, from: from, firm: true, lines: 1,

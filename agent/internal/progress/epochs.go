@@ -2,6 +2,7 @@ package progress
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -41,6 +42,24 @@ func (s *span) add(at time.Duration) {
 	s.known, s.to = true, at
 }
 
+// bar is a bar without a number: there may be several before the first epoch and within one.
+type bar struct {
+	known         bool
+	first, latest time.Duration // when the first one and the latest one began
+	place         place         // of the latest
+}
+
+func (b *bar) add(o *observation) {
+	from := max(0, o.at-seconds(o.elapsed))
+	if !b.known {
+		b.first = from
+	}
+	if !b.known || o.place.of != b.place.of || o.place.at < b.place.at {
+		b.latest = from
+	}
+	b.known, b.place = true, o.place
+}
+
 // epoch is what is known of an epoch. Its end is known only when the next one begins.
 type epoch struct {
 	number, total int
@@ -62,8 +81,9 @@ type epoch struct {
 	end             span // lines that were printed once, behind its progress
 	endTemplate     uint64
 	endExact        uint64
-	template        uint64 // of its progress
-	pause           span   // evaluation and checkpoints behind that
+	template        uint64        // of its progress
+	pause           span          // evaluation and checkpoints behind that
+	unnumbered      time.Duration // time of the latest line with results and without a number
 }
 
 type progressLine struct {
@@ -82,12 +102,11 @@ type epochs struct {
 	open      bool
 	cur       epoch
 	stride    int    // between the numbers of two epochs
-	bar       span   // of lines without a number since the epoch that ended last
+	bar       bar    // of lines without a number since the epoch that ended last
 	ending    uint64 // template of the line that ended the epoch before: it ends this one at once
 	trained   bool   // results of a training were printed before the first number
 	closing   uint64 // template of a line without results that ends an epoch
 	beginning uint64 // template of a line with results that begins an epoch
-	overall   bool   // steps count the epochs
 
 	ended     bool
 	last      int // the latest epoch that ended
@@ -115,9 +134,6 @@ func seconds(s float64) time.Duration {
 func (e *epochs) line(o *observation) {
 	number := int(o.number)
 	c := &e.cur
-	if e.overall {
-		o.place.known, o.place = false, place{}
-	}
 	switch {
 	case e.open && c.total > 0 && o.total == 0 && number > c.total && c.total > 1:
 		// Another counter.
@@ -130,8 +146,6 @@ func (e *epochs) line(o *observation) {
 	case e.late(number, o.place, !o.begins || o.repeats):
 	case e.open && o.place.known && number == c.number-1 && !c.byEnd && !c.numbered:
 		e.progress(o) // the begin is counted from 1, and the progress from 0
-	case e.open && o.place.known && o.place.of == 0 && number < c.number && !c.numbered:
-		// A counter that stays, next to one that rises.
 	default:
 		e.next(o)
 	}
@@ -148,7 +162,7 @@ func (e *epochs) next(o *observation) {
 		e.forget() // a number that did not rise: a counter that stays, or a setting
 	case e.open && c.lines == 1 && c.numbered && o.place.known && o.place.of == c.first.of && number > c.number &&
 		o.place.at-c.first.at == float64(number-c.number): // the bar is one over the epochs
-		e.overall, c.byEnd, c.numbered = true, true, false
+		c.byEnd, c.numbered = true, false
 		c.end.add(c.latest.at)
 		c.done, c.latest, c.endTemplate, o.place.known = span{}, progressLine{}, o.template, false
 		o.place = place{}
@@ -156,6 +170,12 @@ func (e *epochs) next(o *observation) {
 	if e.open && c.byEnd && !c.ended && c.end.known && c.end.from-c.firstAt > 3*(o.at-c.end.to)/2 {
 		// The first line of the epoch is far before the last one, and that near to the next epoch: it begins it.
 		c.byEnd, c.from, c.loose, e.beginning = false, c.firstAt, false, c.firstTemplate
+	}
+	if e.open && c.lines == 1 && c.total == 0 && !c.byEnd && !c.ended && c.unnumbered > 0 && !c.started.place.known &&
+		c.unnumbered-c.firstAt < (o.at-c.unnumbered)/10 { // the results come with the number, as rows of a table: it is the end
+		e.drop()
+		c.byEnd, c.from, c.loose, e.closing = true, e.lastTo, !e.ended, o.template
+		c.end.add(c.firstAt)
 	}
 	follows := e.open || e.ended
 	if !follows && e.trained && !o.place.known {
@@ -191,7 +211,7 @@ func (e *epochs) next(o *observation) {
 	if !c.byEnd && c.firm {
 		e.show()
 	}
-	e.bar = span{}
+	e.bar = bar{}
 }
 
 func (e *epochs) lastNumber() int {
@@ -209,14 +229,9 @@ func (e *epochs) finish(o *observation, stride int) (from time.Duration, printed
 		return e.beginOf(o, e.lastTo, !e.ended)
 	}
 	to, sure := c.endOf()
-	floor := c.latest.at
-	switch {
-	case c.ended:
-		to, sure, floor = e.lastTo, true, e.lastTo
-	case sure:
+	floor := max(c.latest.at, c.from)
+	if sure {
 		floor = to
-	case c.latest.at < c.from:
-		floor = c.from
 	}
 	paused := c.pause.known
 	if paused && c.byEnd && !o.begins && !o.place.known && c.pause.from-floor > o.at-c.pause.to {
@@ -227,25 +242,19 @@ func (e *epochs) finish(o *observation, stride int) (from time.Duration, printed
 	}
 	from, printed = e.beginOf(o, floor, paused)
 	if !sure {
-		expected, known := c.expectedEnd()
+		limit := o.at
 		switch {
-		case paused && known:
-			to = min(expected, c.pause.from)
 		case paused:
-			to = c.pause.from
-		case printed && known && expected < from && !o.begins:
-			to = expected
+			limit = c.pause.from
 		case printed:
-			to = from
-		case known && expected < o.at:
-			to = expected
+			limit = from
+		}
+		switch to = c.endBefore(limit); {
+		case to < limit, paused, printed:
 		case c.latest.at > 0:
 			to = c.latest.at + (o.at-c.latest.at)/2
 		default:
 			to = from
-		}
-		if !printed && !paused {
-			from = to
 		}
 	}
 	e.over(to, stride, false)
@@ -274,10 +283,7 @@ func (e *epochs) beginOf(o *observation, floor time.Duration, apart bool) (from 
 		return max(floor, o.at-ago), true
 	}
 	if hi := o.at - seconds(o.elapsed); o.elapsed >= 0 && hi >= floor-slack {
-		if lo := hi - time.Second; lo > floor {
-			return lo + time.Second/2, true
-		}
-		return floor, true
+		return max(floor, hi-time.Second/2), true
 	}
 	if from := o.at - seconds(o.place.at*o.stepTime); apart && o.stepTime > 0 && from >= floor-slack {
 		return max(from, floor), true
@@ -288,9 +294,6 @@ func (e *epochs) beginOf(o *observation, floor time.Duration, apart bool) (from 
 // beginOfEnded is beginOf for a line that was printed at the end of its epoch.
 func (e *epochs) beginOfEnded(o *observation, floor time.Duration, apart bool) (from time.Duration, printed bool) {
 	least := 0.5 * (o.at - floor).Seconds()
-	if apart {
-		least *= 0.4
-	}
 	longest := 0.0
 	for _, d := range o.durations {
 		if d > longest && d >= least && o.at-seconds(d) >= floor-wholeSlack {
@@ -303,12 +306,10 @@ func (e *epochs) beginOfEnded(o *observation, floor time.Duration, apart bool) (
 	}
 	from = o.at - seconds(longest)
 	switch {
+	case apart && e.bar.known && e.bar.first > floor && (longest == 0 || (e.bar.first-from).Abs() <= near):
+		return e.bar.first, true
 	case longest > 0 && (from-floor).Abs() > near:
 		return max(from, floor), true
-	case longest > 0:
-		return floor, true
-	case apart && e.bar.known && e.bar.from > floor:
-		return e.bar.from, true
 	}
 	return floor, false
 }
@@ -327,17 +328,17 @@ func (c *epoch) endOf() (to time.Duration, sure bool) {
 	return 0, false
 }
 
-// expectedEnd is when the last step is done, if all take the same time.
-func (c *epoch) expectedEnd() (at time.Duration, known bool) {
+// endBefore is when the last step is done, if all take the same time, and limit if that is later or unknown.
+func (c *epoch) endBefore(limit time.Duration) time.Duration {
 	rate := c.rate()
 	if c.latest.place.of == 0 || rate == 0 {
-		return 0, false
+		return limit
 	}
 	rest := c.latest.place.of - c.latest.place.at
 	if c.started.place.at == 0 {
 		rest = max(rest-1, 0) // steps count from 0
 	}
-	return c.latest.at + seconds(rest*rate), true
+	return min(limit, c.latest.at+seconds(rest*rate))
 }
 
 // rate is the time of a step in seconds: by the clock, else as printed.
@@ -413,7 +414,7 @@ func (e *epochs) update(o *observation) {
 	case o.evaluates && (c.numbered || c.end.known || c.latest.at > 0 || !c.byEnd) && !c.evaluation:
 		c.pause.add(o.at)
 	case o.place.known && o.place.of == 0 && o.metric && o.template != c.template && (!c.numbered && c.byEnd ||
-		c.numbered && o.place.at <= c.latest.place.at): // in a line of results
+		c.numbered && (c.latest.place.of > 0 || o.place.at <= c.latest.place.at)): // in a line of results
 		e.endLine(o)
 	case o.place.known && (c.numbered || !c.ended):
 		e.progress(o)
@@ -473,15 +474,20 @@ func (e *epochs) endLine(o *observation) {
 // other handles a line without a number. about is set if it speaks of an epoch.
 func (e *epochs) other(o *observation, about bool) {
 	c := &e.cur
-	if o.place.of > 0 && !o.evaluates && o.elapsed >= 0 && (!e.bar.known || o.place.part() < 0.5 && !e.open) {
-		e.bar.add(max(0, o.at-seconds(o.elapsed)))
+	if o.place.of > 0 && !o.evaluates && o.elapsed >= 0 {
+		e.bar.add(o)
 	}
 	e.trained = e.trained || o.trains && o.metric
 	if !e.open {
 		return
 	}
+	if o.metric && !o.place.known {
+		c.unnumbered = o.at
+	}
 	switch {
-	case o.evaluates || o.saves:
+	case !o.evaluates && !o.place.known && c.lasted(o):
+		e.endLine(o)
+	case o.evaluates || o.saves || c.pause.known && o.metric && !o.place.known:
 		if c.end.known || c.latest.at > 0 || o.saves || !c.byEnd {
 			c.pause.add(o.at)
 		}
@@ -493,6 +499,13 @@ func (e *epochs) other(o *observation, about bool) {
 	case about && len(o.durations) > 0:
 		e.endLine(o)
 	}
+}
+
+// lasted reports whether a line says how long the epoch took until now.
+func (c *epoch) lasted(o *observation) bool {
+	return slices.ContainsFunc(o.durations, func(d float64) bool {
+		return d > 1 && (o.at-seconds(d)-c.from).Abs() <= slack
+	})
 }
 
 // close handles the end of the program.
@@ -514,14 +527,12 @@ func (e *epochs) close(at time.Duration) {
 	if sure && !c.end.known && c.done.to-c.done.from > (c.done.from-c.from)/2 {
 		to = c.done.from // what follows is of something else
 	}
-	if !sure && c.pause.known && c.latest.at > 0 {
-		to, sure = c.pause.from, true
-		if expected, known := c.expectedEnd(); known {
-			to = min(to, expected)
+	if limit := at; !sure {
+		if c.pause.known {
+			limit = c.pause.from
 		}
-	}
-	if !sure {
-		to = at
+		to = c.endBefore(limit)
+		sure = to < at
 	}
 	stride := e.stride
 	if c.byEnd && !e.ended {

@@ -2,6 +2,11 @@ package progress
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -25,6 +30,9 @@ var (
 	}
 )
 
+// stateChange is that of a server's worker: its model, without its number and version, and its new state.
+var stateChange = regexp.MustCompile(`-\d+-(\S+?)(?:_[\d.]+)? State change .*-> \w*(STARTED|LOADED)$`)
+
 type load struct {
 	model string
 	what  uint8
@@ -41,12 +49,12 @@ type loads struct {
 
 // line handles a line by its verb: it begins a load, ends it, or is within.
 func (l *loads) line(at time.Duration, x *text) {
-	if len(x.tokens) == 0 {
-		return
-	}
 	label := x.label()
 	if l.label && len(l.open) > 0 && label != nil && !bytes.Contains(label, []byte("load")) {
 		l.end(at, server, "", 0)
+		return
+	}
+	if bytes.Contains(x.line, []byte(" -> ")) && l.state(at, stateChange.FindSubmatch(x.line)) {
 		return
 	}
 	verb, form := x.loadVerb()
@@ -59,9 +67,6 @@ func (l *loads) line(at time.Duration, x *text) {
 		}
 		return
 	}
-	if l.label && bytes.Contains(label, []byte("load")) {
-		return
-	}
 	what := x.loadedThing(verb)
 	switch percent, bar := x.percent(); {
 	case bar && percent == 0 && form == verbBegins:
@@ -69,15 +74,24 @@ func (l *loads) line(at time.Duration, x *text) {
 	case bar && percent == 100:
 		l.end(at, what, "", 0)
 	case bar:
-	case form == verbBegins && what == server:
-		l.begin(at, what, orName(x.modelFile(), x.serverName()))
 	case form == verbBegins:
 		l.begin(at, what, x.modelName(verb))
-	case what == server:
-		l.end(at, what, x.serverName(), x.loadTime())
 	default:
 		l.end(at, what, x.modelName(verb), x.loadTime())
 	}
+}
+
+// state handles a change of state, if it is one.
+func (l *loads) state(at time.Duration, change [][]byte) bool {
+	switch {
+	case change == nil:
+		return false
+	case string(change[2]) == "STARTED":
+		l.begin(at, server, nameOf(change[1]))
+	default:
+		l.end(at, server, nameOf(change[1]), 0)
+	}
+	return true
 }
 
 func (l *loads) begin(at time.Duration, what uint8, name string) {
@@ -154,29 +168,16 @@ func (x *text) loadVerb() (verb int, form uint8) {
 
 func (x *text) loadForm(i int) uint8 {
 	switch c := x.tokens[i].class; {
-	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord) == 0:
-		return x.stateForm(i)
-	case x.dotted(i):
+	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord|readyWord) == 0:
 	case c&loadingWord != 0:
 		return x.loadingForm(i)
 	case c&loadWord != 0:
 		return x.loadNounForm(i)
 	case c&loadedWord != 0 && x.endsLoad(i), c&startedWord != 0 && x.lowerIs(i+1, "in") && x.loadTime() > 0:
 		return verbEnds
-	case c&startWord != 0 && x.beginsText(i) && !x.lowerIs(i+1, "to") && x.modelFile() != "":
+	case c&startWord != 0 && (x.beginsText(i) || bytes.HasSuffix(x.between(i), []byte(": "))) && !x.lowerIs(i+1, "to") && (x.thing(i+1) > 0 || x.modelFile() != ""):
 		return verbBegins
-	}
-	return noVerb
-}
-
-// stateForm reads a change of state: WORKER_STARTED -> WORKER_MODEL_LOADED.
-func (x *text) stateForm(i int) uint8 {
-	name := x.line[x.tokens[i].from:x.tokens[i].to]
-	switch {
-	case !bytes.Contains(x.between(i), []byte("->")):
-	case bytes.HasSuffix(name, []byte("STARTED")):
-		return verbBegins
-	case bytes.HasSuffix(name, []byte("LOADED")):
+	case c&readyWord != 0 && x.thing(i-1) > 0 && x.joined(i):
 		return verbEnds
 	}
 	return noVerb
@@ -191,8 +192,6 @@ func (x *text) loadingForm(i int) uint8 {
 		return verbBegins
 	case ended && x.thing(i-1) > 0, x.is(i-1, endWord) && x.joined(i): // Model loading took, Finished loading
 		return verbEnds
-	case x.is(i-1, beginWord) && x.joined(i):
-		return verbBegins
 	}
 	return noVerb
 }
@@ -246,7 +245,7 @@ func (x *text) hasAfter(i int, c class) bool {
 
 // loadedThing is what a line's verb is about: the last of its nouns, so that a checkpoint's shards are shards.
 func (x *text) loadedThing(verb int) (what uint8) {
-	if x.is(verb, startWord|startedWord) || x.stateForm(verb) != noVerb {
+	if x.is(verb, startWord|startedWord) && x.thing(verb+1) == 0 {
 		return server
 	}
 	what = x.thing(verb - 1)
@@ -282,9 +281,6 @@ func (x *text) loadTime() time.Duration {
 // label is the name before a line's first colon.
 func (x *text) label() []byte {
 	colon := bytes.Index(x.line, []byte(": "))
-	if colon <= 0 {
-		return nil
-	}
 	for i := range x.tokens {
 		if x.tokens[i].to == colon && x.tokens[i].form == word && bytes.IndexByte(x.lowered(i), '_') >= 0 {
 			return x.line[x.tokens[i].from:colon]
@@ -293,90 +289,34 @@ func (x *text) label() []byte {
 	return nil
 }
 
-// modelFile is the path of a model in a line, up to a blank, a quote or what is behind its ending.
-func (x *text) modelFile() string {
-	if at := bytes.Index(x.line, []byte("--model ")); at >= 0 {
-		return nameOf(firstField(x.line[at+len("--model "):]))
-	}
-	if at := bytes.Index(x.line, []byte(" from ")); at >= 0 {
-		path := x.line[at+len(" from "):]
-		for _, behind := range [][]byte{[]byte(" ("), []byte(" in "), []byte(" took ")} {
-			path, _, _ = bytes.Cut(path, behind)
-		}
-		path = bytes.TrimSpace(path)
-		if bytes.ContainsAny(path, `/\`) {
-			return nameOf(path)
+// pathNames find the path of a model in a line, up to what is behind it.
+var pathNames = []*regexp.Regexp{
+	regexp.MustCompile(`--model +(?:model=)?([^ "'\t,;]+)`),
+	regexp.MustCompile(` from ["']?([^\\/ ]*[\\/].*?)["']?(?: \(| in | took | *$)`),
+}
+
+var fieldNames = []*regexp.Regexp{regexp.MustCompile(`name: ([^ "'\t,;]+)`)}
+
+// modelNames find a name behind the verb: without a folder (but no word such as "scratch"), in quotes, or the only word,
+// without its version.
+var modelNames = []*regexp.Regexp{
+	regexp.MustCompile(` from ["']?([^ "']*(?:[-._][^ "']*[A-Za-z0-9]|[0-9]))[."']*$`),
+	regexp.MustCompile(`'([^']+)'`),
+	regexp.MustCompile(`^[:= ]*(?:(?i:` + strings.Join(slices.Collect(maps.Keys(loaded)), "|") +
+		`)[:= ]+)?([A-Za-z][^ "'=\t,;]*?|[^ "'\t,;]*/[^ "'\t,;]*?)(?::\d[^ "'\t,;]*)?[." ]*$`),
+}
+
+func firstName(patterns []*regexp.Regexp, text []byte) string {
+	for _, re := range patterns {
+		if m := re.FindSubmatch(text); m != nil && loaded[string(bytes.ToLower(m[1]))] == 0 {
+			return nameOf(m[1])
 		}
 	}
 	return ""
 }
 
-func firstField(text []byte) []byte {
-	text = bytes.TrimPrefix(bytes.TrimLeft(text, " "), []byte("model="))
-	if end := bytes.IndexAny(text, " \"'\t,;"); end >= 0 {
-		text = text[:end]
-	}
-	return text
-}
+func (x *text) modelFile() string { return firstName(pathNames, x.line) }
 
-// serverName is the worker's name before a change of its state, without its number and version.
-func (x *text) serverName() string {
-	at := bytes.Index(x.line, []byte(" State"))
-	if at < 0 {
-		return ""
-	}
-	name := x.line[bytes.LastIndexByte(x.line[:at], ' ')+1 : at]
-	parts := bytes.SplitN(name, []byte("-"), 3)
-	if len(parts) == 3 {
-		name = parts[2]
-	}
-	if end := bytes.LastIndexByte(name, '_'); end > 0 {
-		name = name[:end]
-	}
-	return nameOf(name)
-}
-
-// modelName is the name behind a verb: a path, a quoted text, or the word that stands alone.
 func (x *text) modelName(verb int) string {
-	if file := x.modelFile(); file != "" {
-		return file
-	}
-	rest := bytes.TrimSpace(x.line[x.tokens[verb].to:])
-	if _, from, ok := bytes.Cut(rest, []byte(" from ")); ok { // a name without a folder, not a word such as "scratch"
-		from = bytes.TrimRight(bytes.TrimSpace(from), `."'`)
-		if bytes.IndexByte(from, ' ') < 0 && bytes.ContainsAny(from, "-._0123456789") {
-			return nameOf(bytes.TrimLeft(from, `"'`))
-		}
-	}
-	if at := bytes.Index(x.line, []byte("name: ")); at >= 0 {
-		return nameOf(firstField(x.line[at+len("name: "):]))
-	}
-	if at := bytes.IndexByte(rest, '\''); at >= 0 {
-		if end := bytes.IndexByte(rest[at+1:], '\''); end > 0 {
-			return nameOf(rest[at+1 : at+1+end])
-		}
-	}
-	rest = bytes.TrimLeft(rest, ":= ")
-	field := firstField(rest)
-	if loaded[string(bytes.ToLower(field))] > 0 {
-		rest = bytes.TrimLeft(rest[len(field):], ":= ")
-		field = firstField(rest)
-	}
-	alone := len(bytes.TrimSpace(rest)) == len(field) || len(bytes.TrimRight(bytes.TrimSpace(rest), ".\"")) == len(field)
-	field = bytes.TrimRight(field, ".\"")
-	if colon := bytes.LastIndexByte(field, ':'); colon > 0 && colon+1 < len(field) && digit(field[colon+1]) {
-		field = field[:colon] // its version
-	}
-	if !alone || len(field) == 0 || loaded[string(bytes.ToLower(field))] > 0 ||
-		!alphabetic(field[0]) && bytes.IndexByte(field, '/') < 0 {
-		return ""
-	}
-	return nameOf(field)
-}
-
-func orName(name, other string) string {
-	if name != "" {
-		return name
-	}
-	return other
+	return cmp.Or(x.modelFile(), firstName(fieldNames, x.line), firstName(modelNames, x.line[x.tokens[verb].to:]))
 }

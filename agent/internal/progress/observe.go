@@ -50,7 +50,6 @@ const (
 	batchTime
 	wholeTime
 	remaining
-	ordinal
 	loadingWord
 	loadedWord
 	loadWord
@@ -58,6 +57,7 @@ const (
 	failedWord
 	startWord
 	startedWord
+	readyWord
 	readingWord // reads a model, or anything
 	levelWord
 	counterWord // of a hint
@@ -87,7 +87,6 @@ var vocabulary = func() map[string]class {
 		batchTime:   "time batch_time iter_time step_time train_time batch_cost avg_batch_cost dt batch",
 		wholeTime:   "took takes elapsed duration dur epoch_time time_elapsed",
 		remaining:   "eta remaining left",
-		ordinal:     "st nd rd th",
 		loadingWord: "loading reloading initializing reading",
 		loadedWord:  "loaded reloaded initialized",
 		loadWord:    "load reload",
@@ -95,6 +94,7 @@ var vocabulary = func() map[string]class {
 		failedWord:  "failed failure fail error",
 		startWord:   "starting launching",
 		startedWord: "started",
+		readyWord:   "ready",
 		readingWord: "reading initializing",
 		levelWord:   "info debug warning i",
 		settingPart: "max num n total best last start warmup per save every patience min stop resume end final nb number",
@@ -108,9 +108,37 @@ var vocabulary = func() map[string]class {
 	return all
 }()
 
+// foreign are words in other scripts, the longer ones of a kind first. foreignLead are their first bytes.
+var foreign, foreignLead = func() (words []foreignText, lead [256]bool) {
+	for _, one := range []foreignText{
+		{epochWord, "エポック 轮次 輪次 轮 輪 周期 에포크 에폭 эпоха Эпоха ЭПОХА époque Époque época Época"},
+		{mention, "共 最佳 最優 最良 最高 恢复 加载 読み込み"},
+		{beginWord, "开始 開始 시작"},
+		{endWord, "完成 结束 結束 完了 終了 완료 종료 平均"},
+		{trainWord, "训练 訓練 学習 학습"},
+		{evalWord, "验证 驗證 検証 测试 測試 评估 評価 검증 평가"},
+		{saveWord, "保存 저장"},
+		{stepWord, "步数 步 批次 ステップ バッチ 스텝"},
+		{wholeTime, "用时 耗时 所要時間 経過時間 소요"},
+		{remaining, "剩余 残り 남은"},
+		{0, "秒 초 分"},
+	} {
+		for w := range strings.FieldsSeq(one.text) {
+			words = append(words, foreignText{one.class, w})
+			lead[w[0]] = true
+		}
+	}
+	return words, lead
+}()
+
+type foreignText struct {
+	class class
+	text  string
+}
+
 // units are those of a duration, in seconds.
 var units = map[string]float64{"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "mins": 60,
-	"minute": 60, "minutes": 60, "h": 3600, "hour": 3600, "hours": 3600, "ms": 0.001}
+	"minute": 60, "minutes": 60, "h": 3600, "hour": 3600, "hours": 3600, "ms": 0.001, "秒": 1, "초": 1, "分": 60}
 
 // text is a line with its tokens.
 type text struct {
@@ -168,13 +196,10 @@ func (x *text) integer(i int) bool { return x.counts(i) && x.tokens[i].form == i
 
 // pair reports whether tokens i and i+1 are 3/10 or 3 of 10. next is the token behind.
 func (x *text) pair(i int) (of float64, next int, ok bool) {
-	if !x.integer(i) {
-		return 0, i + 1, false
-	}
-	if x.integer(i+1) && string(bytes.TrimSpace(x.between(i+1))) == "/" {
+	if x.integer(i) && x.integer(i+1) && string(bytes.TrimSpace(x.between(i+1))) == "/" {
 		return x.tokens[i+1].value, i + 2, true
 	}
-	if string(x.lowered(i+1)) == "of" && x.integer(i+2) {
+	if x.integer(i) && string(x.lowered(i+1)) == "of" && x.integer(i+2) {
 		return x.tokens[i+2].value, i + 3, true
 	}
 	return 0, i + 1, false
@@ -182,14 +207,17 @@ func (x *text) pair(i int) (of float64, next int, ok bool) {
 
 const (
 	maxNumber    = 1e7 // of epochs: a larger one is a time
-	maxSeparator = 16  // bytes between a word and its number, as of a padded column
-	aroundNumber = " \t:=#[(\"'|,-)"
+	maxSeparator = 48  // bytes between a word and its number, as of a padded column
+	aroundNumber = " \t:=#[(\"'|,-)：（【"
 )
 
 // numberOf finds the number of the word at i, before or behind it. from and to are the tokens that it takes up.
 func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
+	if x.integer(i-1) && bytes.HasSuffix(bytes.TrimRight(x.between(i-1), " "), []byte("第")) {
+		return x.tokens[i-1].value, 0, i - 1, i + 1, true
+	}
 	n := i + 1
-	if string(x.between(n)) == "(" && x.is(n, trainWord) || x.is(n, numberWord) {
+	if x.is(n, trainWord|numberWord) {
 		n++
 	}
 	if sep := x.between(n); x.counts(n) && len(sep) <= maxSeparator && len(bytes.Trim(sep, aroundNumber)) == 0 &&
@@ -210,9 +238,6 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 	}
 	if gap == "" && x.integer(i-1) {
 		return x.tokens[i-1].value, 0, i - 1, i + 1, true
-	}
-	if gap == " " && x.is(i-1, ordinal) && len(x.between(i-1)) == 0 && x.integer(i-2) {
-		return x.tokens[i-2].value, 0, i - 2, i + 1, true
 	}
 	return 0, 0, 0, 0, false
 }
@@ -270,14 +295,23 @@ func (x *text) compound(i int) bool {
 	if t.form != word || t.to-t.from <= len("epoch_") || bytes.IndexByte(x.line[t.from:t.to], '_') < 0 {
 		return false
 	}
-	name, has := x.lowered(i), false
-	for part := range bytes.SplitSeq(name, []byte("_")) {
-		if vocabulary[string(part)]&settingPart != 0 {
-			return false
-		}
-		has = has || string(part) == "epoch"
+	epoch, setting := x.parts(i)
+	return epoch && !setting
+}
+
+// setting reports whether a compound such as warmup_steps is a setting.
+func (x *text) setting(i int) bool {
+	_, setting := x.parts(i)
+	return setting && bytes.IndexByte(x.lowered(i), '_') > 0
+}
+
+// parts reports whether the parts of a compound are those of a count of epochs, and of a setting.
+func (x *text) parts(i int) (epoch, setting bool) {
+	for part := range bytes.SplitSeq(x.lowered(i), []byte("_")) {
+		epoch = epoch || string(part) == "epoch"
+		setting = setting || vocabulary[string(part)]&settingPart != 0
 	}
-	return has
+	return epoch, setting
 }
 
 // mentioned reports whether the words before an epoch make the line speak of something else.
@@ -285,7 +319,7 @@ func (x *text) mentioned(first int) bool {
 	if x.is(first-1, mentionNext) && x.joined(first) {
 		return true
 	}
-	if string(x.lowered(first-1)) == "of" && !x.is(first-2, endWord) && !x.is(first-2, beginWord) {
+	if x.setting(first - 1) { // max_duration: 2ep
 		return true
 	}
 	for j := range first {
@@ -365,21 +399,13 @@ func (x *text) placeAt(o *observation, i int, measured bool) bool {
 		o.place = place{known: true, at: t.value}
 		return true
 	}
-	if x.glued(i) && x.is(i+1, stepWord) && x.integer(i-1) && string(x.between(i)) == "-" {
-		o.place = place{known: true, at: t.value}
-		return true
-	}
-	if bytes.HasPrefix(x.line[t.to:], []byte("%|")) {
-		return x.percentPlace(o, i)
-	}
 	return false
 }
 
 // inBar reports whether the text before a number is that of a bar.
 func (x *text) inBar(at int) bool {
 	near := x.line[max(0, at-4):at]
-	return bytes.ContainsAny(near, "|#[]") || near[len(near)-1] > 0x7f || len(near) > 1 && near[len(near)-2] > 0x7f ||
-		bytes.IndexByte(x.line[max(0, at-maxPath):at], '%') >= 0
+	return bytes.ContainsAny(near, "|#[]") || bytes.IndexByte(x.line[max(0, at-maxPath):at], '%') >= 0
 }
 
 // results reports whether a line has what is known when an epoch is over.
@@ -417,12 +443,13 @@ func (x *text) hasPairAfter(i int) bool {
 
 // readWords reads the roles, the durations and whether the line has results.
 func (x *text) readWords(o *observation, from, to int) {
-	role := 0 // of the first word of training (1) or evaluation (2)
+	role := 0              // of the first word of training (1) or evaluation (2)
+	evals, trained := 0, 0 // names such as val_loss with a value, and other names with one
 	others := 0
 	for i := range x.tokens {
 		t := x.tokens[i]
 		if t.form != word {
-			x.readNumber(o, i, from, to)
+			x.readNumber(o, i, to)
 			continue
 		}
 		if x.dotted(i) || i >= from && i < to {
@@ -431,8 +458,18 @@ func (x *text) readWords(o *observation, from, to int) {
 		switch {
 		case role == 0 && x.is(i, trainWord):
 			role = 1
-		case role == 0 && (x.is(i, evalWord) || x.line[0] == '{' && bytes.HasPrefix(x.line[t.from:t.to], []byte("eval_"))):
+		case role == 0 && x.is(i, evalWord):
 			role = 2
+		}
+		if x.counts(i+1) && (x.tokens[i+1].form == decimal || bytes.ContainsAny(x.between(i+1), ":=")) && !x.isStep(i) {
+			part, _, _ := bytes.Cut(x.lowered(i), []byte("_"))
+			switch c := vocabulary[string(part)]; {
+			case c&settingPart != 0: // best_loss
+			case c&evalWord != 0:
+				evals++
+			default:
+				trained++
+			}
 		}
 		o.begins = o.begins || !o.ends && x.is(i, beginWord)
 		o.ends = o.ends || !o.begins && x.is(i, endWord)
@@ -441,6 +478,9 @@ func (x *text) readWords(o *observation, from, to int) {
 		if i >= to && !x.glued(i-1) {
 			others++
 		}
+	}
+	if role == 0 && evals > 0 && trained == 0 && !o.place.known {
+		role = 2
 	}
 	o.trains, o.evaluates, x.durations = role == 1, role == 2, o.durations
 	o.sums = o.sums && role != 2
@@ -454,7 +494,7 @@ func (x *text) readWords(o *observation, from, to int) {
 }
 
 // readNumber reads the number at i as a result, a duration or the time of a batch.
-func (x *text) readNumber(o *observation, i, from, to int) {
+func (x *text) readNumber(o *observation, i, to int) {
 	t := x.tokens[i]
 	rest := x.line[t.to:]
 	named := x.tokens[max(i-1, 0)].form == word && i > 0 && len(x.between(i)) <= maxSeparator
@@ -479,22 +519,17 @@ func (x *text) readNumber(o *observation, i, from, to int) {
 	case named && x.is(i-1, wholeTime) && i >= to:
 		o.addDuration(t.value, false)
 	case t.form == decimal:
-		if bytes.HasPrefix(rest, []byte("it/s")) && t.value > 0 {
+		if bytes.HasPrefix(bytes.TrimLeft(rest, " "), []byte("it/s")) && t.value > 0 {
 			o.setStepTime(1 / t.value)
 		}
 		if x.isBatchTime(i) {
 			o.setStepTime(t.value)
 		}
-		if (i >= to || named && !x.glued(i-1) && i < from) && !x.is(i-1, rateWord) {
-			o.metric = true
-		}
+		o.metric = o.metric || (i >= to || named) && !x.is(i-1, rateWord)
 	}
 }
 
 func (x *text) isBatchTime(i int) bool {
-	if string(x.lowered(i-1)) == "t" {
-		i--
-	}
 	return x.is(i-1, batchTime) && len(bytes.Trim(x.between(i), " \t:=(\"'")) == 0
 }
 
@@ -508,7 +543,7 @@ const maxDurations = 8
 
 // addDuration adds 1 min, or to it 23 s.
 func (o *observation) addDuration(seconds float64, part bool) {
-	if n := len(o.durations); part && n > 0 && o.durations[n-1] >= 60 {
+	if n := len(o.durations); part && n > 0 {
 		o.durations[n-1] += seconds
 	} else if n < maxDurations {
 		o.durations = append(o.durations, seconds)

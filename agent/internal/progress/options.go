@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"strings"
-	"unicode/utf8"
 )
 
 // Options are the user's own patterns, in the syntax of Go's regexp package (RE2). Each replaces the built-in patterns
@@ -43,59 +41,18 @@ func firstGroup(re *regexp.Regexp) int {
 	return -1
 }
 
-// compile returns an error of one line with the fault and its position, counted in characters from 1.
+// compile returns an error of one line with the fault, and the part of the expression that has it.
 func compile(option, expr string) (*regexp.Regexp, error) {
 	re, err := regexp.Compile(expr)
 	var fault *syntax.Error
 	switch {
 	case errors.As(err, &fault):
-		return nil, fmt.Errorf("%s %q: %s at character %d: write an RE2 expression, with a \\ before literal "+
-			"characters",
-			option, expr, fault.Code, position(expr, fault))
+		return nil, fmt.Errorf("%s %q: %s in %q: write an RE2 expression, with a \\ before literal characters", option, expr,
+			fault.Code, fault.Expr)
 	case err != nil:
 		return nil, fmt.Errorf("%s %q: %w: write an RE2 expression", option, expr, err)
 	case re.MatchString(""):
-		return nil, fmt.Errorf("%s %q matches every line: add words of the line", option,
-			expr)
+		return nil, fmt.Errorf("%s %q matches every line: add words of the line", option, expr)
 	}
 	return re, nil
-}
-
-// position is the offset of the fault. The parser returns the faulty part of the expression, but all of it for
-// brackets.
-func position(expr string, fault *syntax.Error) int {
-	at := max(strings.Index(expr, fault.Expr), 0)
-	switch fault.Code {
-	case syntax.ErrMissingParen, syntax.ErrUnexpectedParen:
-		at = unmatched(expr)
-	case syntax.ErrTrailingBackslash:
-		at = len(expr) - 1
-	}
-	return utf8.RuneCountInString(expr[:at]) + 1
-}
-
-// unmatched is the offset of the first round bracket without a partner: an extra ")", else the outermost unclosed "(".
-func unmatched(expr string) int {
-	var open []int
-	class := false
-	for i := 0; i < len(expr); i++ {
-		switch c := expr[i]; {
-		case c == '\\':
-			i++
-		case class:
-			class = c != ']'
-		case c == '[':
-			class = true
-		case c == '(':
-			open = append(open, i)
-		case c == ')' && len(open) == 0:
-			return i
-		case c == ')':
-			open = open[:len(open)-1]
-		}
-	}
-	if len(open) == 0 {
-		return 0
-	}
-	return open[0]
 }

@@ -124,15 +124,14 @@ func (x *text) findNested(o *observation) bool {
 	if i++; i >= len(x.tokens) || x.dotted(i-1) || len(bytes.Trim(x.between(i), aroundNumber)) > 0 {
 		i = 0
 	}
-	if !x.integer(i) || x.glued(i) || i == 0 && len(bytes.Trim(x.between(0), " [(")) > 0 {
+	if !x.integer(i) || x.glued(i) || x.percentAt(i) || i == 0 && len(bytes.Trim(x.between(0), " [(")) > 0 {
 		return false
 	}
 	total, next, _ := x.pair(i)
 	n := *o
 	n.place = place{}
 	x.findPlace(&n, i, next)
-	prose := next < len(x.tokens) && len(bytes.TrimSpace(x.between(next))) == 0
-	if n.place.of == 0 || x.tokens[i].value > maxNumber || prose {
+	if n.place.of == 0 || x.tokens[i].value > maxNumber {
 		return false
 	}
 	n.number, n.total, n.begins, n.firm = x.tokens[i].value, int(min(total, maxNumber)), false, i > 0

@@ -137,7 +137,7 @@ func TestRuns(t *testing.T) {
 		},
 		"summaries": {
 			lines: "Epoch 1: loss 0.5\nEpoch 1: val_loss 0.5\nEpoch 2: loss 0.5",
-			want:  "1:0-2 2:2-3",
+			want:  "1:0-1 2:2-3",
 		},
 		"a table's rows, after its heading": {
 			lines: "2  0.5  00:03\nepoch     train_loss  time\n0         0.500000    00:03\n1         0.400000    00:02",
@@ -265,16 +265,16 @@ func TestOptionErrors(t *testing.T) {
 		options Options
 		want    string
 	}{
-		{Options{EpochPattern: `Epoch (\d+`}, `--epoch-pattern "Epoch (\\d+": missing closing ) at character 7`},
-		{Options{EpochPattern: `Épo[(]h) 1`}, `--epoch-pattern "Épo[(]h) 1": unexpected ) at character 8`},
-		{Options{EpochPattern: `Epoch [0-9`}, `missing closing ] at character 7`},
-		{Options{EpochPattern: `Epoch \y`}, `invalid escape sequence at character 7`},
-		{Options{EpochPattern: `Epoch **`}, `invalid nested repetition operator at character 7`},
-		{Options{EpochPattern: `Epoch\`}, `trailing backslash at end of expression at character 6`},
-		{Options{EpochPattern: `Epoch (?=\d)`}, `invalid or unsupported Perl syntax at character 7`},
+		{Options{EpochPattern: `Epoch (\d+`}, `--epoch-pattern "Epoch (\\d+": missing closing ) in "Epoch (\\d+"`},
+		{Options{EpochPattern: `Épo[(]h) 1`}, `--epoch-pattern "Épo[(]h) 1": unexpected ) in "Épo[(]h) 1"`},
+		{Options{EpochPattern: `Epoch [0-9`}, `missing closing ] in "[0-9"`},
+		{Options{EpochPattern: `Epoch \y`}, `invalid escape sequence in "\\y"`},
+		{Options{EpochPattern: `Epoch **`}, `invalid nested repetition operator in "**"`},
+		{Options{EpochPattern: `Epoch\`}, `trailing backslash at end of expression in ""`},
+		{Options{EpochPattern: `Epoch (?=\d)`}, `invalid or unsupported Perl syntax in "(?="`},
 		{Options{EpochPattern: `\d*`}, `--epoch-pattern "\\d*" matches every line`},
-		{Options{LoadBegin: `x(`, LoadEnd: `y`}, `--load-begin "x(": missing closing ) at character 2`},
-		{Options{LoadBegin: `x`, LoadEnd: `y(`}, `--load-end "y(": missing closing ) at character 2`},
+		{Options{LoadBegin: `x(`, LoadEnd: `y`}, `--load-begin "x(": missing closing ) in "x("`},
+		{Options{LoadBegin: `x`, LoadEnd: `y(`}, `--load-end "y(": missing closing ) in "y("`},
 		{Options{LoadBegin: `x`}, `--load-end is missing`},
 		{Options{LoadEnd: `x`}, `--load-begin is missing`},
 	} {

@@ -36,11 +36,28 @@ func scan(tokens []token, line []byte) []token {
 			t := number(line, i)
 			tokens = append(tokens, t)
 			i = t.to
+		case foreignLead[c]:
+			if t := foreignWord(line, i); t.to > 0 {
+				tokens = append(tokens, t)
+				i = t.to
+				continue
+			}
+			i++
 		default:
 			i++
 		}
 	}
 	return tokens
+}
+
+// foreignWord finds a known word that is not ASCII, at i. Some languages put no blank between words.
+func foreignWord(line []byte, i int) token {
+	for _, w := range foreign {
+		if bytes.HasPrefix(line[i:], []byte(w.text)) {
+			return token{form: word, from: i, to: i + len(w.text), class: w.class}
+		}
+	}
+	return token{}
 }
 
 // maxWord is the length of the longest word that may be known.

@@ -63,6 +63,24 @@ func openPart(path string) (*Part, error) {
 	return &Part{path, file, reader}, nil
 }
 
+// Entries returns the entries of all parts one after the other, and then io.EOF. Other errors name the part.
+func Entries(parts []*Part) func(*recording.Entry) error {
+	return func(e *recording.Entry) error {
+		for {
+			err := parts[0].Reader.Next(e)
+			switch {
+			case err == nil:
+				return nil
+			case !errors.Is(err, io.EOF):
+				return fmt.Errorf("%s: %w", parts[0].Path, err)
+			case len(parts) == 1:
+				return io.EOF
+			}
+			parts = parts[1:]
+		}
+	}
+}
+
 // Close closes all parts.
 func Close(parts []*Part) {
 	for _, p := range parts {

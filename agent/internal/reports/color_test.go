@@ -8,6 +8,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // terminalOf returns what a terminal of this width can show.
@@ -29,9 +30,13 @@ func TestTableWidths(t *testing.T) {
 	const sentence = "The program waited for storage 61 % of the time: 1200 operations read 408.7 MiB from nvme0n1."
 	for _, width := range []uint16{60, 66, 71, 72, 79, 80, 100, 160, 250} {
 		var out bytes.Buffer
+		row := explain.Row{Label: "epoch 12", Duration: "16.0 min", Busy: "100 %", Storage: "100 %", CPU: "100 %",
+			Ready: "100 %", Other: "100 %", Verdict: "storage_bound SLOW"}
 		w := &windowTable{Table: &output.Table{Out: &out, Screen: terminalOf(t, width, output.Never)}}
-		w.row("window", "duration", "GPU busy", "storage", "CPU", "other", "disk", "verdict")
-		w.row("epoch 12", "16.0 min", "100 %", "100 %", "100 %", "100 %", "nvme0n1", "storage_bound SLOW")
+		for i := range 4 { // with and without GPUs, and time without a core
+			w.gpu, w.ready = i < 2, i%2 == 0
+			w.row(row, "nvme0n1")
+		}
 		w.Text("  Try: ", sentence)
 		for line := range strings.Lines(out.String()) {
 			if got := output.Columns(strings.TrimSuffix(line, "\n")); got > int(width) {
@@ -54,7 +59,9 @@ func TestTableColors(t *testing.T) {
 		var out bytes.Buffer
 		w := &windowTable{Table: &output.Table{Out: &out, Screen: terminalOf(t, 80, when)}}
 		for _, verdict := range []string{"storage_bound SLOW", "gpu_bound", "cpu_bound", "unknown"} {
-			w.row("epoch 1", "1.0 s", "20 %", "61 %", "10 %", "9 %", "\x1b[31mvda", verdict)
+			w.gpu = true
+			w.row(explain.Row{Label: "epoch 1", Duration: "1.0 s", Busy: "20 %", Storage: "61 %", CPU: "10 %", Other: "9 %",
+				Verdict: verdict}, "\x1b[31mvda")
 		}
 		w.Colored(output.Bad, "missing GPU ", "There is no driver.")
 		return out.String()

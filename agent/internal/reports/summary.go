@@ -69,10 +69,15 @@ func (s *Summary) times() string {
 }
 
 func (s *Summary) ledger(row explain.Row) string {
-	if len(s.whole.GPUIDs) > 0 {
-		return fmt.Sprintf("All of it: GPU busy %s, storage %s, CPU %s, other %s", row.Busy, row.Storage, row.CPU, row.Other)
+	noCore := ""
+	if row.Ready != "" {
+		noCore = "no core " + row.Ready + ", "
 	}
-	return fmt.Sprintf("All of it: on CPU %s, storage %s, other %s", row.OnCPU, row.Storage, row.Other)
+	if len(s.whole.GPUIDs) > 0 {
+		return fmt.Sprintf("All of it: GPU busy %s, storage %s, CPU %s, %sother %s", row.Busy, row.Storage, row.CPU, noCore,
+			row.Other)
+	}
+	return fmt.Sprintf("All of it: on CPU %s, storage %s, %sother %s", row.CPU, row.Storage, noCore, row.Other)
 }
 
 func (s *Summary) durations() string {

@@ -14,7 +14,7 @@ func TestSummary(t *testing.T) {
 	t.Parallel()
 	report := func(kind window.Kind, start, end time.Duration, slow bool) *window.Report {
 		return &window.Report{Window: window.Window{Kind: kind, Start: sample.Stamp{Mono: start},
-			End: sample.Stamp{Mono: end}}, Slow: slow}
+			End: sample.Stamp{Mono: end}}, Judgement: window.Judgement{Slow: slow}}
 	}
 	s := NewSummary(report(window.Custom, 1*time.Second, 60*time.Second, false), []*window.Report{
 		report(window.ModelLoad, 2*time.Second, 5*time.Second, false),
@@ -61,8 +61,7 @@ func TestSlowRowsStay(t *testing.T) {
 	t.Parallel()
 	var reports []*window.Report
 	for n := range 100 {
-		reports = append(reports, &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: n, HasEpoch: true},
-			Slow: n == 50})
+		reports = append(reports, &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: n, HasEpoch: true}, Judgement: window.Judgement{Slow: n == 50}})
 	}
 	var text strings.Builder
 	PrintTable(&text, reports, nil)

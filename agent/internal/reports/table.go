@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/explain"
@@ -14,6 +15,8 @@ import (
 
 const (
 	diskWidth   = 7
+	readyWidth  = 7
+	minWidth    = 60 // of a table
 	maxSlowRows = 1000
 )
 
@@ -35,8 +38,10 @@ func verdictColor(text string) output.Color {
 type windowTable struct {
 	*output.Table
 
-	gpu   bool // rows show the GPUs' time; otherwise the program's own
-	label int  // columns of the rows' names; 0 for labelWidth
+	gpu   bool            // rows show the GPUs' time; otherwise the program's own
+	ready bool            // some window had work without a core
+	named map[string]bool // labels of windows for which a remedy was said to be the same
+	label int             // columns of the rows' names; 0 for labelWidth
 }
 
 // labelFor is the width of the names, where the terminal has room for them.
@@ -49,20 +54,24 @@ func (t *windowTable) labelFor(reports []*window.Report) int {
 }
 
 // PrintTable writes one row for each window, and below it the finding and the remedy. What is within an epoch follows
-// it. Among windows in a row with the same verdict, or in
-// an epoch with it, only the first is explained. The reason for a slow one is added where the verdict lacks it.
+// it. Among windows in a row with the same verdict, or in an epoch with it, only the first is explained, and slow ones
+// name it. The reason for a slow one is added where the verdict lacks it.
 func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
-	w := &windowTable{Table: output.NewTable(out)}
+	w := &windowTable{Table: output.NewTable(out), named: map[string]bool{}}
 	w.label = w.labelFor(reports)
 	w.Line("")
 	w.gpu = slices.ContainsFunc(reports, func(r *window.Report) bool { return len(r.GPUIDs) > 0 })
-	switch {
-	case w.gpu:
-		w.row("window", "duration", "GPU busy", "storage", "CPU", "other", "disk", "verdict")
-	case len(reports) > 0:
-		w.row("window", "duration", "on CPU", "storage", "", "other", "disk", "verdict")
+	w.ready = slices.ContainsFunc(reports, func(r *window.Report) bool { return explain.NewRow(r).Ready != "" })
+	head := explain.Row{Label: "window", Duration: "duration", Busy: "GPU busy", Storage: "storage", CPU: "CPU",
+		Ready: "no core", Other: "other", Verdict: "verdict"}
+	if !w.gpu {
+		head.CPU = "on CPU"
+	}
+	if len(reports) > 0 {
+		w.row(head, "disk")
 	}
 	var outer, part *window.Report // of the rows before: the last one, and the last one within it
+	explainedBy := map[*window.Report]string{}
 	advised := advisedFor(reports)
 	slow, hidden := 0, 0
 	for i, r := range reports {
@@ -84,13 +93,23 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 		} else {
 			outer, part = r, nil
 		}
+		several := r.Verdict == window.Unknown || r.Verdict == window.WaitBound // reasons
 		alike := previous != nil && (previous.Kind == r.Kind || previous == outer) && previous.Verdict == r.Verdict &&
-			(r.Verdict != window.Unknown || explain.Advice(previous) == explain.Advice(r)) // there are several reasons
-		if !alike {
+			(!several || explain.Advice(previous) == explain.Advice(r))
+		label := explain.Label(r.Label(), r.Unfinished)
+		switch {
+		case !alike:
 			w.Text("  ", explain.Finding(r))
 			w.remedy(r, advised)
-		} else if r.ExceedsLimit() || r.Slow && previous.SlowReason != r.SlowReason {
+			explainedBy[r] = label
+		case r.ExceedsLimit() || r.Slow && previous.SlowReason != r.SlowReason:
 			w.Text("  ", explain.Finding(r))
+			explainedBy[r] = label
+		default:
+			explainedBy[r] = explainedBy[previous]
+			if r.Slow && !w.named[label] {
+				w.Text("  ", "As "+explainedBy[r]+".")
+			}
 		}
 		w.further(r, previous)
 		if !alike || !sameSteps(r, previous) {
@@ -146,8 +165,11 @@ func (t *windowTable) remedy(r *window.Report, advised map[string][]string) {
 	case len(same) == 0:
 	case len(same) <= maxSame:
 		text += " The same for " + strings.Join(same, ", ") + "."
+		for _, label := range same {
+			t.named[label] = true
+		}
 	default:
-		text += fmt.Sprintf(" The same for %d more windows.", len(same))
+		text += fmt.Sprintf(" The same for %d more.", len(same))
 	}
 	t.Text("  Try: ", text)
 }
@@ -168,28 +190,36 @@ func (t *windowTable) further(r, previous *window.Report) {
 }
 
 // row writes one row. A terminal of less than 80 columns shows fewer of them, down to 60.
-func (t *windowTable) row(label, duration, busy, storage, cpu, other, disk, verdict string) {
+func (t *windowTable) row(r explain.Row, disk string) {
 	width, name := t.Screen.Width(), max(t.label, output.LabelWidth)
-	disk, other = " "+output.Fit(disk, diskWidth), fmt.Sprintf(" %5s", other)
+	if t.gpu && t.ready {
+		width -= readyWidth + 1 // one column more
+	}
+	disk, other, noCore := " "+output.Fit(disk, diskWidth), fmt.Sprintf(" %5s", r.Other), ""
 	if width < output.TableWidth {
 		disk = ""
 	}
 	if width < output.TableWidth-diskWidth-1 {
 		other, name = "", output.LabelWidth-6
 	}
-	text := fmt.Sprintf("%s %8s %8s %7s %5s%s%s ", output.Fit(label, name), duration, busy, storage, cpu, other, disk)
-	t.Cells(output.Cell{Text: text}, output.Cell{Text: verdict, Color: verdictColor(verdict)})
+	if t.ready && width >= minWidth {
+		noCore = fmt.Sprintf(" %*s", readyWidth, r.Ready)
+	}
+	cells := fmt.Sprintf("%8s %7s %5s%s", r.Busy, r.Storage, r.CPU, noCore)
+	switch {
+	case !t.gpu && t.ready: // of the program's own time it stands in the place of the CPU stall
+		cells = fmt.Sprintf("%6s %7s%s", r.CPU, r.Storage, noCore)
+	case !t.gpu:
+		cells = fmt.Sprintf("%8s %7s %5s", r.CPU, r.Storage, "")
+	}
+	text := fmt.Sprintf("%s %8s %s%s%s ", output.Fit(r.Label, name), r.Duration, cells, other, disk)
+	t.Cells(output.Cell{Text: text}, output.Cell{Text: r.Verdict, Color: verdictColor(r.Verdict)})
 }
 
 func (t *windowTable) report(r *window.Report) {
-	row := explain.NewRow(r)
-	busy, cpu := row.Busy, row.CPU
-	if !t.gpu {
-		busy, cpu = row.OnCPU, ""
-	}
-	t.row(row.Label, row.Duration, busy, row.Storage, cpu, row.Other, diskOf(r), row.Verdict)
+	t.row(explain.NewRow(r), diskOf(r))
 	for _, one := range explain.GPURows(r) {
-		t.row(one.Label, "", one.Busy, one.Storage, one.CPU, one.Other, "", "")
+		t.row(one, "")
 	}
 }
 
@@ -213,4 +243,70 @@ func diskOf(r *window.Report) string {
 		return r.Mounts[0].Type
 	}
 	return ""
+}
+
+// ListHead writes the head of a list of windows.
+func ListHead(t *output.Table) {
+	listLine(t, "ID", "began", "window", "duration", "storage", "verdict", "")
+}
+
+// ListRow writes a window in one line of a list.
+func ListRow(t *output.Table, r *explain.Report, state string) {
+	storage := "-"
+	if total := r.GPUTime(); r.Stall != nil && total > 0 {
+		storage = fmt.Sprintf("%.0f %%", 100*r.Stall.Storage/total)
+	}
+	of := ""
+	if r.Source == window.Detected {
+		of = "  detected"
+	}
+	if r.Job != nil {
+		of += fmt.Sprintf("  of %s %d", cmp.Or(r.Job.Pod, window.ShownName(r.Job.Name)), r.Job.PID)
+	}
+	listLine(t, r.ID, r.Start.Local().Format(time.TimeOnly), explain.Indented(explain.Label(r.Label(),
+		r.Unfinished), r.Within), explain.Duration(r.Duration), storage, state+explain.Verdict(r.Verdict, r.Slow),
+		output.Printable(of))
+}
+
+func listLine(t *output.Table, id, began, label, duration, storage, verdict, of string) {
+	const idWidth, timeWidth = 16, 8
+	t.Cells(output.Cell{Text: fmt.Sprintf("%s %s %s %8s %7s ", output.Fit(id, idWidth), output.Fit(began,
+		timeWidth), output.Fit(label, output.LabelWidth),
+		duration, storage)}, output.Cell{Text: verdict, Color: verdictColor(verdict)}, output.Cell{Text: of})
+}
+
+// EndedLine is a window's report in one line, with its finding.
+func EndedLine(r *explain.Report) string {
+	line := fmt.Sprintf("%s: %s, %s", explain.Label(r.Label(), r.Unfinished), explain.Duration(r.Duration),
+		explain.Verdict(r.Verdict, r.Slow))
+	if r.Finding != "" {
+		line += ". " + r.Finding
+	}
+	return output.Printable(line)
+}
+
+// WhatIfUsage is the help of --what-if.
+const WhatIfUsage = "also print how much faster each window would be with\n" +
+	"instant storage, more workers, or a faster GPU"
+
+// PrintWhatIf writes the predictions for each window, below printTable's rows.
+func PrintWhatIf(out io.Writer, reports []*window.Report) {
+	t := output.NewTable(out)
+	t.Line("")
+	reports = slices.DeleteFunc(slices.Clone(reports), func(r *window.Report) bool { return len(explain.Answers(r)) == 0 })
+	if len(reports) == 0 {
+		t.Text("", "What if: not known, because it follows from the scheduler's evidence, which no window has.")
+		return
+	}
+	t.Line("What if: how much faster each window would be (2.0x takes half the time)")
+	for i, r := range reports {
+		if len(reports) > output.MaxRows && i == output.MaxRows {
+			t.Line(fmt.Sprintf("... %d more, see --report ...", len(reports)-output.MaxRows))
+			return
+		}
+		t.Line(explain.Label(r.Label(), r.Unfinished))
+		for _, a := range explain.Answers(r) {
+			t.Line(fmt.Sprintf("  %-23s %s", a.Change, a.Faster))
+		}
+	}
 }

@@ -23,7 +23,7 @@ func row(w window.Window, took time.Duration, gpus []string, busy, storage, cpu 
 	verdict window.Verdict) *window.Report {
 	w.Start = sample.Stamp{Mono: time.Hour}
 	w.End = sample.Stamp{Mono: time.Hour + took}
-	r := &window.Report{Window: w, GPUIDs: gpus, Split: true, Verdict: verdict, Speedup: 100 / float64(100-storage)}
+	r := &window.Report{Window: w, Facts: window.Facts{GPUIDs: gpus}, Ledger: window.Ledger{Split: true}, Judgement: window.Judgement{Verdict: verdict, Speedup: 100 / float64(100-storage)}}
 	total := r.GPUTime()
 	r.Busy, r.Storage = total*time.Duration(busy)/100, total*time.Duration(storage)/100
 	r.CPU = total * time.Duration(cpu) / 100
@@ -62,8 +62,7 @@ func tables() map[string]struct {
 	alone.Slow, alone.Disks = true, disks("sda")
 	cut := row(epoch(12345), 3*time.Second, nil, 0, 1, 95, window.CPUBound)
 	cut.Unfinished = true
-	blind := &window.Report{Window: epoch(7), Verdict: window.Unknown,
-		Missing: []window.Missing{{Reason: window.NoReadings}}}
+	blind := &window.Report{Window: epoch(7), Judgement: window.Judgement{Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}}}}
 
 	var hundred []*window.Report
 	for n := range 100 {

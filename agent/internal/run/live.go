@@ -43,7 +43,10 @@ func liveLine(r *window.Report) string {
 		if len(r.GPUIDs) > 0 {
 			line += fmt.Sprintf(", GPU %s, storage %s, CPU %s", row.Busy, row.Storage, row.CPU)
 		} else {
-			line += fmt.Sprintf(", on CPU %s, storage %s", row.OnCPU, row.Storage)
+			line += fmt.Sprintf(", on CPU %s, storage %s", row.CPU, row.Storage)
+		}
+		if row.Ready != "" {
+			line += ", no core " + row.Ready
 		}
 	}
 	return line + ", " + row.Verdict

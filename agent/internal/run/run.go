@@ -15,6 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/export"
+	"github.com/stallspan/stallspan/agent/internal/follow"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/progress"
 	"github.com/stallspan/stallspan/agent/internal/record"
@@ -144,9 +145,9 @@ type run struct {
 	monitor   *monitor.Monitor
 	telemetry *telemetry.Telemetry
 	client    *windows.Client
-	announced *announcedWindows
+	announced *follow.Windows
 	windows   telemetry.Timeline
-	follower  *follower
+	follower  *follow.Follower
 	root      *export.Open // the run's own span
 	began     monitor.Moment
 	id        string // of the window that is the whole run
@@ -183,7 +184,7 @@ func (r *run) do(ctx context.Context) error {
 	r.root = r.telemetry.Exporter.Begin(telemetry.RootName(r.options.name), time.Now(), telemetry.ParentFromEnvironment())
 	r.client = telemetry.NewClient(m, r.telemetry, &r.windows, r.options.name, runJob, r.root.SpanContext())
 
-	r.announced = &announcedWindows{Client: r.client}
+	r.announced = &follow.Windows{Client: r.client}
 	server := runs.Serve(r.monitor, r.announced)
 	err = r.watch(server.Path)
 	server.Stop()
@@ -214,8 +215,7 @@ func (r *run) watch(socket string) error {
 	defer runs.RemoveCgroup(group)
 	followed := group != nil && r.monitor.Jobs.Follow(runJob, 0, group.Path, true) == nil
 	r.began = r.monitor.Now()
-	r.follower = &follower{monitor: r.monitor, client: r.announced, reader: r.reader, began: r.began,
-		loads: map[string]open{}}
+	r.follower = follow.New(r.monitor, r.announced, r.reader, runJob, r.began)
 
 	environment := append(os.Environ(), "TRACEPARENT="+r.root.Traceparent())
 	if socket != "" {
@@ -223,7 +223,7 @@ func (r *run) watch(socket string) error {
 	}
 	r.live.print(fmt.Sprintf("watching %s; kill -USR1 %d shows the state so far", window.ShownName(r.options.name),
 		os.Getpid()))
-	c, err := wrap.Start(r.argv, environment, group, r.signals, wrap.Hooks{Line: r.follower.line,
+	c, err := wrap.Start(r.argv, environment, group, r.signals, wrap.Hooks{Line: r.follower.Line,
 		Passed: r.live.passed, Status: r.status})
 	if err != nil {
 		return err
@@ -242,14 +242,14 @@ func (r *run) watch(socket string) error {
 	var exit monitor.Moment
 	code, status := c.Wait(func() {
 		r.client.Close() // before the reading: no window may begin after it
-		exit = r.follower.exited()
+		exit = r.follower.Exited()
 	})
 	stopped := r.signals.Stopped()
-	if int64(stopped.At+wentOn) < r.announced.newest.Load() {
+	if stopped.At+wentOn < r.announced.Newest() {
 		stopped.Signal = 0
 	}
 	r.code, r.exited, r.ended = code, status.Exited(), wrap.OutcomeOf(status, stopped.Signal, memory)
-	r.follower.close(r.ended)
+	r.follower.Close(r.ended)
 	open := r.ended
 	if !open.Unfinished {
 		open.Ended = "the program ended"

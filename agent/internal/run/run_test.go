@@ -25,7 +25,7 @@ func TestOutcome(t *testing.T) {
 		{7, full, "", false, 7},
 	} {
 		r := &run{options: &options{failOn: test.failOn}, code: test.code,
-			whole: &window.Report{Slow: test.slow}}
+			whole: &window.Report{Judgement: window.Judgement{Slow: test.slow}}}
 		if code, _ := cli.ExitCode(r.outcome(test.saved), true); code != test.want {
 			t.Errorf("%+v: got exit code %d", test, code)
 		}

@@ -50,7 +50,7 @@ func handler(t *testing.T, jobs bool) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	durations.Add(&window.Report{Slow: true, Storage: 5 * time.Second, Window: window.Window{
+	durations.Add(&window.Report{Judgement: window.Judgement{Slow: true}, Ledger: window.Ledger{Storage: 5 * time.Second}, Window: window.Window{
 		Kind: window.Custom, Job: "train", Start: began, End: now,
 	}}, trace.NewSpanContext(trace.SpanContextConfig{
 		TraceID: trace.TraceID{15: 255}, SpanID: trace.SpanID{7: 255}, TraceFlags: trace.FlagsSampled,

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,7 +30,7 @@ type options struct {
 	onlyDisks, skipIdle      bool
 	units                    byteUnits
 	from                     []string // files of a recording
-	since, until             string
+	since, until             cli.Moment
 }
 
 const (
@@ -83,8 +84,8 @@ have had I/O. -d, -h, -k, -m, -x, -y and -z mean the same as in iostat.`,
 	flags.BoolVarP(&o.units.human, "human", "h", false, "print sizes as 1.5k, 20.0M or 3.1G")
 	flags.BoolP("skip-first", "y", false, "no effect: no report is since boot")
 	flags.StringArrayVar(&o.from, "from", nil, "read a recording from this `file`; repeat for each of its parts")
-	flags.StringVar(&o.since, "since", "", "of a recording, begin at this `time`: 14:05, or +90s after its start")
-	flags.StringVar(&o.until, "until", "", "of a recording, end at this `time`")
+	cli.MomentFlag(flags, &o.since, "since", "of a recording, begin at this `time`: 14:05, or +90s after its start")
+	cli.MomentFlag(flags, &o.until, "until", "of a recording, end at this `time`")
 	cmd.MarkFlagsMutuallyExclusive("megabytes", "kilobytes")
 	cmd.SetFlagErrorFunc(explainFlag)
 	return cmd
@@ -106,21 +107,15 @@ func (o *options) prepare(args []string) (*printer, error) {
 	if o.csv && (o.json || o.summary) || o.json && o.summary {
 		return nil, errors.New("--csv, --json and --summary: choose one of them")
 	}
-	if len(o.from) == 0 && (o.since != "" || o.until != "") {
+	if len(o.from) == 0 && (o.since.Set || o.until.Set) {
 		return nil, errors.New("--since and --until are for a recording: add --from FILE")
 	}
 	a, err := parseArguments(args)
 	if err != nil {
 		return nil, err
 	}
-	s := &printer{interval: a.interval, count: a.count,
+	s := &printer{interval: a.interval, count: a.count, since: o.since, until: o.until,
 		choice: choice{names: a.devices, all: a.all, skipIdle: o.skipIdle, onlyDisks: o.onlyDisks}}
-	if s.since, err = cli.ParseMoment("--since", o.since); err != nil {
-		return nil, err
-	}
-	if s.until, err = cli.ParseMoment("--until", o.until); err != nil {
-		return nil, err
-	}
 	switch {
 	case o.csv:
 		s.print = new(csvTable).print
@@ -301,4 +296,50 @@ func (s *printer) problems(m *monitor.Monitor) {
 		cli.Warn(p)
 	}
 	s.warned = len(list)
+}
+
+// choice is the devices that stat shows.
+type choice struct {
+	names     []string // of disks; nil for all
+	all       bool     // ALL
+	skipIdle  bool     // -z
+	onlyDisks bool     // -d
+	table     bool     // the output is for a person: stacked devices show from their first I/O on
+
+	active map[string]bool // stacked devices that had I/O
+}
+
+// missing returns the first name that is not among the disks, or "".
+func (c *choice) missing(disks []sample.Disk) string {
+	for _, name := range c.names {
+		if !slices.ContainsFunc(disks, func(d sample.Disk) bool { return d.Name == name }) {
+			return name
+		}
+	}
+	return ""
+}
+
+// apply removes what is not shown.
+func (c *choice) apply(r *Rates) {
+	if c.onlyDisks {
+		r.GPUs = nil
+	}
+	r.Disks = slices.DeleteFunc(r.Disks, func(d Disk) bool { return !c.shows(&d) })
+}
+
+func (c *choice) shows(d *Disk) bool {
+	idle := d.Idle()
+	switch {
+	case len(c.names) > 0 && !c.all && !slices.Contains(c.names, d.Name), c.skipIdle && idle:
+		return false
+	case !c.table || d.Leaf || c.all || len(c.names) > 0:
+		return true
+	}
+	if !idle {
+		if c.active == nil {
+			c.active = map[string]bool{}
+		}
+		c.active[d.Name] = true // as many as the machine has devices
+	}
+	return c.active[d.Name]
 }

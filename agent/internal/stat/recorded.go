@@ -3,12 +3,14 @@ package stat
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
+	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/recorded"
+	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -21,13 +23,17 @@ func (s *printer) recorded(ctx context.Context, paths []string) error {
 		return err
 	}
 	r := recordedMachine{run: s}
-	for _, p := range parts {
-		more, err := r.feed(ctx, p.Reader)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p.Path, err)
+	next := recorded.Entries(parts)
+	var e recording.Entry
+	for more := true; more && ctx.Err() == nil; {
+		if err = next(&e); err == nil {
+			more, err = r.take(&e)
 		}
-		if !more {
+		if errors.Is(err, io.EOF) {
 			break
+		}
+		if err != nil {
+			return err
 		}
 	}
 	switch {
@@ -52,7 +58,6 @@ func (s *printer) recorded(ctx context.Context, paths []string) error {
 // recordedMachine is the newest readings of a recording, as it is read.
 type recordedMachine struct {
 	run    *printer
-	disks  sample.DiskNormalizer
 	latest sample.Snapshot
 
 	begun   bool
@@ -60,26 +65,6 @@ type recordedMachine struct {
 	started bool            // before is set
 	before  sample.Snapshot // the readings at the beginning of the interval
 	due     time.Duration   // Stamp.Mono of its end
-}
-
-// feed reads one part. more is false if nothing of the next one is wanted.
-func (r *recordedMachine) feed(ctx context.Context, from *recording.Reader) (more bool, err error) {
-	var e recording.Entry
-	for ctx.Err() == nil {
-		switch err := from.Next(&e); {
-		case errors.Is(err, io.EOF):
-			return true, nil
-		case err != nil:
-			return false, err
-		}
-		if e.Sample != nil {
-			r.disks.Normalize(e.Sample) // older versions recorded the kernel's own counters
-		}
-		if more, err := r.take(&e); !more || err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 // take uses an entry of the recording. more is false after the last one that is wanted.
@@ -121,4 +106,48 @@ func (r *recordedMachine) tick() (more bool, err error) {
 		return more, err
 	}
 	return true, nil
+}
+
+// Devices summarizes the devices of a recording by the second, from the entries that pass it. It is safe for
+// concurrent use.
+type Devices struct {
+	to monitor.Journal // nil for none
+
+	mu     sync.Mutex
+	replay recordedMachine
+	totals summary
+}
+
+// NewDevices sums up what it passes on to another journal. That may be nil.
+func NewDevices(to monitor.Journal) *Devices {
+	d := &Devices{to: to}
+	d.replay.run = &printer{interval: time.Second, out: io.Discard, print: d.totals.print}
+	return d
+}
+
+// Write is of monitor.Journal.
+func (d *Devices) Write(e *recording.Entry) error {
+	d.mu.Lock()
+	_, _ = d.replay.take(e) // it writes nothing that could fail
+	d.mu.Unlock()
+	if d.to == nil {
+		return nil
+	}
+	return d.to.Write(e)
+}
+
+// Print writes the table, and the problems below it.
+func (d *Devices) Print(out io.Writer, problems []error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.totals.intervals == 0 && d.replay.started { // less than a second
+		_, _ = d.replay.run.show(&d.replay.before, &d.replay.latest)
+	}
+	return output.WriteTable(out, func(t *output.Table) {
+		t.Line("")
+		d.totals.draw(t)
+		for _, p := range problems {
+			t.Text("Warning: ", p.Error())
+		}
+	})
 }

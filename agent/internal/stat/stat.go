@@ -20,6 +20,7 @@ type Rates struct {
 	GPUs        []GPU     // in the order of the later reading
 	Pressure    *Pressure // nil without PSI
 	BusiestCore *Core     // nil if no core is in both readings
+	Busy        float64   // share of the time of all cores with work; -1 if no core is in both readings
 }
 
 // Pressure is the share of the interval in which I/O stalled tasks (PSI, Documentation/accounting/psi.rst). It is not a
@@ -44,7 +45,7 @@ func Between(before, after *sample.Snapshot) Rates {
 	r.Disks = disks(&before.Disks, &after.Disks)
 	r.GPUs = gpus(&before.GPUs, &after.GPUs)
 	r.Pressure = pressure(&before.Pressures, &after.Pressures)
-	r.BusiestCore = busiest(&before.Cores, &after.Cores)
+	r.BusiestCore, r.Busy = cores(&before.Cores, &after.Cores)
 	return r
 }
 
@@ -75,26 +76,34 @@ func hostIO(list []sample.Pressure) *sample.Pressure {
 	return nil
 }
 
-// busiest returns the core that worked most, or the first of several. A core with a decreased time was offline.
-func busiest(before, after *sample.Sample) *Core {
+// cores returns the core that worked most, or the first of several, and the share of all. A core with a decreased time
+// was offline.
+func cores(before, after *sample.Sample) (busiest *Core, all float64) {
 	interval := elapsed(before, after)
 	if interval <= 0 {
-		return nil
+		return nil, -1
 	}
 	earlier := make(map[string]time.Duration, len(before.Cores))
 	for i := range before.Cores {
 		earlier[before.Cores[i].Name] = before.Cores[i].Busy()
 	}
-	var busiest *Core
-	var longest time.Duration
+	var longest, sum time.Duration
+	known := 0
 	for i := range after.Cores {
 		core := &after.Cores[i]
-		busy, known := earlier[core.Name]
+		busy, had := earlier[core.Name]
 		worked := core.Busy() - busy
-		if !known || worked < 0 || busiest != nil && worked <= longest {
+		if !had || worked < 0 {
 			continue
 		}
-		longest, busiest = worked, &Core{Name: core.Name, Utilization: share(worked, interval)}
+		known++
+		sum += worked
+		if busiest == nil || worked > longest {
+			longest, busiest = worked, &Core{Name: core.Name, Utilization: share(worked, interval)}
+		}
 	}
-	return busiest
+	if known == 0 {
+		return nil, -1
+	}
+	return busiest, share(sum, interval*time.Duration(known))
 }

@@ -3,7 +3,6 @@ package top
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/stat"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -41,7 +40,7 @@ func (b *builder) frame(jobs []*watched) *Frame {
 		b.before, b.begun = now, true
 	}
 	rates := stat.Between(&b.before, &now)
-	f := &Frame{At: newest(&now).Wall, Host: b.host, Cores: len(now.Cores.Cores), CPU: busyShare(&b.before, &now),
+	f := &Frame{At: newest(&now).Wall, Host: b.host, Cores: len(now.Cores.Cores), CPU: rates.Busy,
 		BusiestCore: rates.BusiestCore, Pressure: rates.Pressure}
 	if now.GPUs.At.Mono > b.before.GPUs.At.Mono || len(b.gpus) != len(rates.GPUs) {
 		b.gpus = rates.GPUs[:min(len(rates.GPUs), shownGPUs)]
@@ -109,25 +108,6 @@ func nameIn(s *sample.Snapshot, pid int, jobs []*watched) string {
 		}
 	}
 	return ""
-}
-
-// busyShare is the share of the time of all cores with work.
-func busyShare(before, after *sample.Snapshot) float64 {
-	interval := (after.Cores.At.Mono - before.Cores.At.Mono).Seconds()
-	var worked time.Duration
-	cores := 0
-	for i := range after.Cores.Cores {
-		c := &after.Cores.Cores[i]
-		j := slices.IndexFunc(before.Cores.Cores, func(o sample.Core) bool { return o.Name == c.Name })
-		if j >= 0 && c.Busy() >= before.Cores.Cores[j].Busy() {
-			worked += c.Busy() - before.Cores.Cores[j].Busy()
-			cores++
-		}
-	}
-	if interval <= 0 || cores == 0 {
-		return -1
-	}
-	return min(1, worked.Seconds()/interval/float64(cores))
 }
 
 // job returns a job with its ledgers. Those of a job that has ended are the last ones.

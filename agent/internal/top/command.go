@@ -2,9 +2,7 @@ package top
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -125,15 +122,7 @@ func (o *options) recorded(ctx context.Context) error {
 		return fmt.Errorf("%s: the recording's first line is damaged: %w", parts[0].Path, err)
 	}
 	defer m.Stop()
-	r := NewRecording(m, first.Host, o.interval, func(e *recording.Entry) error {
-		for {
-			err := parts[0].Reader.Next(e)
-			if !errors.Is(err, io.EOF) || len(parts) == 1 {
-				return err
-			}
-			parts = parts[1:]
-		}
-	})
+	r := NewRecording(m, first.Host, o.interval, recorded.Entries(parts))
 	view := NewView(o.interval, filepath.Base(o.from[0]), false)
 	return Run(ctx, view, output.Colors, func(ctx context.Context, n int) (frames []*Frame, err error) {
 		began := sample.Now().Mono

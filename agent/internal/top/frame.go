@@ -164,9 +164,9 @@ func (w *Window) ledger() (l Ledger) {
 		l.GPUs, l.Busy = max(1, len(w.GPU.IDs)), w.GPU.Busy/total
 	}
 	if w.Stall.CPU != nil {
-		l.CPU = *w.Stall.CPU / total
+		l.CPU = (*w.Stall.CPU + w.Stall.Ready) / total
 	} else if w.Process != nil {
-		l.CPU = w.Process.OnCPU / total
+		l.CPU = (w.Process.OnCPU + w.Stall.Ready) / total
 	}
 	return l
 }

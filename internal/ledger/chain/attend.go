@@ -8,7 +8,8 @@ import (
 )
 
 // A program that has started others, as a launcher of ranks does, looks again and again whether they have ended, and
-// sleeps in between. So does a thread that has started others to work. It waits for what they do.
+// sleeps in between. So does a thread that has started others to work. It waits for what they do. One that also gives
+// them work between its sleeps has a time of its own, as a step that sleeps in place of an accelerator: DLIO's do.
 
 // Bounds of a process that does nothing but sleep.
 const (
@@ -25,11 +26,24 @@ type looks struct {
 	clocks clocks        // before the first sleep
 }
 
+// gives is how a thread gives work to those that it began: it wakes one from a pause of MinPause.
+type gives struct {
+	some bool          // since its last sleep
+	n    int           // sleeps before which it did
+	at   time.Duration // the end of the newest of them
+}
+
+// often reports whether a thread does so again and again. The last batches of an epoch are taken without asking for more.
+func (g *gives) often(at time.Duration) bool { return g.n >= minLooks && at-g.at < asksFor }
+
 // look notes a segment that is about to be added. A thread that drives a GPU may sleep while that one works.
 func (th *thread) look(t *Timeline, s *segment) {
 	length := s.to - s.from
 	switch {
-	case s.kind == asleep && s.timed && !th.drives():
+	case s.kind == asleep && th.gives.some:
+		th.gives = gives{n: th.gives.n + 1, at: s.to}
+		th.looks = looks{}
+	case s.kind == asleep && s.timed && !th.drives() && !th.gives.often(s.to):
 		l := &th.looks
 		if l.n == 0 {
 			*l = looks{began: s.from, clocks: th.clocks}
@@ -60,7 +74,8 @@ func (l *looks) longest() time.Duration {
 
 // attends reports whether the open state of a thread is such a sleep.
 func (t *Timeline) attends(th *thread) bool {
-	if th.state != stateOff || th.pause.kind != asleep || !th.pause.mayTimeOut() || th.drives() {
+	if th.state != stateOff || th.pause.kind != asleep || !th.pause.mayTimeOut() || th.drives() || th.gives.some ||
+		th.gives.often(t.until) {
 		return false
 	}
 	if th.looks.enough || th.pause.call != sample.SleepCall {

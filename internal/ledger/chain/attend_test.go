@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -115,6 +116,107 @@ func TestSettledSleeps(t *testing.T) {
 		tl := launcher(until, pause, 0.5, nap, 10).timeline(until)
 		if got := tl.Settled(10, 2*time.Second); got != ms(want) && !(until > 3000 && got >= ms(want)) {
 			t.Errorf("after %v ms: got %v, want %v ms", until, got, want)
+		}
+	}
+}
+
+// A training that sleeps in place of an accelerator does not attend its workers: it asks for a batch in each step.
+func TestGivingIsNoAttending(t *testing.T) {
+	const until, helper = 6005, 30
+	for name, test := range map[string]struct {
+		pause, asleep float64 // of the loop, and of a helper before it is woken
+		creator       int
+		attends       bool
+	}{
+		"it asks a thread that it began":        {100, 99, 10, false},
+		"and sleeps for long":                   {1500, 1499, 10, false},
+		"it passes the global lock on":          {100, 5, 10, true},
+		"it wakes one that another one began":   {100, 99, 5, true},
+		"it asks a process that a worker began": {100, 99, 20, false},
+	} {
+		const look = 0.5
+		s := launcher(until, test.pause, look, nap, 10)
+		s.began(0, helper, test.creator)
+		s.on(0.1, helper)
+		for at := look; at < until; at += test.pause + look {
+			s.out(max(0.2, at-0.1-test.asleep), helper, futex)
+			s.in(at-0.1, at-0.1, helper, 10)
+		}
+		tl := s.timeline(until)
+		_, _, storage, _, _ := shares(tl.Walk(10, ms(test.pause+2*look), ms(until), nil)) // without its first sleep
+		memory := tl.TimesAt(10).Memory
+		if test.attends && (storage < 0.7*until || memory > ms(0.5*until)) ||
+			!test.attends && (storage > 0 || memory < ms(0.75*until)) {
+			t.Errorf("%s: got %v ms of storage, and %v without it, of %v ms, want four fifths of storage: %v",
+				name, storage, memory, until, test.attends)
+		}
+	}
+}
+
+// A training that waits at a pipe for a batch waits for the worker that makes it. The thread that gave it the last one,
+// or that passes batches on, is idle meanwhile. The wait may be in pieces, after which it looks whether workers live.
+func TestWaitingForWorkers(t *testing.T) {
+	const (
+		first, passes, second = 20, 21, 30
+		until, piece          = 6000, 5000
+	)
+	poll := sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysPoll, File: sample.Pipe}
+	for name, test := range map[string]struct {
+		gives  int // the thread that gave it a batch; 0 for none
+		reader int // that reads meanwhile
+		until  float64
+	}{
+		"the one that gave the last batch":      {first, first, 1000},
+		"another one":                           {first, second, 1000},
+		"one that passes batches on":            {passes, first, 1000},
+		"no batch yet":                          {0, second, 1000},
+		"no batch yet, from the older one":      {0, first, 1000},
+		"another one, in pieces":                {first, second, until},
+		"one that passes batches on, in pieces": {passes, first, until},
+		"no batch yet, in pieces":               {0, second, until},
+	} {
+		s := &script{}
+		s.began(0, 1, 0)
+		s.on(0, 1)
+		s.began(0, first, 1)
+		s.began(0, second, 1)
+		s.began(0, passes, first)
+		for i := range s.events {
+			e := &s.events[i]
+			if e.Name = "python3"; e.TID == passes {
+				e.PID = first
+			}
+		}
+		for _, tid := range []int{first, passes, second} {
+			s.on(0.1, tid)
+			if tid != test.reader {
+				s.out(20, tid, receive) // for nothing that the job has
+			}
+		}
+		s.out(1, 1, poll)
+		if test.gives != 0 {
+			s.in(15, 15, 1, test.gives)
+			s.out(25, 1, poll)
+		}
+		s.in(piece+25, piece+25, 1, 0)
+		s.out(piece+30, 1, poll) // it looks for longer than in a nap
+		for at := 20.0; at < until; at += 10 {
+			s.out(at, test.reader, disk)
+			s.in(at+9, at+9, test.reader, 0)
+		}
+		slices.SortStableFunc(s.events, func(a, b sample.ThreadEvent) int { return int(a.At - b.At) })
+		tl := NewTimeline()
+		for at := 100.0; at <= test.until; at += 100 { // readings
+			n := slices.IndexFunc(s.events, func(e sample.ThreadEvent) bool { return e.At > ms(at) })
+			if n < 0 {
+				n = len(s.events)
+			}
+			tl.Learn(&sample.Schedule{Until: ms(at), Events: s.events[:n], Arch: "amd64"})
+			s.events = s.events[n:]
+		}
+		_, _, storage, other, _ := shares(tl.Walk(1, ms(30), ms(test.until), nil))
+		if storage < 0.85*(test.until-30) || other > 10 {
+			t.Errorf("%s: got %v ms of storage and %v of other, want nine tenths of %v", name, storage, other, test.until)
 		}
 	}
 }

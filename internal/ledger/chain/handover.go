@@ -103,6 +103,7 @@ func (t *Timeline) wakes(waker, woken *thread, began time.Duration, e *sample.Th
 		}
 		return
 	}
+	waker.gives.some = waker.gives.some || t.begunBy(woken, waker)
 	if h := woken.hands.over; h != nil {
 		waker.hands.given++
 		if t.brings(waker, woken, e.At) {

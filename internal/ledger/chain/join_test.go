@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -56,5 +57,46 @@ func TestJoin(t *testing.T) {
 	before := timeout.TimesAt(2)
 	if got := timeout.TimesAt(1).Memory; got <= before.Memory {
 		t.Errorf("a wait with a timeout: got %v, want more than the other thread's %v", got, before.Memory)
+	}
+}
+
+// A thread that waits for others of its job, over a lock, a join or a selector, waits for what they wait for: data of a
+// peer, say, that has fallen silent.
+func TestSilentPeer(t *testing.T) {
+	const until = 9000 // ms
+	want := Reason{ForNetwork, "receiving from " + aPeer + ", in another thread", strings.TrimSuffix(aPeer, " over TCP")}
+	several := sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysPoll}
+	found := sample.ThreadEvent{At: ms(20), Kind: sample.ThreadFound, TID: 2, PID: 1, Syscall: sysPoll,
+		File: sample.Socket, Peer: aPeer}
+	for what, threads := range map[string][2]sample.ThreadEvent{
+		"a lock":                           {futex, receive},
+		"a selector":                       {several, receive},
+		"a lock of an event loop's thread": {futex, several},
+	} {
+		s := &script{}
+		s.began(0, 1, 0) // all threads ran before the job was followed: who created which is not known
+		s.on(0, 1)
+		for tid := 2; tid <= 4; tid++ {
+			s.began(0, tid, 0)
+			s.events[len(s.events)-1].PID = 1
+			s.on(0, tid)
+		}
+		s.out(10, 1, threads[0])
+		s.out(10, 2, threads[1])
+		if threads[1] == several {
+			s.events = append(s.events, found)
+			s.inFrom(sample.SoftIRQ, 20, 20, 2, 0)
+			s.out(21, 2, several)
+		}
+		s.out(10, 3, futex) // an idle worker
+		s.out(10, 4, pipe)
+		tl := s.timeline(until)
+		pieces := tl.Walk(1, ms(5000), ms(until), nil)
+		if len(pieces) != 1 || tl.Reason(1, &pieces[0]) != want {
+			t.Errorf("%s: got %+v, want one piece for %+v", what, pieces, want)
+			for i := range pieces {
+				t.Log(tl.Reason(1, &pieces[i]))
+			}
+		}
 	}
 }

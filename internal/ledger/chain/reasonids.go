@@ -79,6 +79,7 @@ func (t *Timeline) reason(why Reason) reasonID {
 func (t *Timeline) eachReason(use func(reasonID)) {
 	for _, th := range t.threads {
 		use(th.pause.reason)
+		use(th.found)
 		for i := range th.segments {
 			use(th.segments[i].reason)
 		}

@@ -30,7 +30,10 @@ const (
 	ReasonKinds int = iota
 )
 
-const readingPipe = "reading a pipe"
+const (
+	readingPipe  = "reading a pipe"
+	severalFiles = "poll of several files"
+)
 
 // nvidiaMajor is the major number of NVIDIA's devices (Documentation/admin-guide/devices.txt). nvidia-uvm and others
 // have one that is assigned dynamically.
@@ -57,7 +60,7 @@ func reasonOf(p *pause, e *sample.ThreadEvent) Reason {
 		return receiving(e.Peer)
 	case sample.PollCall, sample.SelectCall, sample.EpollCall:
 		if e.File == sample.NoFile || e.File == sample.OtherFile {
-			return Reason{Kind: ForEvent, Name: "poll of several files"}
+			return Reason{Kind: ForEvent, Name: severalFiles}
 		}
 	}
 	switch e.File {

@@ -12,13 +12,13 @@ const (
 )
 
 // lock adds the part of a sleep for a lock. Only threads of the job can release it. If it is not known which one will,
-// or if that one polls, the busiest thread stands in, in each slice.
+// or if that one polls, the busiest thread stands in, in each slice. If none is busy, one that waits for a peer does.
 func (w *walker) lock(waker *thread, from, to time.Duration, p Piece) {
 	for ; from < to; from = p.To {
 		p.From, p.To = from, min(to, from+standInSlice)
 		next := waker
 		if waker == nil || waker.polls(p.From, p.To) {
-			next = cmp.Or(w.busiest(p.From, p.To), waker)
+			next = cmp.Or(w.busiest(p.From, p.To), waker, w.receiver(p.From, p.To))
 		}
 		if next == nil {
 			w.add(p)
@@ -35,6 +35,38 @@ func (w *walker) busiest(from, to time.Duration) *thread {
 		return nil
 	}
 	return w.path[0].job.busiest(from, to, w.mayFollow)
+}
+
+// receiver returns a thread of the job that waits for what a peer sends, through a whole stretch: one of the process
+// that waits for it, if there is one. It is nil without any.
+func (w *walker) receiver(from, to time.Duration) (found *thread) {
+	pid := w.path[len(w.path)-1].pid
+	for _, th := range w.path[0].job.threads {
+		better := found == nil || th.pid == pid && found.pid != pid || (th.pid == pid) == (found.pid == pid) && th.tid < found.tid
+		if better && w.mayFollow(th) && w.receivesIn(th, from, to) {
+			found = th
+		}
+	}
+	return found
+}
+
+// receivesIn reports whether a thread waited for what a peer sends, all the time from one moment to another.
+func (w *walker) receivesIn(th *thread, from, to time.Duration) bool {
+	var waited time.Duration
+	th.each(from, to, func(s segment) {
+		if s.waker == 0 && s.kind == asleep && w.reasons.get(cmp.Or(s.reason, w.newest(th))).From != "" {
+			waited += s.to - s.from
+		}
+	})
+	return waited >= to-from
+}
+
+// newest is what a thread sleeps for now: of several files, what ended its last such sleep.
+func (w *walker) newest(th *thread) reasonID {
+	if th.found != 0 && w.reasons.get(th.pause.reason).Name == severalFiles {
+		return th.found
+	}
+	return th.pause.reason
 }
 
 // busiest returns the thread that was active for longest, of those that fit. It is nil if none was.

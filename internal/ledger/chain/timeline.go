@@ -59,12 +59,14 @@ type thread struct {
 	since    time.Duration // of the open state
 	state    openState
 	pause    pause               // of the open state, if it pauses
+	found    reasonID            // what ended its last wait for several files; 0 if unknown
 	usual    [sample.Calls]int32 // what ended the last pause in such a call: the waking thread and 1; 0 if unknown
 	reads    bool                // it has read data
 	unproved time.Duration       // its work since it last woke another thread or slept, which may be spinning
 	fetching float64             // share of its last running time that was work of the kernel to fetch data, a moving mean
 	naps     naps
 	looks    looks
+	gives    gives
 	cut      cut
 	clocks   clocks
 	cold     coldness
@@ -166,6 +168,7 @@ func (t *Timeline) event(e *sample.ThreadEvent) {
 	switch e.Kind {
 	case sample.ThreadFound:
 		th.pause.reason = t.reason(reasonOf(&th.pause, e))
+		th.found = th.pause.reason
 	case sample.ThreadOut:
 		th.out(t, e)
 	case sample.ThreadIn:
@@ -272,10 +275,15 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	s.timed = s.kind == asleep && s.waker == 0 && p.mayTimeOut() && e.WakerKind == sample.Interrupt &&
 		t.reasons.get(p.reason).Kind != ForGPU
 	s.nap = s.timed && p.call.Polls()
+	if s.nap && t.reasons.get(p.reason).Kind == ForPipe { // it looks whether the one that brings something still lives
+		if next := (&walker{Timeline: t}).expected(th); next != nil {
+			s.waker = int32(next.tid)
+		}
+	}
 	if s.kind == asleep && s.waker == 0 && !s.timed {
 		th.mayCut(t, woken)
 	}
-	if s.waker != 0 || p.kind == asleep && !s.nap {
+	if !s.nap && (s.waker != 0 || p.kind == asleep) {
 		th.usual[p.call] = s.waker + 1
 	}
 	th.close(t, woken, s)

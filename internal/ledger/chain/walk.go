@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"time"
@@ -164,6 +165,12 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 			w.attend(th, from, to, p)
 			return
 		}
+		if w.reasons.get(s.reason).Name == severalFiles { // an event loop that threads of the job work for
+			if next := w.receiver(from, to); next != nil {
+				w.walk(next, from, to)
+				return
+			}
+		}
 	case unknown:
 		p.Kind = Unknown
 	}
@@ -173,7 +180,7 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 // open adds a part of the state that has not ended. What a thread sleeps for is known when it is woken; until then it
 // is assumed to be what it was the last time.
 func (w *walker) open(th *thread, from, to time.Duration) {
-	s := segment{kind: th.openKind(), reason: th.pause.reason}
+	s := segment{kind: th.openKind(), reason: w.newest(th)}
 	switch {
 	case th.died != 0 && from >= th.died:
 		s = segment{kind: asleep, reason: w.reason(Reason{Kind: ForChild, Name: "child process"})}
@@ -203,6 +210,9 @@ func (w *walker) expected(th *thread) *thread {
 		}
 	}
 	if next := w.threads[waker]; known && next != nil && w.lives(next) {
+		if sleepsFor(ForPipe) {
+			return w.worker(th, next)
+		}
 		return next
 	}
 	switch { // a first result, from a worker: what it does may take longer than patience
@@ -210,7 +220,7 @@ func (w *walker) expected(th *thread) *thread {
 		return nil
 	case sleepsFor(ForPipe):
 		if child := w.child(th); child != nil {
-			return child
+			return w.worker(th, child)
 		}
 		return th.job.busiest(max(th.since, w.until-recently), w.until, func(c *thread) bool { // of a shell's pipeline
 			return c.pid != th.pid && w.mayFollow(c)
@@ -219,6 +229,17 @@ func (w *walker) expected(th *thread) *thread {
 		return w.attended(th, max(th.since, w.until-recently), w.until)
 	}
 	return nil
+}
+
+// worker returns the thread that makes what a thread waits for at a pipe: the one that gave it something last, or the
+// busiest one of that program, if that one sleeps now. It may only pass on what another one makes.
+func (w *walker) worker(th, last *thread) *thread {
+	if last.openKind() != asleep {
+		return last
+	}
+	return cmp.Or(th.job.busiest(max(th.since, w.until-recently), w.until, func(c *thread) bool {
+		return c.pid != th.pid && w.mayFollow(c) && w.sameProgram(c, last)
+	}), last)
 }
 
 // joined returns the busiest thread that a thread created in its own process. Waiting for it to end looks like waiting

@@ -19,7 +19,7 @@ import (
 // How often jobs are looked at, and what that may cost.
 const (
 	every     = time.Second            // every job that does something
-	often     = 100 * time.Millisecond // jobs in which a load may be going on, and young ones
+	often     = 100 * time.Millisecond // jobs in which a load may be going on, and young ones that do something
 	idle      = 10 * time.Second       // a job that does nothing
 	alertFor  = time.Second            // since it was known that a job began to read much
 	youngFor  = 30 * time.Second       // since a job is followed: programs load models at their start
@@ -193,7 +193,7 @@ func (l *Looker) Look() time.Duration {
 		l.full = now + every
 		l.asks, l.maps = maxAsks, [2]int{maxMaps, maxMaps}
 	}
-	l.list = l.config.Readings.Looks(l.list)
+	l.list = l.config.Readings.Looks()
 	l.learn()
 	for id, j := range l.jobs {
 		switch {
@@ -211,11 +211,11 @@ func (l *Looker) Look() time.Duration {
 	if all {
 		l.take(now, &l.turns[0], len(l.list), func(j *job) bool { return now < j.alert || j.due(now) })
 	} else {
-		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.busy || j.looked == 0 || j.soon(now) })
+		l.take(now, &l.turns[1], maxOften, func(j *job) bool { return j.looked == 0 || j.often(now) })
 	}
 	busy := false
 	for id, j := range l.jobs {
-		busy = busy || j.busy || j.soon(now)
+		busy = busy || j.often(now) || j.young(now)
 		l.watchMemory(j, now)
 		if j.busy != j.watched {
 			j.watched = j.busy
@@ -230,7 +230,7 @@ func (l *Looker) Look() time.Duration {
 
 // watchMemory has the memory of the GPUs of a job read often, if a load may be going on.
 func (l *Looker) watchMemory(j *job, now time.Duration) {
-	if l.config.GPUs != nil && len(j.look.GPUs) > 0 && (j.busy || j.soon(now)) {
+	if l.config.GPUs != nil && len(j.look.GPUs) > 0 && (j.often(now) || j.young(now)) {
 		l.config.GPUs.WatchMemory(j.look.GPUs, now+watchFor)
 	}
 }
@@ -267,15 +267,7 @@ func (l *Looker) learn() {
 		if j == nil {
 			j = l.begin(look)
 		}
-		gpus, drivers := j.look.GPUs, j.look.Drivers
-		if !slices.Equal(gpus, look.GPUs) {
-			gpus = slices.Clone(look.GPUs)
-		}
-		if !slices.Equal(drivers, look.Drivers) {
-			drivers = slices.Clone(look.Drivers)
-		}
 		j.present, j.look = true, *look
-		j.look.GPUs, j.look.Drivers = gpus, drivers
 	}
 }
 
@@ -344,11 +336,14 @@ func (l *Looker) own(j *job, pid int) {
 	j.owners[pid] = l.config.Owner(pid)
 }
 
-// young reports whether a job is followed since a short time.
 func (j *job) young(now time.Duration) bool { return now-j.look.Since < youngFor }
 
-// soon reports whether a job is looked at often although nothing is known of a load: it is young, or reads much.
-func (j *job) soon(now time.Duration) bool { return j.young(now) || now < j.alert }
+// often reports whether a load may be going on in a job: one is known of, it reads much, or it is young and has done
+// something since the last look at it.
+func (j *job) often(now time.Duration) bool {
+	did := j.look.CPUTime != j.cpu || j.look.Moved != j.moved
+	return j.busy || now < j.alert || did && j.young(now)
+}
 
 // due reports whether a job has done something since the last look at it. One that used no CPU time read nothing.
 func (j *job) due(now time.Duration) bool {

@@ -79,7 +79,7 @@ func TestMemoryOfGPUs(t *testing.T) {
 		want         int
 	}{
 		"young":           {now - 10*time.Second, 0, false, 1},
-		"old":             {now - time.Minute, 0, false, 0},
+		"quiet":           {now - time.Minute, 0, false, 0},
 		"begins to read":  {now - time.Minute, now + 500*time.Millisecond, false, 1},
 		"may load":        {now - time.Minute, 0, true, 1},
 		"has read before": {now - time.Minute, now - time.Second, false, 0},

@@ -32,6 +32,7 @@ type crowd struct {
 	stirred  []string
 	kept     map[string]bool
 	busy     bool
+	idle     bool // the jobs do nothing
 	watched  map[string]bool
 	newest   map[string]detect.Facts
 	ends     []detect.Found // what a detector finds at the end of its job
@@ -118,13 +119,15 @@ func newCrowd(t *testing.T, jobs, processes int, busy bool) *crowd {
 	return c
 }
 
-// look is one after a tenth of a second, in which each job worked.
+// look is one after a tenth of a second, in which each job worked, or did nothing.
 func (c *crowd) look() {
 	c.at += often
 	s := sample.Sample{At: sample.Stamp{Mono: c.at, Wall: time.Unix(1000, 0).Add(c.at)}}
 	for i := range c.reading {
 		p := &c.reading[i]
-		p.CPUTime += 50 * time.Millisecond
+		if !c.idle {
+			p.CPUTime += 50 * time.Millisecond
+		}
 		if len(s.Jobs) == 0 || s.Jobs[len(s.Jobs)-1].ID != p.Job {
 			s.Jobs = append(s.Jobs, sample.Job{ID: p.Job})
 		}
@@ -304,7 +307,8 @@ func TestNewJobAtOnce(t *testing.T) {
 	}
 }
 
-// Programs load models at their start: a job that is followed since a short time is looked at often.
+// Programs load models at their start: a job that is followed since a short time is looked at often while it does
+// something.
 func TestYoungJobOften(t *testing.T) {
 	c := newCrowd(t, 1, 1, false)
 	c.at = 0
@@ -315,8 +319,17 @@ func TestYoungJobOften(t *testing.T) {
 		}
 		return c.queried[process.KeyOf(&c.reading[0])] - before
 	}
-	if got := looks(20); got < 190 {
-		t.Errorf("got %d looks in the first 20 s, want ten a second", got)
+	if got := looks(10); got < 90 {
+		t.Errorf("got %d looks in the first 10 s, want ten a second", got)
+	}
+	c.idle = true
+	looks(1)
+	if got := looks(9); got > 9 {
+		t.Errorf("got %d looks in 9 s in which it did nothing, want one a second at most", got)
+	}
+	c.idle = false
+	if got := looks(5); got < 49 {
+		t.Errorf("got %d looks in 5 s in which it works again, want ten a second", got)
 	}
 	looks(15)
 	if got := looks(10); got > 11 {

@@ -99,6 +99,26 @@ type memorySource interface {
 	Memory(id string) (used uint64, at time.Duration)
 }
 
+// releasedIn is how soon the driver's files must be closed.
+const releasedIn = time.Second
+
+// ReleaseGPUs has all files of the GPUs' driver closed for a time, or opened again with 0. It returns once they are
+// closed, or an error.
+func (s *Sources) ReleaseGPUs(length time.Duration) error {
+	if s.gpus == nil {
+		return nil
+	}
+	source, ok := s.gpus.stream.(interface {
+		Release(ctx context.Context, length time.Duration) error
+	})
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), releasedIn)
+	defer cancel()
+	return source.Release(ctx, length)
+}
+
 // WatchMemory has the memory of GPUs read ten times a second until a moment, where their source can do so. Otherwise it
 // is read once a second.
 func (s *Sources) WatchMemory(ids []string, until time.Duration) {

@@ -14,17 +14,16 @@ type JobLook struct {
 	ReadAt    time.Duration // the newest reading of jobs
 	CPUTime   time.Duration
 	Moved     uint64           // bytes read and written, by calls and from storage
-	Processes []sample.Process // alive; valid until the next call with the same list
+	Processes []sample.Process // alive
 	GPUs      []string         // on which it has held memory
 	GPUMemory uint64           // bytes in use on these
 	Drivers   []int            // processes that hold memory of a GPU now
 }
 
-// Looks lists the followed jobs, in the memory of a list of an earlier call.
-func (r *Readings) Looks(list []JobLook) []JobLook {
+// Looks lists the followed jobs.
+func (r *Readings) Looks() (list []JobLook) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list = list[:0]
 	latest := &r.now.latest
 	for i := range latest.Jobs.Jobs {
 		reading := &latest.Jobs.Jobs[i]
@@ -32,24 +31,16 @@ func (r *Readings) Looks(list []JobLook) []JobLook {
 		if j == nil {
 			continue
 		}
-		var look *JobLook
-		if len(list) < cap(list) {
-			list = list[:len(list)+1]
-		} else {
-			list = append(list, JobLook{})
-		}
-		look = &list[len(list)-1]
-		*look = JobLook{
+		look := JobLook{
 			ID: j.ID, Since: j.since, ReadAt: latest.Jobs.At.Mono, CPUTime: reading.CPUTime,
-			Moved:     reading.ReadChars + reading.ReadBytes + reading.WriteBytes,
-			Processes: look.Processes[:0], GPUs: append(look.GPUs[:0], j.gpus...),
-			Drivers: look.Drivers[:0],
+			Moved: reading.ReadChars + reading.ReadBytes + reading.WriteBytes, GPUs: slices.Clone(j.gpus),
 		}
 		for k := range latest.GPUs.GPUs {
 			if g := &latest.GPUs.GPUs[k]; g.Has&sample.HasMemory != 0 && slices.Contains(j.gpus, g.ID) {
 				look.GPUMemory += g.MemoryUsed
 			}
 		}
+		list = append(list, look)
 	}
 	for i := range latest.Jobs.Processes {
 		p := &latest.Jobs.Processes[i]

@@ -214,6 +214,9 @@ func (s *state) machine(w *window.Window) window.Machine {
 	for i, gpu := range window.Ledgers(s.history, w, &machine) {
 		id := ledger.ID(w.Job, gpu)
 		machine.Waits[gpu] = s.accounts.ledger.Waits(id, w.Start.Mono, w.End.Mono)
+		if i == 0 {
+			machine.Holds = s.accounts.ledger.Holds(id, w.Start.Mono, w.End.Mono)
+		}
 		if w.Kind == window.Epoch && i == 0 { // all GPUs have the same leading thread
 			if steps, known := s.accounts.ledger.Steps(id, w.Start.Mono, w.End.Mono); known {
 				machine.Steps = &steps

@@ -421,7 +421,7 @@ func (s *Source) Read(into *sample.Sample) error {
 			until = max(until, s.events[n-1].At-ringDelay)
 		}
 	}
-	sortEvents(s.events)
+	slices.SortStableFunc(s.events, func(a, b sample.ThreadEvent) int { return cmp.Compare(a.At, b.At) })
 	end := len(s.events)
 	for end > 0 && s.events[end-1].At > until {
 		end--
@@ -501,25 +501,4 @@ func monotonic() time.Duration {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it cannot fail for this clock
 	return time.Duration(now.Nano())
-}
-
-// sortEvents sorts by time and keeps the order of events of the same time. The CPUs' events are almost in order: each
-// moves by a few places.
-func sortEvents(events []sample.ThreadEvent) {
-	moves := 16 * len(events)
-	for i := 1; i < len(events); i++ {
-		if events[i].At >= events[i-1].At {
-			continue
-		}
-		e, to := events[i], i
-		for ; to > 0 && events[to-1].At > e.At && moves > 0; to-- {
-			events[to] = events[to-1]
-			moves--
-		}
-		events[to] = e
-		if moves == 0 {
-			slices.SortStableFunc(events, func(a, b sample.ThreadEvent) int { return int(a.At - b.At) })
-			return
-		}
-	}
 }

@@ -139,3 +139,49 @@ func withLimit(limits []sample.Limit, of sample.Limit, kind sample.LimitKind, al
 	*limits[i].Value(kind) = allowed
 	return limits
 }
+
+// unlimited is the least limit of cgroup v1 that is none: it is the largest number of whole pages there.
+const unlimited = 1 << 62
+
+// Memory returns the memory of the first cgroup of a process, or above it, that limits it; zero without one.
+func (l *Limits) Memory(pid int) (m sample.MemoryLimit) {
+	l.view.eachMemory(pid, func(g memoryGroup) bool {
+		if m = g.memory(); m.Limit > 0 {
+			m.Cgroup = g.path
+		}
+		return m.Limit == 0
+	})
+	return m
+}
+
+// memory reads the limit of a cgroup, and if it has one what it uses and has read again.
+func (g *memoryGroup) memory() (m sample.MemoryLimit) {
+	number := func(name string) (n uint64) {
+		text, err := os.ReadFile(filepath.Join(g.folder, name))
+		if err == nil {
+			n, _ = kernfile.ParseUint([]byte(strings.TrimSpace(string(text)))) // 0 for "max"
+		}
+		return n
+	}
+	used := "memory.current"
+	for _, name := range []string{"memory.max", "memory.high", "memory.limit_in_bytes"} {
+		if n := number(name); n > 0 && n < unlimited && (m.Limit == 0 || n < m.Limit) {
+			m.Limit = n
+			if name == "memory.limit_in_bytes" {
+				used = "memory.usage_in_bytes"
+			}
+		}
+	}
+	if m.Limit == 0 {
+		return m
+	}
+	m.Used = number(used)
+	stat := filepath.Join(g.folder, "memory.stat")
+	for _, key := range []string{"total_workingset_refault_file", "workingset_refault_file", "workingset_refault"} {
+		if n := valueOf(stat, key); n > 0 {
+			m.Refaulted = n * uint64(os.Getpagesize())
+			break
+		}
+	}
+	return m
+}

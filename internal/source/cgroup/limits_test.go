@@ -107,3 +107,47 @@ func BenchmarkLimits(b *testing.B) {
 		limits.Of(os.Getpid())
 	}
 }
+
+// The memory of a process is limited by the first cgroup above it that has a limit, of either version.
+func TestMemory(t *testing.T) {
+	page := uint64(os.Getpagesize())
+	memoryV1 := hybrid + "34 1 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  sample.MemoryLimit
+	}{
+		"cgroup v2, by one above": {map[string]string{
+			"proc/self/mountinfo":                    unified,
+			"proc/7/cgroup":                          "0::/jobs/a/worker\n",
+			"sys/fs/cgroup/jobs/a/worker/memory.max": "max\n",
+			"sys/fs/cgroup/jobs/a/memory.max":        "2147483648\n",
+			"sys/fs/cgroup/jobs/a/memory.high":       "1073741824\n",
+			"sys/fs/cgroup/jobs/a/memory.current":    "1073000000\n",
+			"sys/fs/cgroup/jobs/a/memory.stat":       "file 4096\nworkingset_refault_anon 3\nworkingset_refault_file 250\n",
+		}, sample.MemoryLimit{Cgroup: "/jobs/a", Limit: 1 << 30, Used: 1073000000, Refaulted: 250 * page}},
+		"cgroup v2, Linux 5.8": {map[string]string{
+			"proc/self/mountinfo":            unified,
+			"proc/7/cgroup":                  "0::/jobs\n",
+			"sys/fs/cgroup/jobs/memory.max":  "4096\n",
+			"sys/fs/cgroup/jobs/memory.stat": "workingset_refault 2\n",
+		}, sample.MemoryLimit{Cgroup: "/jobs", Limit: 4096, Refaulted: 2 * page}},
+		"cgroup v1, with what those below read again": {map[string]string{
+			"proc/self/mountinfo":                               memoryV1,
+			"proc/7/cgroup":                                     "9:memory:/jobs/a\n0::/\n",
+			"sys/fs/cgroup/unified/cgroup.procs":                "",
+			"sys/fs/cgroup/memory/jobs/a/memory.limit_in_bytes": "9223372036854771712\n",
+			"sys/fs/cgroup/memory/jobs/memory.limit_in_bytes":   "536870912\n",
+			"sys/fs/cgroup/memory/jobs/memory.usage_in_bytes":   "536000000\n",
+			"sys/fs/cgroup/memory/jobs/memory.stat":             "workingset_refault_file 1\ntotal_workingset_refault_file 7\n",
+		}, sample.MemoryLimit{Cgroup: "/jobs", Limit: 512 << 20, Used: 536000000, Refaulted: 7 * page}},
+		"none": {map[string]string{
+			"proc/self/mountinfo":           unified,
+			"proc/7/cgroup":                 "0::/jobs\n",
+			"sys/fs/cgroup/jobs/memory.max": "max\n",
+		}, sample.MemoryLimit{}},
+	} {
+		if got := NewLimits(limitMachine(t, c.files)).Memory(7); got != c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}

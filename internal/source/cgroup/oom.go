@@ -34,9 +34,21 @@ type memoryCounts struct {
 func (v *View) WatchOOM(pid int) *OOM {
 	o := &OOM{vmstat: filepath.Join(v.root, "proc/vmstat")}
 	o.machine = valueOf(o.vmstat, "oom_kill")
+	v.eachMemory(pid, func(g memoryGroup) bool {
+		if g.counts(&g.start) {
+			o.groups = append(o.groups, g)
+		}
+		return true
+	})
+	return o
+}
+
+// eachMemory calls visit for the cgroups that may limit the memory of a process, each before those above it, until it
+// returns false.
+func (v *View) eachMemory(pid int, visit func(g memoryGroup) bool) {
 	text, err := os.ReadFile(filepath.Join(v.root, "proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
-		return o
+		return
 	}
 	for line := range strings.Lines(string(text)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
@@ -47,24 +59,16 @@ func (v *View) WatchOOM(pid int) *OOM {
 		case !slices.Contains(strings.Split(controllers, ","), "memory"):
 			continue
 		}
-		if folder := v.folder(controllers, group); folder != "" {
-			o.add(folder, group)
+		folder := v.folder(controllers, group)
+		for level := 0; folder != "" && level < maxLevels; level++ {
+			if !visit(memoryGroup{path: group, folder: folder}) {
+				return
+			}
+			if group == "/" {
+				break
+			}
+			folder, group = filepath.Dir(folder), path.Dir(group)
 		}
-	}
-	return o
-}
-
-// add adds a cgroup and those above it.
-func (o *OOM) add(folder, group string) {
-	for range maxLevels {
-		g := memoryGroup{path: group, folder: folder}
-		if g.counts(&g.start) {
-			o.groups = append(o.groups, g)
-		}
-		if group == "/" {
-			break
-		}
-		folder, group = filepath.Dir(folder), path.Dir(group)
 	}
 }
 

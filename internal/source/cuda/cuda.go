@@ -56,7 +56,7 @@ type Search struct {
 	reader process.Reader // with more; nil for none
 
 	number    uint64 // of the device; 0 for no device
-	opened    *opened
+	opened    *Opened
 	deviceDue time.Duration
 	due       time.Duration // of the next list
 	heardAt   time.Duration // when it was last read whether the device was opened
@@ -106,7 +106,7 @@ func (s *Search) Users(now time.Duration) (pids []int, err error) {
 	}
 	if now >= s.heardAt+listEvery*9/10 {
 		s.heardAt = now
-		if all := s.opened.heard(); all || now >= s.due { // before the list: who opened it is in there
+		if all := s.opened.Heard(); all || now >= s.due { // before the list: who opened it is in there
 			err = s.look(all, now)
 		}
 	}
@@ -122,7 +122,7 @@ func (s *Search) Users(now time.Duration) (pids []int, err error) {
 }
 
 // Close ends the watch of the device.
-func (s *Search) Close() { s.opened.close() }
+func (s *Search) Close() { s.opened.Close() }
 
 // findDevice notes the number of the device. Its driver may be loaded, and gone, at any time.
 func (s *Search) findDevice() {
@@ -133,11 +133,11 @@ func (s *Search) findDevice() {
 	if number == s.number && (number == 0 || s.opened.on(s.path)) {
 		return
 	}
-	s.opened.close()
+	s.opened.Close()
 	s.number, s.opened, s.due, s.heardAt, s.lists = number, nil, 0, 0, 0
 	clear(s.known)
 	if number != 0 {
-		s.opened = watch(s.path)
+		s.opened = Watch(s.path)
 	}
 }
 
@@ -295,23 +295,28 @@ func deviceNumber(path string) uint64 {
 	return at.Rdev
 }
 
-// opened reports whether a device was opened. A nil one hears nothing, as with a container's own file of the device:
+// Opened reports whether devices were opened. A nil one hears nothing, as with a container's own file of the device:
 // then processes are found by their age alone.
-type opened struct {
+type Opened struct {
 	fd    int
-	inode uint64
+	inode uint64 // of the first
 }
 
-// watch begins to listen. It returns nil where the kernel does not let it.
-func watch(path string) *opened {
+// Watch begins to listen. It returns nil where there is no device, and where the kernel does not let it.
+func Watch(paths ...string) *Opened {
+	if len(paths) == 0 {
+		return nil
+	}
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
 		return nil
 	}
-	o := &opened{fd, inodeOf(path)}
-	if _, err := unix.InotifyAddWatch(fd, path, unix.IN_OPEN); err != nil {
-		o.close()
-		return nil
+	o := &Opened{fd, inodeOf(paths[0])}
+	for _, path := range paths {
+		if _, err := unix.InotifyAddWatch(fd, path, unix.IN_OPEN); err != nil {
+			o.Close()
+			return nil
+		}
 	}
 	return o
 }
@@ -324,10 +329,10 @@ func inodeOf(path string) uint64 {
 
 // on reports whether it listens to the file that has the path now: it may have been made again. A nil one says true,
 // as another one would hear nothing either.
-func (o *opened) on(path string) bool { return o == nil || o.inode == inodeOf(path) }
+func (o *Opened) on(path string) bool { return o == nil || o.inode == inodeOf(path) }
 
-// heard reports whether the device was opened since the last call. The kernel joins events that are the same.
-func (o *opened) heard() (some bool) {
+// Heard reports whether one was opened since the last call. The kernel joins events that are the same.
+func (o *Opened) Heard() (some bool) {
 	if o == nil {
 		return false
 	}
@@ -336,7 +341,8 @@ func (o *opened) heard() (some bool) {
 	return err == nil && n > 0
 }
 
-func (o *opened) close() {
+// Close ends that.
+func (o *Opened) Close() {
 	if o != nil {
 		_ = unix.Close(o.fd)
 	}

@@ -76,8 +76,8 @@ func TestUsers(t *testing.T) {
 		if s.opened == nil {
 			t.Skip("inotify does not work here")
 		}
-		if s.opened.heard(); !watched {
-			s.opened.close()
+		if s.opened.Heard(); !watched {
+			s.opened.Close()
 			s.opened = nil
 		}
 		second := program(t, device)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,9 +22,6 @@ import (
 // maxText bounds one reading in bytes: about 40,000 devices.
 const maxText = 4 << 20
 
-// firstText is the first size of the buffer in bytes: about a hundred devices.
-const firstText = 16 << 10
-
 // Source is the sample.Source of block devices. Calls of Read must not overlap. Under and UnderMount are safe for
 // concurrent use.
 type Source struct {
@@ -31,11 +29,11 @@ type Source struct {
 	sys   sysfs
 	lists []*mount.List
 
-	file    kernfile.Kept // /proc/diskstats
-	text    []byte        // buffer with its full length
-	known   []string      // devices of the last reading, in its order
-	tree    tree          // from /sys, about known
-	looped  []loop        // loop devices of known
+	path    string   // /proc/diskstats
+	text    []byte   // buffer
+	known   []string // devices of the last reading, in its order
+	tree    tree     // from /sys, about known
+	looped  []loop   // loop devices of known
 	counts  sample.DiskNormalizer
 	noSysfs bool // the missing /sys was reported
 	untimed bool // disks without times were reported
@@ -49,22 +47,22 @@ func New(root string) (*Source, error) {
 	if root == "" {
 		root = "/"
 	}
-	s := &Source{root: filepath.Clean(root), text: make([]byte, firstText)}
+	s := &Source{root: filepath.Clean(root)}
 	s.lists = mountLists(s.root)
 	s.sys = sysfs{root: s.root}
-	s.file.Path = filepath.Join(s.root, "proc/diskstats")
-	if err := s.file.Read(func(*kernfile.File) error { return nil }); err != nil {
+	s.path = filepath.Join(s.root, "proc/diskstats")
+	file, err := os.Open(s.path)
+	if err != nil {
 		return nil, missing(err)
 	}
-	return s, nil
+	return s, file.Close()
 }
 
-// Close closes the files. Read and Under open them again.
+// Close closes the lists of mounts. Under opens them again.
 func (s *Source) Close() error {
 	for _, list := range s.lists {
 		_ = list.Close()
 	}
-	s.file.Close()
 	return nil
 }
 
@@ -116,7 +114,7 @@ func (s *Source) lacking(disks []sample.Disk) error {
 		return nil
 	}
 	return fmt.Errorf("%s counts operations of %s without their times, so await, queue and utilization are left out: "+
-		"stallspan check says what may write it", s.file.Path, strings.Join(names, ", "))
+		"stallspan check says what may write it", s.path, strings.Join(names, ", "))
 }
 
 // learn stores a changed set of devices.
@@ -139,21 +137,23 @@ func (s *Source) learn(disks []sample.Disk) error {
 
 // readAll returns all of /proc/diskstats, or the complete lines before an error.
 func (s *Source) readAll() (text []byte, err error) {
-	var tooLong error
-	err = s.file.Read(func(file *kernfile.File) (err error) {
-		text, err = s.readOpen(file)
-		if tooLong = nil; errors.Is(err, errTooLong) {
-			tooLong, err = err, nil
-		}
-		return err
-	})
-	if err == nil {
-		return text, tooLong
-	}
-	if path := new(fs.PathError); errors.As(err, &path) && path.Op == "open" {
+	s.text, err = kernfile.ReadWhole(s.path, s.text, maxText)
+	switch {
+	case err == nil && len(s.text) < maxText:
+		return s.text, nil
+	case err == nil:
+		err = errTooLong
+	case cannotOpen(err):
 		return nil, missing(err)
+	default:
+		err = fmt.Errorf("the disk counters could not be read completely: %w", err)
 	}
-	return text, err
+	return wholeLines(s.text), err
+}
+
+func cannotOpen(err error) bool {
+	var path *fs.PathError
+	return errors.As(err, &path) && path.Op == "open"
 }
 
 func missing(err error) error {
@@ -161,28 +161,6 @@ func missing(err error) error {
 }
 
 var errTooLong = fmt.Errorf("/proc/diskstats exceeds %d MiB: the devices after that are left out", maxText>>20)
-
-// readOpen reads to the end. One read returns at most about 4 KiB, and less where the next disk with all its partitions
-// does not fit (diskstats_show of block/genhd.c). After an error it returns the complete lines before it.
-func (s *Source) readOpen(file *kernfile.File) ([]byte, error) {
-	size := 0
-	for {
-		if size == len(s.text) {
-			if size >= maxText {
-				return wholeLines(s.text), errTooLong
-			}
-			s.text = append(s.text, make([]byte, min(size, maxText-size))...)
-		}
-		n, err := file.ReadAt(s.text[size:], int64(size))
-		size += n
-		if err != nil {
-			return wholeLines(s.text[:size]), fmt.Errorf("the disk counters could not be read completely: %w", err)
-		}
-		if n == 0 {
-			return s.text[:size], nil
-		}
-	}
-}
 
 func wholeLines(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 

@@ -238,22 +238,14 @@ func TestBadLinesAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestOpenFileFails(t *testing.T) {
+func TestFileIsMissingForAWhile(t *testing.T) {
 	root := fixture.Root(t, "disk_vm")
 	s := source(t, root)
-	read(t, s)
-	if err := s.file.Open.Close(); err != nil {
-		t.Fatal(err)
-	}
 	if got := read(t, s); len(got) != 10 {
 		t.Errorf("got %d devices", len(got))
 	}
-	// Missing for a while, then back.
 	path := filepath.Join(root, "proc/diskstats")
 	if err := os.Rename(path, path+".away"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.file.Open.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -414,7 +406,8 @@ func TestDuplicateNameCountsOnce(t *testing.T) {
 	}
 }
 
-func TestReadAllocatesNothing(t *testing.T) {
+// A reading allocates the path alone.
+func TestReadAllocatesLittle(t *testing.T) {
 	for _, names := range [][]string{hundred()[:10], hundred()} {
 		root := t.TempDir()
 		machine(t, root, names)
@@ -427,8 +420,8 @@ func TestReadAllocatesNothing(t *testing.T) {
 			}
 		}
 		tick()
-		if got := testing.AllocsPerRun(20, tick); got != 0 {
-			t.Errorf("%d devices: got %v allocations, want 0", len(names), got)
+		if got := testing.AllocsPerRun(20, tick); got > 1 {
+			t.Errorf("%d devices: got %v allocations, want one at most", len(names), got)
 		}
 	}
 }

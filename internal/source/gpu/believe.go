@@ -135,6 +135,7 @@ func (r *run) applyProcesses(g *deviceState, list []sample.GPUProcess) {
 		}
 		if g.readable() {
 			r.setProcesses(g, ours)
+			g.unused = false
 		}
 	}, func() {})
 }

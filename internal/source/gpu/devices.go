@@ -276,6 +276,7 @@ func (r *run) applyReading(g *deviceState, got *reading) {
 	if got.processesRead {
 		g.memoryListed = g.gauges.MemoryUsed
 		r.applyProcesses(g, got.processes)
+		g.unused = g.unused && !got.unsupported[queryProcesses]
 	}
 	if g.memoryJumped() { // a program has come or gone
 		again := r.processesRead + againProcesses
@@ -327,7 +328,7 @@ func (r *run) markHung(g *deviceState, call query) {
 // markUnknown sets the status of a device that gave no answer about itself. One that is known as lost or hung still is,
 // until it answers or its call returns.
 func (r *run) markUnknown(g *deviceState) {
-	if g.status == sample.GPULost || g.call.isUnderWay() && g.call.hung {
+	if g.status == sample.GPULost || g.isHung() {
 		return
 	}
 	r.markUnread(g, sample.GPUUnknown)

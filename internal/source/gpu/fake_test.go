@@ -248,8 +248,12 @@ type fakeRun struct {
 	stop func()
 }
 
-func startRun(ctx context.Context, d *fakeDriver) *fakeRun {
+func startRun(ctx context.Context, d *fakeDriver) *fakeRun { return startRunOn(ctx, d, nil) }
+
+// startRunOn runs it on a machine, which may be nil.
+func startRunOn(ctx context.Context, d *fakeDriver, m *machine) *fakeRun {
 	p := &fakeRun{Source: newSource(d, 0)}
+	p.machine = m
 	ctx, cancel := context.WithCancel(ctx)
 	var ran sync.WaitGroup
 	ran.Go(func() {

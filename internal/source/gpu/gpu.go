@@ -58,6 +58,9 @@ type Source struct {
 	ready bool          // a round may emit rows
 	round chan struct{} // closed at the end of the next round; nil if no caller waits for it
 	wake  chan struct{} // buffer of one: a caller waits for the next round
+
+	releasedUntil time.Duration // Stamp.Mono; see Release
+	closed        chan struct{} // closed once the driver's files are; nil if no caller waits for that
 }
 
 var _ sample.Stream = (*Source)(nil)
@@ -86,11 +89,14 @@ func newSource(d driver, interval time.Duration) *Source {
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	s.setReady(true)
 	r := newRun(s.driver, s.interval, sink, s.memory)
-	r.machine = s.machine
+	r.machine, r.isReleased = s.machine, s.isReleased
 	for ctx.Err() == nil {
 		waiting := s.takeWaiters()
 		r.poll(ctx, waiting != nil)
 		s.setReady(r.anyReadable())
+		if r.isClosed() {
+			s.setClosed()
+		}
 		if waiting != nil {
 			close(waiting)
 		}
@@ -98,6 +104,9 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	}
 	s.setReady(false)
 	r.end()
+	if r.isClosed() {
+		s.setClosed()
+	}
 }
 
 // pause waits until the next round is due or requested.

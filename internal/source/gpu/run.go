@@ -39,6 +39,10 @@ type run struct {
 	driverCall *call         // the newest that is about no GPU alone
 	returned   chan struct{} // buffer of one: a call has returned
 
+	isReleased func(now time.Duration) bool // see Source.Release
+	rest       rest
+	closing    bool // the session is to end once all calls have returned
+
 	open          bool
 	session       int // number of sessions begun
 	retry         attempts
@@ -64,7 +68,7 @@ func newRun(d driver, interval time.Duration, sink sample.Sink, memory *memoryIn
 	now := sample.Now()
 	return &run{
 		driver: d, interval: interval, sink: sink, memory: memory, grid: grid{at: now, interval: interval},
-		returned:  make(chan struct{}, 1),
+		returned:  make(chan struct{}, 1), isReleased: func(time.Duration) bool { return false },
 		retry:     newAttempts(10*time.Second, 5*time.Minute, now.Mono),
 		relist:    newAttempts(time.Second, time.Minute, now.Mono),
 		processes: newAttempts(firstProcesses, processInterval, now.Mono),
@@ -89,7 +93,7 @@ func (a *attempts) succeeded() { a.pauses.Reset() }
 func (r *run) poll(ctx context.Context, all bool) {
 	r.began = sample.Now().Mono
 	r.collect()
-	if !r.open && r.began >= r.retry.next {
+	if held := r.letGo(); !held && !r.open && r.began >= r.retry.next {
 		r.openSession()
 	}
 	if r.open {
@@ -117,8 +121,8 @@ func (r *run) poll(ctx context.Context, all bool) {
 // schedule sets the time of the next round.
 func (r *run) schedule(now time.Duration) {
 	r.next = now + readInterval
-	if !r.open && len(r.devices) == 0 && !r.driverCall.isUnderWay() {
-		r.next = max(r.retry.next, now+minReadInterval)
+	if !r.open && len(r.devices) == 0 && r.retry.next > r.next && !r.driverCall.isUnderWay() {
+		r.next = r.retry.next
 	}
 	if slices.ContainsFunc(r.calls, func(c *call) bool { return !c.hung }) {
 		r.next = min(r.next, now+patience)

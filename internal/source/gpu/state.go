@@ -51,6 +51,9 @@ type deviceState struct {
 // isNew reports whether the device may still return its first samples.
 func (g *deviceState) isNew(now time.Duration) bool { return g.newest == 0 && now-g.appeared < hold }
 
+// isHung reports whether its own call does not return.
+func (g *deviceState) isHung() bool { return g.call.isUnderWay() && g.call.hung }
+
 // readable reports whether the device can be read.
 func (g *deviceState) readable() bool { return g.device != nil && g.status == sample.GPUWorks }
 

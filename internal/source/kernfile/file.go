@@ -94,6 +94,29 @@ func Text(path string) string {
 // of them to find out that no file of /proc can be waited for.
 func ReadOnce(path string, buf []byte) ([]byte, error) { return readOnce(path, buf, true) }
 
+// ReadWhole returns the text of a file, up to limit bytes. It is in buf, or in a larger buffer for the next call. After
+// an error it is what was read before.
+func ReadWhole(path string, buf []byte, limit int) ([]byte, error) {
+	fd, err := open(path)
+	if err != nil {
+		return buf[:0], err
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	buf = buf[:min(cap(buf), limit)]
+	for size := 0; ; {
+		if size == len(buf) {
+			if size >= limit {
+				return buf, nil
+			}
+			buf = append(buf, make([]byte, min(max(size, 4096), limit-size))...)
+		}
+		n, err := read(fd, path, buf[size:])
+		if size += n; n == 0 {
+			return buf[:size], err
+		}
+	}
+}
+
 func readOnce(path string, buf []byte, toEnd bool) ([]byte, error) {
 	fd, err := open(path)
 	if err != nil {
@@ -101,14 +124,22 @@ func readOnce(path string, buf []byte, toEnd bool) ([]byte, error) {
 	}
 	defer func() { _ = syscall.Close(fd) }()
 	for size := 0; ; {
-		n, err := retry(func() (int, error) { return syscall.Read(fd, buf[size:]) })
+		n, err := read(fd, path, buf[size:])
 		if err != nil {
-			return nil, &os.PathError{Op: "read", Path: path, Err: err}
+			return nil, err
 		}
 		if size += n; n == 0 || !toEnd || size == len(buf) {
 			return buf[:size], nil
 		}
 	}
+}
+
+// read reads once from where the last read ended.
+func read(fd int, path string, buf []byte) (n int, err error) {
+	if n, err = retry(func() (int, error) { return syscall.Read(fd, buf) }); err != nil {
+		return 0, &os.PathError{Op: "read", Path: path, Err: err}
+	}
+	return n, nil
 }
 
 // Names returns up to limit names in a folder, in the order of the kernel.

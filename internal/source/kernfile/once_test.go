@@ -72,3 +72,22 @@ func TestNames(t *testing.T) {
 		t.Errorf("names in an empty folder: got %v, %v, want none", got, err)
 	}
 }
+
+func TestReadWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text")
+	if _, err := ReadWhole(path, nil, 10); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want an error about a missing file", err)
+	}
+	want := bytes.Repeat([]byte("0123456789"), 2000)
+	if err := os.WriteFile(path, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{0, 1, 4096, len(want), len(want) + 1} {
+		for _, limit := range []int{5000, len(want), 2 * len(want)} {
+			got, err := ReadWhole(path, make([]byte, size), limit)
+			if err != nil || !bytes.Equal(got, want[:min(limit, len(want))]) {
+				t.Errorf("with a buffer of %d and a limit of %d: got %d bytes and %v", size, limit, len(got), err)
+			}
+		}
+	}
+}

@@ -48,6 +48,9 @@ func IsBlob(name string) bool {
 	return len(hash) == 64 && isHex(hash) && strings.HasSuffix(dir, "/blobs/") && (named || Repository(name) != "")
 }
 
+// IsWeights reports whether a path is of a file with weights that is complete.
+func IsWeights(name string) bool { return Is(name) || IsBlob(name) }
+
 // Repository returns the name of a model in a cache of Hugging Face, such as org/name, by the path of a file in it; ""
 // elsewhere.
 func Repository(name string) string {

@@ -29,6 +29,8 @@ const (
 	edgeInterval = 500 * time.Millisecond
 	// unsureFor is how long all processes are read after events were lost: one may run that seems not to.
 	unsureFor = 2 * time.Second
+	// youngFor is how long a job is young. Programs load models at their start.
+	youngFor = 30 * time.Second
 	// lookEvery is the longest time, in scans of a job, until the children of a process are listed that began none by the
 	// scheduler's reports.
 	lookEvery = 30
@@ -55,9 +57,9 @@ type pass struct {
 }
 
 // reads reports whether a job is read in a round, with those of its processes that are not idle: in each round if an
-// open window or a load under way needs it, and once a second otherwise.
+// open window or a load under way needs it, or it is young, and once a second otherwise.
 func (r *pass) reads(j *job) bool {
-	needed := !j.rare || r.now < j.stirring.until
+	needed := !j.rare || r.now < j.stirring.until || r.now-j.begun < youngFor
 	return r.full || needed && len(j.members) <= maxReads || r.edge && r.now-j.readAt >= edgeInterval
 }
 

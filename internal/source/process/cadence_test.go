@@ -180,6 +180,14 @@ func TestRareJob(t *testing.T) {
 			activity.ran = append(activity.ran, pid)
 		}
 	}
+	for range 3 {
+		run()
+		if got := readIn(t, source, false); got != all {
+			t.Errorf("while it is young: got %d processes read, want all %d", got, all)
+		}
+	}
+	source.jobs[0].begun -= youngFor
+	source.fullAt = 0 // as after a second
 	if got := readIn(t, source, false); got != all {
 		t.Errorf("without a report of its threads: got %d processes read, want all %d", got, all)
 	}

@@ -143,7 +143,7 @@ func (c *candidates) find(id string) *job {
 	return nil
 }
 
-// remove takes a candidate out, and leaves its files open.
+// remove takes a candidate out.
 func (c *candidates) remove(id string) {
 	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool { return j.id == id })
 }
@@ -177,7 +177,7 @@ func (s *Source) scanCandidates(now time.Duration) {
 	c := &s.candidates
 	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool {
 		if j.alive == 0 {
-			s.closeJob(j)
+			s.dismissAll(j)
 		}
 		return j.alive == 0
 	})
@@ -326,7 +326,7 @@ func (s *Source) lookAt(pid int, uptime uint64, now time.Duration) {
 	if c.find(ID(pid, seen.start)) != nil || s.isFollowed(pid, seen.start) {
 		return
 	}
-	start := look{at: now - age(uptime, seen.start) - 2*tick} // both times are rounded down
+	start := look{at: now - age(uptime, seen.start) - 2*Tick} // both times are rounded down
 	isNew := now-start.at <= fromStart
 	if isNew {
 		seen.before = start
@@ -356,17 +356,17 @@ func (s *Source) lookAt(pid int, uptime uint64, now time.Duration) {
 
 // readKnown reads a process once.
 func (s *Source) readKnown(pid int) (k known, ok bool) {
-	now, ok := s.statOf(pid)
-	if !ok || now.ended() {
+	now, ok := StatOf(s.root, pid)
+	if !ok || now.Ended {
 		return k, false
 	}
-	k.start, k.parent = now.start, int(now.parent)
+	k.start, k.parent = now.Start, now.Parent
 	const kthreadd = 2
 	if pid == kthreadd || k.parent == kthreadd || pid == os.Getpid() {
 		k.idle = true
 		return k, true
 	}
-	k.counts, k.own = now.counted(k.counts), now.user+now.system
+	k.counts, k.own = now.counted(k.counts), now.User+now.System
 	b, err := s.bytesOnce(Key{PID: pid})
 	if err != nil || b.Err != 0 {
 		k.idle, k.hidden = true, errors.Is(b.Err, fs.ErrPermission) // its storage stall would not be known
@@ -421,7 +421,7 @@ func (s *Source) makePlace(client string, score float64, now time.Duration) bool
 	if least == nil {
 		return false
 	}
-	s.closeJob(least)
+	s.dismissAll(least)
 	c.remove(least.id)
 	return true
 }

@@ -59,11 +59,11 @@ func TestCandidates(t *testing.T) {
 	for _, c := range out.Candidates {
 		switch c.ID {
 		case ID(10, 100):
-			if c.ReadBytes != 50<<20 || c.CPUTime != 3*tick || c.Began > before {
+			if c.ReadBytes != 50<<20 || c.CPUTime != 3*Tick || c.Began > before {
 				t.Errorf("got %+v, want 50 MiB and 3 ticks", c)
 			}
 		case ID(20, 100050):
-			if c.CPUTime != 30*tick || before-c.Began < 500*time.Millisecond || before-c.Began > 600*time.Millisecond {
+			if c.CPUTime != 30*Tick || before-c.Began < 500*time.Millisecond || before-c.Began > 600*time.Millisecond {
 				t.Errorf("got %+v, want 30 ticks in the half of a second since its start", c)
 			}
 		default:
@@ -76,7 +76,7 @@ func TestCandidates(t *testing.T) {
 	tr.put(10, 1, 100, 'D', counts{cpuTicks: 905, readBytes: 7<<30 + 90<<20}, counts{})
 	s.lookAgain()
 	read(t, s)
-	if c := read(t, s).Candidates[1]; c.Processes != 2 || c.CPUTime != 9*tick || c.ReadBytes != 90<<20 {
+	if c := read(t, s).Candidates[1]; c.Processes != 2 || c.CPUTime != 9*Tick || c.ReadBytes != 90<<20 {
 		t.Errorf("with a child: got %+v, want 2 processes, 9 ticks, 90 MiB", c)
 	}
 	tr.children(10, 21)
@@ -86,7 +86,7 @@ func TestCandidates(t *testing.T) {
 	tr.put(10, 1, 100, 'D', counts{cpuTicks: 906, readBytes: 7<<30 + 91<<20}, counts{})
 	out = read(t, s)
 	if len(out.Jobs) != 1 || len(out.Candidates) != 1 || out.Jobs[0].ReadBytes != 91<<20 ||
-		out.Jobs[0].CPUTime != 10*tick || out.Jobs[0].Processes != 2 {
+		out.Jobs[0].CPUTime != 10*Tick || out.Jobs[0].Processes != 2 {
 		t.Errorf("as a job: got %+v, candidates %+v, want 91 MiB and 10 ticks of 2 processes", out.Jobs, out.Candidates)
 	}
 	s.lookAgain()

@@ -448,6 +448,9 @@ func (p *peer) add(s, was *tcp.Socket, now time.Duration) {
 	if p.at == 0 || s.Received > was.Received || s.Sent > was.Sent {
 		p.at = now
 	}
+	if heard := now - s.Silent; (s.Received > was.Received || s.Silent > 0) && (p.Heard == 0 || heard > p.Heard) {
+		p.Heard = heard
+	}
 	p.Received += s.Received - min(was.Received, s.Received)
 	p.Sent += s.Sent - min(was.Sent, s.Sent)
 	p.Messages += uint64(s.Messages - was.Messages)
@@ -463,11 +466,12 @@ func (p *peer) add(s, was *tcp.Socket, now time.Duration) {
 func (c *connections) emit(out *sample.Sample) {
 	c.changed = false
 	for _, p := range c.peers {
-		p.Connections = 0
+		p.Connections, p.Came = 0, 0
 	}
 	for _, one := range c.open {
-		if one.gone == 0 {
-			one.peer.Connections++
+		if p := one.peer; one.gone == 0 {
+			p.Connections++
+			p.Came += one.Received
 		}
 	}
 	for _, p := range c.peers {

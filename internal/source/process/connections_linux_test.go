@@ -143,15 +143,17 @@ func TestPeers(t *testing.T) {
 				t.Fatal(err)
 			}
 			peersOf(t, source, func(p []sample.Peer) bool { return len(p) == 1 })
+			began := sample.Now().Mono - time.Millisecond // the kernel rounds to that
 			program.ask(200_000)
 			program.ask(100_000)
 			got := peersOf(t, source, func(p []sample.Peer) bool { return p[0].Received >= 300_000 })[0]
 			want := sample.Peer{
 				Job: "train", Address: listener.Addr().String(), Received: 300_000, Sent: 16, Messages: 2, Opened: 1,
 				Connections: 1, Packets: got.Packets, MinRTT: got.MinRTT, Window: got.Window,
+				Came: 350_000, Heard: got.Heard,
 			}
-			if got != want || got.MinRTT <= 0 || got.Window == 0 {
-				t.Errorf("got  %+v\nwant %+v, with a round trip and a window", got, want)
+			if got != want || got.MinRTT <= 0 || got.Window == 0 || got.Heard <= began || got.Heard > sample.Now().Mono {
+				t.Errorf("got  %+v\nwant %+v, with a round trip, a window and when data came", got, want)
 			}
 			// A connection that is closed is counted; what it moved since the last reading is not.
 			before := got

@@ -63,5 +63,5 @@ func (c counts) splitIO() (rest, io counts) {
 func (c *counts) takeBytes(d counts) { copy(c[readBytes:writeBytes+1], d[readBytes:writeBytes+1]) }
 
 func duration(ticks uint64) time.Duration {
-	return time.Duration(min(ticks, math.MaxInt64/uint64(tick))) * tick
+	return time.Duration(min(ticks, math.MaxInt64/uint64(Tick))) * Tick
 }

@@ -37,7 +37,6 @@ func TestCountersThroughAReader(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				randomLife(t, seed, lazy, func(s *Source, k *kernel) func(func()) {
 					r := &tearing{Direct: NewDirect(filepath.Join(k.root, "proc"))}
-					t.Cleanup(r.Close)
 					s.WithReader(r)
 					return func(then func()) { r.then = then }
 				})
@@ -56,7 +55,6 @@ func TestReaderFindsTheSame(t *testing.T) {
 	shell.do("cat " + big + " >/dev/null") // before the job is followed
 	wait, goOn := fifo(t, "wait")
 	d := NewDirect("/proc")
-	defer d.Close()
 	var jobs []sample.Job
 	own, asks := New(""), New("").WithReader(d)
 	for _, source := range []*Source{own, asks} {
@@ -104,7 +102,6 @@ func TestReaderAnswersLater(t *testing.T) {
 		k.put(100, 1, 5, 'S', counts{cpuTicks: 70, readBytes: 8 << 40, readChars: 9 << 40}, counts{})
 		k.children(100)
 		r := &late{Direct: NewDirect(filepath.Join(k.root, "proc"))}
-		t.Cleanup(r.Close)
 		source := New(k.root).WithReader(r)
 		defer source.Close()
 		if err := source.Add("job", 100, Options{}); err != nil {

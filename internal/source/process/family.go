@@ -189,8 +189,8 @@ func (j *job) scanParents(s *Source) {
 		if err != nil {
 			continue
 		}
-		if now, ok := s.statOf(pid); ok {
-			children[int(now.parent)] = append(children[int(now.parent)], pid)
+		if now, ok := StatOf(s.root, pid); ok {
+			children[now.Parent] = append(children[now.Parent], pid)
 		}
 	}
 	for i := 0; i < len(j.members); i++ { // the list grows

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
-	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // A feeder is a program that writes to a pipe from which a job reads: tar in "tar -c data | train.py". It belongs to
@@ -120,7 +119,7 @@ type feeding struct {
 // feeds makes a new member one that feeds the job.
 func (j *job) feeds(s *Source, m *member) {
 	m.feeds, m.fedAt = true, sample.Now().Mono
-	m.joined = s.uptime() > m.start+uint64(feederAge/tick)
+	m.joined = s.uptime() > m.start+uint64(feederAge/Tick)
 }
 
 // findFeeders lets the members leave that feed the job no longer, and searches for new ones. It reports whether some
@@ -380,8 +379,8 @@ func (j *job) above(s *Source) map[int]bool {
 				break
 			}
 			above[pid] = true
-			next, _ := s.statOf(pid)
-			pid = int(next.parent)
+			next, _ := StatOf(s.root, pid)
+			pid = next.Parent
 		}
 	}
 	return above
@@ -390,24 +389,16 @@ func (j *job) above(s *Source) map[int]bool {
 // below reports whether a process is a descendant of the job's own that the next scan will find.
 func (j *job) below(s *Source, pid int) bool {
 	for range maxAbove {
-		now, ok := s.statOf(pid)
+		now, ok := StatOf(s.root, pid)
 		if !ok {
 			return false
 		}
-		pid = int(now.parent)
+		pid = now.Parent
 		if m := j.byPID[pid]; m != nil {
 			return !m.feeds
 		}
 	}
 	return false
-}
-
-func (s *Source) statOf(pid int) (stat, bool) {
-	text, err := procfile.Text(s.proc, pid, "stat", maxStat)
-	if err != nil {
-		return stat{}, false
-	}
-	return parseStat(text)
 }
 
 // standing is what must be the same of a feeder.
@@ -425,7 +416,7 @@ func (s *Source) standing(pid int) (of standing, ok bool) {
 	if of.owner, known = s.ownerOf(pid); !known {
 		return of, false
 	}
-	now, ok := s.statOf(pid)
+	now, ok := StatOf(s.root, pid)
 	of.session = now.session
 	of.groups = s.groupsOf(pid)
 	if ok {
@@ -440,15 +431,15 @@ func (s *Source) mayFeed(pid int, of standing) (start uint64, ok bool) {
 	if owner, known := s.ownerOf(pid); !known || owner != of.owner {
 		return 0, false
 	}
-	now, ok := s.statOf(pid)
-	if !ok || now.ended() || now.terminal && now.session == uint64(pid) {
+	now, ok := StatOf(s.root, pid)
+	if !ok || now.Ended || now.terminal && now.session == uint64(pid) {
 		return 0, false
 	}
 	if near := now.session != 0 && now.session == of.session; !near && (of.groups == "" || s.groupsOf(pid) != of.groups) {
 		return 0, false
 	}
 	ids, depth, ok := s.idsOf(pid)
-	return now.start, ok && ids == of.ids && depth == of.depth
+	return now.Start, ok && ids == of.ids && depth == of.depth
 }
 
 func (s *Source) ownerOf(pid int) (uid uint32, ok bool) {

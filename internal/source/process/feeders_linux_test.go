@@ -61,7 +61,7 @@ func (l *line) killSession() {
 		if err != nil {
 			continue
 		}
-		if now, ok := New("").statOf(pid); ok && now.session == uint64(l.cmd.Process.Pid) {
+		if now, ok := StatOf("", pid); ok && now.session == uint64(l.cmd.Process.Pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}

@@ -9,46 +9,6 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// maxOpen bounds the open files of each kind, stat and io, so that a large job leaves file descriptors to the rest of
-// the program. Further files are opened at every reading.
-const maxOpen = 1024
-
-// file is a small file of /proc or of a cgroup that stays open between readings.
-type file struct {
-	path string
-	open *kernfile.File
-}
-
-// read returns the text of a file, valid until the next read of any file. An open file belongs to its process: if
-// another process gets the ID, read fails.
-func (s *Source) read(f *file) ([]byte, error) {
-	if f.open == nil && s.open >= maxOpen {
-		return kernfile.ReadPiece(f.path, s.buf[:])
-	}
-	if f.open == nil {
-		opened, err := kernfile.Open(f.path)
-		if err != nil {
-			return nil, err
-		}
-		f.open = opened
-		s.open++
-	}
-	n, err := f.open.ReadAt(s.buf[:], 0)
-	if err != nil {
-		s.close(f)
-		return nil, err
-	}
-	return s.buf[:n], nil
-}
-
-func (s *Source) close(f *file) {
-	if f.open != nil {
-		_ = f.open.Close() // read-only: the error has no meaning
-		f.open = nil
-		s.open--
-	}
-}
-
 // gone reports whether err means that the process or cgroup no longer exists.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.ENODEV)

@@ -36,11 +36,9 @@ func modelFilesIn(dir string, want FilesWanted) (all Files, err error) {
 		all.Listening = listening(dir+"/net/tcp", l.sockets) + listening(dir+"/net/tcp6", l.sockets)
 	}
 	if l.missed {
-		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		closeFD(fd)
-		return all, err // it has ended
+		_, err = os.Stat(dir) // it may have ended
 	}
-	return all, nil
+	return all, err
 }
 
 // lister lists the open files of a process.
@@ -105,28 +103,11 @@ func fileIn(dir, name string) (f File, ok bool) {
 	f.FD, _ = strconv.Atoi(name)
 	f.Size = int64(at.Size)
 	f.Size = min(f.Size, 1<<50) // as mappings; a file may claim any size
-	f.Offset, f.Write = parsePosition(text)
-	return f, true
-}
-
-// parsePosition returns the position and the mode from /proc/PID/fdinfo/FD.
-func parsePosition(text []byte) (offset int64, write bool) {
-	for line := range bytes.Lines(text) {
-		name, value, _ := bytes.Cut(line, []byte{':'})
-		value = bytes.TrimSpace(value)
-		switch string(name) {
-		case "pos":
-			if n, ok := kernfile.ParseUint(value); ok && n <= 1<<50 {
-				offset = int64(n)
-			}
-		case "flags":
-			if len(value) > 0 {
-				write = value[len(value)-1]&3 != 0 // O_WRONLY, O_RDWR: the last octal digit
-			}
-			return offset, write
-		}
+	info, _ := parseFDInfo(text)
+	if f.Write = info.Writes; info.position <= 1<<50 {
+		f.Offset = int64(info.position)
 	}
-	return offset, write
+	return f, true
 }
 
 // addMapped adds mapped files to a list of open ones.

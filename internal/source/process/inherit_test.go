@@ -184,7 +184,7 @@ func randomLife(t *testing.T, seed uint64, lazy bool, tear func(*Source, *kernel
 			ordinary(t, source)
 		}
 		got := read(t, source).Jobs[0]
-		now := counts{uint64(got.CPUTime / tick), 0, got.ReadBytes, got.ReadChars, got.WriteBytes}
+		now := counts{uint64(got.CPUTime / Tick), 0, got.ReadBytes, got.ReadChars, got.WriteBytes}
 		if !now.covers(before) {
 			t.Fatalf("seed %d, round %d: %v after %v", seed, round, now, before)
 		}

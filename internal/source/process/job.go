@@ -2,10 +2,12 @@ package process
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // job is one followed job.
@@ -42,15 +44,16 @@ type job struct {
 	alive int
 	hasIO bool
 
-	stat     file // cpu.stat of its cgroup
-	statBase usage
+	statBase usage // in cpu.stat of its cgroup
 	cpu      usage
 
 	mounts  mounts
 	feeding feeding
 
-	limits   []sample.Limit // immutable
-	limitsAt time.Duration  // Stamp.Mono of that reading; 0 before
+	limits    []sample.Limit // immutable
+	memory    sample.MemoryLimit
+	refaulted uint64        // of its cgroup at that reading
+	limitsAt  time.Duration // Stamp.Mono of that reading; 0 before
 
 	client string // that has it followed; of a candidate its container or user
 
@@ -64,7 +67,7 @@ type job struct {
 func (j *job) read(s *Source, problems *sample.Problems) {
 	j.readings++
 	if j.dir != "" {
-		if now, err := s.readUsage(j); err == nil {
+		if now, err := s.readUsage(j.dir); err == nil {
 			fed := j.feedersTime()
 			j.cpu.all = max(j.cpu.all, now.all-j.statBase.all+fed.all)
 			j.cpu.system = max(j.cpu.system, now.system-j.statBase.system+fed.system)
@@ -96,7 +99,7 @@ func (j *job) readNew(s *Source, problems *sample.Problems) {
 // refresh reads one member.
 func (j *job) refresh(s *Source, m *member, problems *sample.Problems) {
 	if m.round != s.round {
-		s.readStats(append(s.due[:0], m.proc))
+		s.readStats([]*proc{m.proc})
 		s.refresh(m.proc)
 	}
 	exists, err := m.take()
@@ -162,7 +165,7 @@ func (j *job) sample() sample.Job {
 	return sample.Job{
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
-		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, Limits: j.limits, Began: j.began,
+		Faults: j.total[faults], Memory: j.memory, HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, Limits: j.limits, Began: j.began,
 		LeaderPIDs: j.leaderPIDs(),
 	}
 }
@@ -186,14 +189,16 @@ func (j *job) leaderPIDs() []int {
 	return j.leaders
 }
 
-func (s *Source) readUsage(j *job) (usage, error) {
-	text, err := s.read(&j.stat)
+// readUsage reads cpu.stat of a cgroup by its folder.
+func (s *Source) readUsage(dir string) (usage, error) {
+	path := filepath.Join(dir, "cpu.stat")
+	text, err := kernfile.ReadPiece(path, s.buf[:])
 	if err != nil {
 		return usage{}, err
 	}
 	now, ok := parseUsage(text)
 	if !ok {
-		return usage{}, fmt.Errorf("%s has no line usage_usec, use Linux 4.15 or later", j.stat.path)
+		return usage{}, fmt.Errorf("%s has no line usage_usec, use Linux 4.15 or later", path)
 	}
 	return now, nil
 }

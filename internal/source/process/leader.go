@@ -22,7 +22,7 @@ const (
 
 	// judgeInterval is the least time between two judgements of what processes do. One that works uses a tenth of a core
 	// meanwhile, or reads workBytes, from storage or by calls. One that launches others, or polls, uses a fiftieth or a
-	// tick at most, and reads less. Chosen: Python's polling loops use less, and a reader of a slow disk reads more.
+	// Tick at most, and reads less. Chosen: Python's polling loops use less, and a reader of a slow disk reads more.
 	judgeInterval   = 200 * time.Millisecond
 	worksOf, idleOf = 10, 50
 	workBytes       = 64 << 10
@@ -121,7 +121,7 @@ func (j *job) judge(now time.Duration) {
 	if j.judgedAt != 0 && now-j.judgedAt < judgeInterval {
 		return
 	}
-	first, passed := j.judgedAt == 0, uint64((now-j.judgedAt)/tick)
+	first, passed := j.judgedAt == 0, uint64((now-j.judgedAt)/Tick)
 	j.judgedAt = now
 	for _, m := range j.members {
 		d, read := &m.did, m.bytes()

@@ -1,6 +1,10 @@
 package process
 
-import "time"
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
 
 // Limits change rarely, but may change while a job runs.
 const (
@@ -21,5 +25,17 @@ func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
 	}
 	if m := j.oldest(); m != nil {
 		j.limits, j.limitsAt = s.caps.Of(m.pid), now
+		j.remember(s.caps.Memory(m.pid))
 	}
+}
+
+// remember takes over the memory of the job's cgroup. What that read again before the job, or before the job moved to
+// it, does not count.
+func (j *job) remember(now sample.MemoryLimit) {
+	again := j.memory.Refaulted
+	if now.Cgroup == j.memory.Cgroup && now.Refaulted > j.refaulted {
+		again += now.Refaulted - j.refaulted
+	}
+	j.refaulted, j.memory = now.Refaulted, now
+	j.memory.Refaulted = again
 }

@@ -99,11 +99,12 @@ func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error
 		if err != nil {
 			continue // closed meanwhile
 		}
-		f, moved, ok := parseFDInfo(info)
-		if !ok {
+		parsed, ok := parseFDInfo(info)
+		if !ok || parsed.folder {
 			continue
 		}
-		if !moved { // a pipe has no position
+		f := parsed.OpenFile
+		if parsed.position == 0 { // a pipe has no other
 			to, _ := os.Readlink(dir + "/fd/" + fd)
 			f.Pipe = pipeOf(to)
 		}
@@ -112,40 +113,39 @@ func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error
 	return list, len(fds), nil
 }
 
-// parseFDInfo parses the lines "pos: number", "flags: octal", "mnt_id: number" and "ino: number" of
-// /proc/PID/fdinfo/FD. moved is false for the position 0. It leaves out folders and files opened with O_PATH.
-func parseFDInfo(text []byte) (f OpenFile, moved, ok bool) {
-	for len(text) > 0 {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte{'\n'})
+// fdInfo is what /proc/PID/fdinfo/FD has.
+type fdInfo struct {
+	OpenFile
+	position uint64
+	folder   bool // or opened with O_PATH
+}
+
+// parseFDInfo parses the lines "pos: number", "flags: octal", "mnt_id: number" and "ino: number", of which the kernel
+// prints the last one since Linux 5.14.
+func parseFDInfo(text []byte) (f fdInfo, ok bool) {
+	for line := range bytes.Lines(text) {
 		name, value, _ := bytes.Cut(line, []byte{':'})
 		value = bytes.TrimSpace(value)
+		number, fits := kernfile.ParseUint(value)
 		switch string(name) {
 		case "pos":
-			moved = string(value) != "0"
+			f.position = number
 		case "flags":
 			flags := 0
 			for _, digit := range value[:min(len(value), 12)] {
 				flags = flags<<3 | int(digit&7)
 			}
-			if flags&(flagDirectory|flagPath) != 0 {
-				return OpenFile{}, false, false
-			}
+			f.folder = flags&(flagDirectory|flagPath) != 0
 			access := flags & syscall.O_ACCMODE
 			f.Ends = Ends{access != syscall.O_WRONLY, access != syscall.O_RDONLY, flags&flagCloseOnExec == 0}
 		case "mnt_id":
-			id, fits := kernfile.ParseUint(value)
-			if !fits || id >= 1<<31 {
-				return OpenFile{}, false, false
-			}
-			f.Mount, ok = int(id), true
+			f.Mount, ok = int(number), fits && number < 1<<31
 		case "ino":
-			inode, _ := kernfile.ParseUint(value)
-			f.Inode = uint32(inode)
-			return f, moved, ok
+			f.Inode = uint32(number)
+			return f, ok
 		}
 	}
-	return f, moved, ok
+	return f, ok
 }
 
 // pipeOf returns the number of the pipe in the link of an open file, "pipe:[number]"; 0 for any other link.

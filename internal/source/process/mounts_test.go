@@ -150,7 +150,7 @@ func FuzzFDInfo(f *testing.F) {
 	f.Add([]byte("flags:\t0200000\nmnt_id:\t26"))
 	f.Add([]byte("mnt_id:\t99999999999999999999"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if f, _, ok := parseFDInfo(text); ok && f.Mount < 0 {
+		if f, ok := parseFDInfo(text); ok && f.Mount < 0 {
 			t.Errorf("mount %d", f.Mount)
 		}
 	})

@@ -99,7 +99,8 @@ func TestShortConnections(t *testing.T) {
 				want.Received += end
 			}
 			want.Packets, want.OutOfOrder, want.MinRTT, want.Window = got.Packets, got.OutOfOrder, got.MinRTT, got.Window
-			if got != want || got.Packets < times || got.MinRTT <= 0 || got.Window == 0 {
+			want.Heard = got.Heard
+			if got != want || got.Packets < times || got.MinRTT <= 0 || got.Window == 0 || got.Heard <= 0 {
 				t.Errorf("got  %+v\nwant %+v, with packets, a round trip and a window", got, want)
 			}
 		})
@@ -123,8 +124,9 @@ func TestLongConnection(t *testing.T) {
 	want := sample.Peer{
 		Job: "fetch", Address: listener.Addr().String(), Received: times * bytes, Sent: times * 8, Messages: times,
 		Opened: 1, Connections: 1, Packets: got.Packets, MinRTT: got.MinRTT, Window: got.Window,
+		Came: times * bytes, Heard: got.Heard,
 	}
-	if got != want {
+	if got != want || got.Heard <= 0 {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

@@ -10,41 +10,22 @@ import (
 	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
-// tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on all platforms of Linux and Go.
-const tick = time.Second / 100
+// Tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on all platforms of Linux and Go.
+const Tick = time.Second / 100
 
-// stat holds fields of /proc/PID/stat (Documentation/filesystems/proc.rst, table 1-4). Fields with the prefix c are for
-// ended children that this process has waited for, and for their children.
-type stat struct {
-	state           byte   // field 3: 'R', 'S', 'D', 'Z' for a zombie, ...
-	parent          uint64 // field 4, a process ID
+// Stat holds fields of /proc/PID/stat, of a process or of a thread (Documentation/filesystems/proc.rst, table 1-4). Times
+// are in ticks. Those with the prefix c are of ended children that this process has waited for, and of their children.
+type Stat struct {
+	State           byte   // field 3: 'R', 'S', 'D', 'Z' for a zombie, ...
+	Parent          int    // field 4
 	session         uint64 // field 6, the process ID of its leader; 0 if not known
 	terminal        bool   // field 7: it has a controlling terminal
-	flags           uint64 // field 9
+	Kernel          bool   // a kernel thread, by field 9: it works for others, as the worker of a loop device does
 	faults, cfaults uint64 // fields 10 and 11, minor page faults
-	user, system    uint64 // fields 14 and 15, in ticks, of all threads, ended ones included
+	User, System    uint64 // fields 14 and 15, of all threads, ended ones included
 	cuser, csystem  uint64 // fields 16 and 17
-	threads         uint64 // field 20
-	start           uint64 // field 22, in ticks since boot: unique together with the process ID
-}
-
-// Stat is what the file stat of a process or of a thread has.
-type Stat struct {
-	State        byte // 'R', 'S', 'D', 'Z' for a zombie, ...
-	Ended        bool // the process has ended, and its parent has not waited for it yet
-	Kernel       bool // a kernel thread: it works for others, as the worker of a loop device does
-	Parent       int
-	User, System uint64 // CPU time, in ticks
-	Start        uint64 // in ticks since boot: unique together with the process ID
-}
-
-// ParseStat parses the text of /proc/PID/stat or /proc/PID/task/TID/stat.
-func ParseStat(text []byte) (Stat, bool) {
-	s, ok := parseStat(text)
-	return Stat{
-		State: s.state, Ended: s.ended(), Kernel: s.flags&kernelThread != 0, Parent: int(min(s.parent, math.MaxInt32)),
-		User: s.user, System: s.system, Start: s.start,
-	}, ok
+	Start           uint64 // field 22, in ticks since boot: unique together with the process ID
+	Ended           bool   // the process has ended, and its parent has not waited for it yet
 }
 
 // kernelThread is PF_KTHREAD (include/linux/sched.h).
@@ -62,13 +43,11 @@ func StatOf(root string, pid int) (Stat, bool) {
 // maxStat is more than /proc/PID/stat has, in bytes: about 1.2 KiB.
 const maxStat = 2048
 
-// Tick is the unit of the times in /proc/PID/stat.
-const Tick = tick
-
-// parseStat parses the line of /proc/PID/stat. The second field is the name of the program in parentheses, which may
-// contain blanks and parentheses itself, so parsing starts after the last one.
-func parseStat(text []byte) (stat, bool) {
-	var s stat
+// ParseStat parses the line of /proc/PID/stat or /proc/PID/task/TID/stat. The second field is the name of the program in
+// parentheses, which may contain blanks and parentheses itself, so parsing starts after the last one.
+func ParseStat(text []byte) (Stat, bool) {
+	var s Stat
+	var parent, flags, threads uint64
 	end := bytes.LastIndexByte(text, ')')
 	if end < 0 {
 		return s, false
@@ -84,31 +63,31 @@ func parseStat(text []byte) (stat, bool) {
 			if len(word) != 1 {
 				return s, false
 			}
-			s.state = word[0]
+			s.State = word[0]
 		case 4:
-			into = &s.parent
+			into = &parent
 		case 6: // -1 for a process that is ending
 			s.session, _ = kernfile.ParseUint(word)
 		case 7:
 			s.terminal = len(word) > 0 && word[0] != '0'
 		case 9:
-			into = &s.flags
+			into = &flags
 		case 10:
 			into = &s.faults
 		case 11:
 			into = &s.cfaults
 		case 14:
-			into = &s.user
+			into = &s.User
 		case 15:
-			into = &s.system
+			into = &s.System
 		case 16:
 			into = &s.cuser
 		case 17:
 			into = &s.csystem
 		case 20:
-			into = &s.threads
+			into = &threads
 		case 22:
-			into = &s.start
+			into = &s.Start
 			word = bytes.TrimRight(word, "\n")
 		}
 		if into == nil {
@@ -119,20 +98,19 @@ func parseStat(text []byte) (stat, bool) {
 			return s, false
 		}
 	}
+	s.Parent, s.Kernel = int(min(parent, math.MaxInt32)), flags&kernelThread != 0
+	// The state is also 'Z' after the end of the first thread of several.
+	s.Ended = s.State == 'X' || s.State == 'Z' && threads <= 1
 	return s, true
 }
 
 // counted returns c with the counters of s, own and inherited.
-func (s *stat) counted(c counts) counts {
-	c[cpuTicks] = s.user + s.system + s.cuser + s.csystem
-	c[sysTicks] = s.system + s.csystem
+func (s *Stat) counted(c counts) counts {
+	c[cpuTicks] = s.User + s.System + s.cuser + s.csystem
+	c[sysTicks] = s.System + s.csystem
 	c[faults] = s.faults + s.cfaults
 	return c
 }
-
-// ended reports whether the process has ended and its parent has not waited for it yet. The state is also 'Z' after the
-// end of the first thread of several.
-func (s *stat) ended() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
 
 // ParseIO parses three of the lines "name: bytes" of /proc/PID/io (Documentation/filesystems/proc.rst, section 3.3).
 func ParseIO(text []byte) (readBytes, readChars, writeBytes uint64, ok bool) {

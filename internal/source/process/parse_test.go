@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,32 +16,32 @@ import (
 const tail = " 0 0 0 0 0 0 10 11 0 0 14 15 16 17 0 0 20 0 22 23\n"
 
 func TestParseStat(t *testing.T) {
-	good := stat{
-		state:   'S',
-		parent:  4,
+	good := Stat{
+		State:   'S',
+		Parent:  4,
 		faults:  10,
 		cfaults: 11,
-		user:    14,
-		system:  15,
+		User:    14,
+		System:  15,
 		cuser:   16,
 		csystem: 17,
-		threads: 20,
-		start:   22,
+		Start:   22,
 	}
 	for _, name := range []string{"python3", "a b", ")", "(", ") R 1 (", "", "\n)"} {
 		text := "7 (" + name + ") S 4" + strings.Replace(tail, " 0", "", 1)
-		if got, ok := parseStat([]byte(text)); !ok || got != good {
+		if got, ok := ParseStat([]byte(text)); !ok || got != good {
 			t.Errorf("%q: got %+v, %v; want %+v", text, got, ok, good)
 		}
 	}
 	for _, text := range []string{
 		"", "7", "7 (x", "7 (x)", "7 (x) S", "7 (x) SS 4" + tail, "7 (x) S -4" + tail, "7 (x) S 4 5 6\n",
 	} {
-		if got, ok := parseStat([]byte(text)); ok {
+		if got, ok := ParseStat([]byte(text)); ok {
 			t.Errorf("%q: got %+v, want an error", text, got)
 		}
 	}
-	if dead := (&stat{state: 'Z', threads: 3}); dead.ended() {
+	dead := strings.NewReplacer(" S ", " Z ", " 20 ", " 3 ").Replace("7 (x) S 4" + strings.Replace(tail, " 0", "", 1))
+	if got, ok := ParseStat([]byte(dead)); !ok || got.Ended {
 		t.Error("first of three threads ended: got an ended process, want a running one")
 	}
 }
@@ -81,8 +82,8 @@ func FuzzStat(f *testing.F) {
 	f.Add("", "")
 	f.Fuzz(func(t *testing.T, name, rest string) {
 		text := "7 (" + name + ") " + rest
-		got, ok := parseStat([]byte(text))
-		if !ok || got.state >= 0x80 || strings.ContainsAny(text, "\n\t\r\v\f") {
+		got, ok := ParseStat([]byte(text))
+		if !ok || got.State >= 0x80 || strings.ContainsAny(text, "\n\t\r\v\f") {
 			return
 		}
 		for _, word := range strings.Split(text[strings.LastIndexByte(text, ')')+1:], " ")[2:] {
@@ -105,10 +106,11 @@ func FuzzStat(f *testing.F) {
 		if err != nil {
 			return // it reads more fields, and as int
 		}
-		ours := fmt.Sprint(string([]byte{got.state}), got.parent, got.faults, got.cfaults, got.user, got.system, got.cuser,
-			got.csystem, got.threads, got.start)
-		theirs := fmt.Sprint(oracle.State, oracle.PPID, oracle.MinFlt, oracle.CMinFlt, oracle.UTime, oracle.STime,
-			oracle.CUTime, oracle.CSTime, oracle.NumThreads, oracle.Starttime)
+		ended := oracle.State == "X" || oracle.State == "Z" && oracle.NumThreads <= 1
+		ours := fmt.Sprint(string([]byte{got.State}), got.Parent, got.faults, got.cfaults, got.User, got.System, got.cuser,
+			got.csystem, got.Ended, got.Start)
+		theirs := fmt.Sprint(oracle.State, min(oracle.PPID, math.MaxInt32), oracle.MinFlt, oracle.CMinFlt,
+			oracle.UTime, oracle.STime, oracle.CUTime, oracle.CSTime, ended, oracle.Starttime)
 		if ours != theirs {
 			t.Errorf("%q: %s, procfs has %s", text, ours, theirs)
 		}

@@ -19,8 +19,7 @@ type proc struct {
 	pid   int
 	start uint64
 	dir   string // /proc/PID
-	stat  file
-	users int // members of jobs
+	users int    // members of jobs
 	read  statRead
 
 	round    uint64 // of the last reading
@@ -62,20 +61,15 @@ func (s *Source) admit(pid int) (*member, error) {
 		p.users++
 		return &member{proc: p, fresh: true}, nil
 	}
-	dir := filepath.Join(s.proc, strconv.Itoa(pid))
-	p := &proc{
-		pid: pid, dir: dir, users: 1,
-		stat: file{path: filepath.Join(dir, "stat")},
-	}
+	p := &proc{pid: pid, dir: filepath.Join(s.proc, strconv.Itoa(pid)), users: 1}
 	s.readStats([]*proc{p})
 	if p.read.err != nil {
 		return nil, p.read.err
 	}
 	if !p.read.ok {
-		s.close(&p.stat)
-		return nil, fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.stat.path)
+		return nil, fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.dir+"/stat")
 	}
-	p.start = p.read.start
+	p.start = p.read.Start
 	s.procs[pid] = p
 	return &member{proc: p, fresh: true}, nil
 }
@@ -88,8 +82,6 @@ func (s *Source) dismiss(m *member) {
 		p.traced = false // perhaps it was this job whose threads are followed
 		return
 	}
-	s.close(&p.stat)
-	s.direct.close(p.key())
 	if s.procs[p.pid] == p {
 		delete(s.procs, p.pid)
 	}
@@ -98,75 +90,45 @@ func (s *Source) dismiss(m *member) {
 // same reports whether the process ID still belongs to p. Then earlier reads by that ID are of p.
 func (s *Source) same(p *proc) bool {
 	s.readStats([]*proc{p})
-	return p.read.err == nil && p.read.ok && p.read.start == p.start
+	return p.read.err == nil && p.read.ok && p.read.Start == p.start
 }
 
 // statRead is a reading of the stat of a process.
 type statRead struct {
-	stat
-	ok   bool // it has the format
-	err  error
-	open *kernfile.File
+	Stat
+	ok  bool // it has the format
+	err error
 }
 
 // statsAtOnce is how many processes are read ahead. If one of them turns out to have inherited, the others are read
 // again.
 const statsAtOnce = 16
 
-// readStats reads the stats of up to statsAtOnce processes, without waiting for one of them.
-func (s *Source) readStats(list []*proc) {
-	n := 0
-	for _, p := range list {
-		if p.gone {
-			continue
-		}
-		if p.read = (statRead{}); !procfile.May(s.proc, p.pid) {
-			p.read.err = procfile.LateError{PID: p.pid}
-			continue
-		}
-		s.reading[n], s.pids[n], s.files[n] = p, p.pid, p.stat
-		n++
-	}
-	s.stats.Each(s.proc, s.pids[:n], s.files[:n], s.statReads[:n])
-	for i, p := range s.reading[:n] {
-		p.read = s.statReads[i]
-		if errors.Is(p.read.err, syscall.ETIMEDOUT) {
-			p.read.err = procfile.LateError{PID: p.pid}
-		}
-		before := p.stat.open != nil
-		if p.stat.open = p.read.open; p.stat.open != nil && !before && s.open >= maxOpen {
-			_ = p.stat.open.Close()
-			p.stat.open = nil
-		}
-		if after := p.stat.open != nil; after && !before {
-			s.open++
-		} else if before && !after {
-			s.open--
-		}
-	}
-	clear(s.reading[:n])
+func newStats(folder string) *procfile.Batch[*proc, statRead] {
+	return procfile.NewBatch(folder, func(p *proc) int { return p.pid }, readStat,
+		func(p *proc) statRead { return statRead{err: procfile.LateError{PID: p.pid}} })
 }
 
-// readStat reads a stat on any goroutine. A file that fails is closed.
-func readStat(f file, buf []byte) (r statRead) {
-	if r.open = f.open; r.open == nil {
-		if r.open, r.err = kernfile.Open(f.path); r.err != nil {
-			return statRead{err: r.err}
-		}
+// readStats reads the stats of processes, without waiting for one of them.
+func (s *Source) readStats(list []*proc) {
+	s.reading = append(s.reading[:0], list...)
+	s.reading = slices.DeleteFunc(s.reading, func(p *proc) bool { return p.gone })
+	s.statReads = slices.Grow(s.statReads[:0], len(s.reading))[:len(s.reading)]
+	s.stats.Each(s.reading, s.statReads)
+	for i, p := range s.reading {
+		p.read = s.statReads[i]
 	}
-	n, err := r.open.ReadAt(buf, 0)
+	clear(s.reading)
+}
+
+// readStat reads a stat on any goroutine.
+func readStat(p *proc, buf []byte) (r statRead) {
+	text, err := kernfile.ReadPiece(p.dir+"/stat", buf)
 	if err != nil {
-		_ = r.open.Close()
 		return statRead{err: err}
 	}
-	r.stat, r.ok = parseStat(buf[:n])
+	r.Stat, r.ok = ParseStat(text)
 	return r
-}
-
-func closeStat(r statRead) {
-	if r.open != nil {
-		_ = r.open.Close()
-	}
 }
 
 // want has the processes of a job read in the round that begins.
@@ -217,7 +179,7 @@ func (s *Source) refresh(p *proc) (inherited bool) {
 	case outOfFiles(err):
 		p.failed = fmt.Errorf("processes cannot be read: %w", cause(err))
 		return false
-	case err != nil || !now.ok || now.start != p.start: // another process has its ID
+	case err != nil || !now.ok || now.Start != p.start: // another process has its ID
 		p.gone = true
 		return false
 	}
@@ -228,19 +190,20 @@ func (s *Source) refresh(p *proc) (inherited bool) {
 	}
 	p.readIO(s, &counted)
 	reaped.takeBytes(counted)
-	p.parent, p.ended, p.own = int(now.parent), now.ended(), now.user+now.system
+	p.parent, p.ended, p.own = now.Parent, now.Ended, now.User+now.System
 	p.reaped, p.counts = reaped, counted
 	return inherited
 }
 
 // ask asks the reader for the bytes of processes that will be read in this round: one question for all costs less than
-// one for each. What a child leaves to its parent never counts twice (inherit.go): if the stat that is read next shows
+// one for each. It asks whichever process has each number: that it is the one that is followed shows in its stat, which
+// is read next. What a child leaves to its parent never counts twice (inherit.go): if the stat that is read next shows
 // that a parent has inherited, it is asked for again. If not, the parent shows neither bytes nor times of the child.
 func (s *Source) ask(list []*proc) {
 	s.asking, s.keys = s.asking[:0], s.keys[:0]
 	for _, p := range list {
 		if !p.gone && p.ioError == nil && !s.isIdle(p) {
-			s.asking, s.keys = append(s.asking, p), append(s.keys, p.key())
+			s.asking, s.keys = append(s.asking, p), append(s.keys, Key{PID: p.pid})
 		}
 	}
 	if len(s.keys) < 2 {

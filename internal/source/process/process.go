@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -36,7 +35,7 @@ const (
 // start, even if the scan finds it a second later: then its first bytes arrive together. A child that ended before any
 // scan counts when a member has waited for it. Without that it is not counted: an orphan, or a child of a process that
 // ignores SIGCHLD. The same holds for what a process does between its last reading and its end, which is at most a
-// tick, usually of the first process. Where its parent takes a reading before it waits, as stallspan run does, that
+// Tick, usually of the first process. Where its parent takes a reading before it waits, as stallspan run does, that
 // reading is complete. For a job with its own cgroup, the CPU time always is.
 //
 // A process is read once in a round for all jobs, and once a second if the scheduler knows that it does not run, or if
@@ -49,7 +48,6 @@ type Source struct {
 
 	mu   sync.Mutex
 	jobs []*job
-	open int // open files
 
 	procs     map[int]*proc   // followed processes, by ID
 	pass                      // the reading that is under way
@@ -64,12 +62,10 @@ type Source struct {
 	caps *cgroup.Limits
 	buf  [4096]byte
 
-	stats     *procfile.Batch[file, statRead]
-	due       [statsAtOnce]*proc // of one call of readStats
-	reading   [statsAtOnce]*proc
-	pids      [statsAtOnce]int
-	files     [statsAtOnce]file
-	statReads [statsAtOnce]statRead
+	stats     *procfile.Batch[*proc, statRead]
+	due       []*proc // of one call of readStats
+	reading   []*proc
+	statReads []statRead
 
 	candidates candidates // processes that a span may name
 
@@ -104,7 +100,7 @@ func New(root string) *Source {
 		procs: map[int]*proc{}, holders: map[string][]int{}}
 	s.direct = NewDirect(s.proc)
 	s.reader = s.direct
-	s.stats = procfile.NewBatch(statRead{err: syscall.ETIMEDOUT}, readStat, closeStat)
+	s.stats = newStats(s.proc)
 	if root == "/" {
 		s.connections = newConnections()
 	}
@@ -168,11 +164,8 @@ func (s *Source) useCgroup(j *job) error {
 	if err != nil {
 		return err
 	}
-	before := j.stat.path
-	j.stat.path = filepath.Join(dir, "cpu.stat")
-	base, err := s.readUsage(j)
+	base, err := s.readUsage(dir)
 	if err != nil {
-		j.stat.path = before
 		return fmt.Errorf("job %s cannot be followed, check that cgroup %s exists and can be read: %w", j.id, j.scope, err)
 	}
 	j.dir, j.statBase = dir, usage{base.all - j.cpu.all, base.system - j.cpu.system}
@@ -213,7 +206,7 @@ func (s *Source) Remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j := s.jobNamed(id); j != nil {
-		s.closeJob(j)
+		s.dismissAll(j)
 		s.connections.leave(j)
 		s.jobs = slices.DeleteFunc(s.jobs, func(other *job) bool { return other == j })
 	}
@@ -268,19 +261,15 @@ func (s *Source) Read(out *sample.Sample) error {
 	return problems.Err()
 }
 
-// Close closes the files. Read opens them again.
+// Close closes what lists connections. Read opens it again.
 func (s *Source) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, j := range slices.Concat(s.jobs, s.candidates.jobs) {
-		s.closeJob(j)
-	}
-	s.direct.Close()
 	s.connections.close()
 }
 
-func (s *Source) closeJob(j *job) {
-	s.close(&j.stat)
+// dismissAll ends what admit began for the members of a job.
+func (s *Source) dismissAll(j *job) {
 	for _, m := range j.members {
 		s.dismiss(m)
 	}

@@ -33,7 +33,7 @@ type Key struct {
 }
 
 // KeyOf returns the Key of a process by its reading.
-func KeyOf(p *sample.Process) Key { return Key{PID: p.PID, Start: uint64(p.Started / tick)} }
+func KeyOf(p *sample.Process) Key { return Key{PID: p.PID, Start: uint64(p.Started / Tick)} }
 
 // Bytes are from /proc/PID/io. They are 0 if Err is not 0.
 type Bytes struct {

@@ -19,6 +19,7 @@ func TestStir(t *testing.T) {
 	if err := source.Add("job", 100, Options{}); err != nil {
 		t.Fatal(err)
 	}
+	source.jobs[0].begun -= youngFor
 	source.Rare("job", true)
 	readIn(t, source, false)
 	for pid := range source.procs {

@@ -9,40 +9,44 @@ import (
 
 // Batch reads many processes, again and again, without allocations. It is not safe for concurrent use.
 type Batch[I, T any] struct {
-	late T
+	proc string
+	pid  func(I) int
 	read func(I, []byte) T
-	drop func(T)
+	late func(I) T
 
 	run   *run[I, T] // that no goroutine uses; nil for none
 	timer *time.Timer
 }
 
-// NewBatch returns a Batch that reads each item with read, on another goroutine, with room for a small file. Results of
-// what is late are late. It calls drop with the true result of a late read when that has ended, to close what
-// belongs to it.
-func NewBatch[I, T any](late T, read func(I, []byte) T, drop func(T)) *Batch[I, T] {
+// NewBatch returns a Batch of items, each about a process below a mounted proc, such as "/proc". It reads each with
+// read, on another goroutine, with room for a small file. late makes the result of what is late or left out.
+func NewBatch[I, T any](proc string, pid func(I) int, read func(I, []byte) T, late func(I) T) *Batch[I, T] {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
-	return &Batch[I, T]{late: late, read: read, drop: drop, timer: timer}
+	return &Batch[I, T]{proc: proc, pid: pid, read: read, late: late, timer: timer}
 }
 
-// Each reads items into results, which has the same length. pids has the process of each, below proc. It returns how
-// many were late.
-func (b *Batch[I, T]) Each(proc string, pids []int, items []I, results []T) (late int) {
+// Each reads items into results, which has the same length.
+func (b *Batch[I, T]) Each(items []I, results []T) {
 	for from := 0; from < len(items); {
-		done, all := b.some(proc, pids[from:], items[from:], results[from:])
-		if from += done; !all {
-			late++
+		end := from
+		for end < len(items) && May(b.proc, b.pid(items[end])) {
+			end++
 		}
+		if end == from {
+			results[from] = b.late(items[from])
+			from++
+			continue
+		}
+		from += b.some(items[from:end], results[from:end])
 	}
-	return late
 }
 
 // some reads items until one is late, and returns the number of results.
-func (b *Batch[I, T]) some(proc string, pids []int, items []I, results []T) (done int, all bool) {
+func (b *Batch[I, T]) some(items []I, results []T) (done int) {
 	r := b.run
 	if r == nil {
-		r = newRun(b.read, b.drop)
+		r = newRun(b.read)
 	}
 	b.run = nil
 	r.items, r.results, r.over = append(r.items[:0], items...), r.results[:0], false
@@ -52,19 +56,19 @@ func (b *Batch[I, T]) some(proc string, pids []int, items []I, results []T) (don
 	done = copy(results, r.results)
 	if !r.over && done < len(items) {
 		defer r.mu.Unlock()
-		r.late = reads.leave(process{proc, pids[done]})
-		results[done] = b.late
-		return done + 1, false
+		r.late = reads.leave(process{b.proc, b.pid(items[done])})
+		results[done] = b.late(items[done])
+		return done + 1
 	}
 	r.mu.Unlock()
 	if !ended {
 		<-r.done
 	}
 	for ; done < len(results); done++ { // after a panic
-		results[done] = b.late
+		results[done] = b.late(items[done])
 	}
 	b.run = r
-	return done, true
+	return done
 }
 
 // wait reports whether all items have been read; false if one is late.
@@ -90,7 +94,6 @@ func (b *Batch[I, T]) wait(r *run[I, T]) bool {
 // run reads items once. After a late one it is not used again.
 type run[I, T any] struct {
 	read  func(I, []byte) T
-	drop  func(T)
 	body  func() // a value, so that a goroutine needs no memory
 	items []I
 	buf   [4096]byte
@@ -102,8 +105,8 @@ type run[I, T any] struct {
 	late    *lateRead // once its reader has left it
 }
 
-func newRun[I, T any](read func(I, []byte) T, drop func(T)) *run[I, T] {
-	r := &run[I, T]{read: read, drop: drop, done: make(chan struct{}, 1)}
+func newRun[I, T any](read func(I, []byte) T) *run[I, T] {
+	r := &run[I, T]{read: read, done: make(chan struct{}, 1)}
 	each := r.each
 	r.body = func() {
 		_ = sample.Protect(each) // counted there
@@ -128,7 +131,6 @@ func (r *run[I, T]) each() {
 		}
 		r.mu.Unlock()
 		if left {
-			r.drop(result)
 			return
 		}
 	}

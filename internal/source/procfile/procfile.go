@@ -50,16 +50,17 @@ func (LateError) Unwrap() error { return syscall.ETIMEDOUT }
 
 // Do calls read on another goroutine, for a process below a mounted proc, such as "/proc". The error is a LateError if
 // the process is left out. The result of a late read is dropped.
-func Do[T any](proc string, pid int, read func() T) (result T, err error) {
-	if !May(proc, pid) {
-		return result, LateError{pid}
+func Do[T any](proc string, pid int, read func() T) (T, error) {
+	type answer struct {
+		result T
+		err    error
 	}
-	var results [1]T
-	b := NewBatch(result, func(struct{}, []byte) T { return read() }, func(T) {})
-	if b.Each(proc, []int{pid}, make([]struct{}, 1), results[:]) > 0 {
-		return result, LateError{pid}
-	}
-	return results[0], nil
+	var answers [1]answer
+	NewBatch(proc, func(pid int) int { return pid },
+		func(int, []byte) answer { return answer{result: read()} },
+		func(pid int) answer { return answer{err: LateError{pid}} },
+	).Each([]int{pid}, answers[:])
+	return answers[0].result, answers[0].err
 }
 
 // Text returns up to limit bytes of a file of a process.

@@ -271,6 +271,7 @@ func (s *Socket) info(value []byte) {
 	s.Received, s.Sent = info.Bytes_received, info.Bytes_sent-min(info.Bytes_retrans, info.Bytes_sent)
 	s.Messages, s.Packets, s.OutOfOrder = info.Data_segs_out, info.Data_segs_in, info.Rcv_ooopack
 	s.RTT = time.Duration(info.Rtt) * time.Microsecond
+	s.Silent = time.Duration(info.Last_data_recv) * time.Millisecond
 	if info.Min_rtt != ^uint32(0) { // the kernel's unknown
 		s.MinRTT = time.Duration(info.Min_rtt) * time.Microsecond
 	}

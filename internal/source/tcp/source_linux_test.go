@@ -108,6 +108,7 @@ func TestConnection(t *testing.T) {
 				Unread: answered - read,
 				counts: true, family: got.family, id: got.id,
 				Packets: got.Packets, RTT: got.RTT, MinRTT: got.MinRTT, ReceiveSpace: got.ReceiveSpace,
+				Silent: got.Silent,
 			}
 			if *got != want {
 				t.Errorf("got  %+v\nwant %+v", *got, want)

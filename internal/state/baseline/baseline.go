@@ -37,10 +37,10 @@ const (
 	Unknown Temperature = "unknown" // it was not observed
 )
 
-// Key names what loads or epochs must have in common to be compared. Its text is KIND/DEVICE/TEMPERATURE/NAME for a
-// load, epoch/RUN for an epoch, and first/RUN for the first epoch of a run. In front is the client in brackets, unless
-// it is the user of this program. Only the client says how long a window took, so it must not change what others are
-// compared with.
+// Key names what loads, epochs or steps must have in common to be compared. Its text is KIND/DEVICE/TEMPERATURE/NAME
+// for a load, epoch/RUN for an epoch, first/RUN for the first epoch of a run, and steps/RUN for steps. In front is the
+// client in brackets, unless it is the user of this program. Only the client says how long a window took, so it must
+// not change what others are compared with.
 type Key string
 
 // KeyOf returns the key of a window, or "" if the window has no name or is of another kind. busiest is the device
@@ -58,11 +58,11 @@ func KeyOf(r *window.Report, busiest string) Key {
 		client = clientOpen + strings.NewReplacer("]", "", "/", "_").Replace(shorten(r.Client)) + clientClose
 	}
 	switch r.Kind {
-	case window.Epoch:
+	case window.Epoch, window.Steps:
 		if r.Run == "" {
 			return ""
 		}
-		kind := epoch
+		kind := string(r.Kind)
 		if r.First {
 			kind = first
 		}
@@ -120,13 +120,10 @@ func (k Key) split() (kind, device, temperature, name string) {
 	return kind, device, temperature, name
 }
 
-// The kinds of keys of epochs.
-const (
-	epoch = "epoch"
-	first = "first"
-)
+// first is the kind of the key of the first epoch of a run.
+const first = "first"
 
-// Kind returns "load", "epoch", or "first" for the first epoch of a run.
+// Kind returns "load", "epoch", "steps", or "first" for the first epoch of a run.
 func (k Key) Kind() string { kind, _, _, _ := k.split(); return kind }
 
 // Name returns the model of a load, or the run of an epoch.
@@ -192,7 +189,7 @@ func bytesRead(r *window.Report) (sum uint64) {
 // does not exclude a window, because it may be usual, as for cold loads.
 func Learnable(r *window.Report) bool {
 	// An interrupted window has exact durations but not the bytes that make the key of a load.
-	certain := !r.Interrupted || r.Kind == window.Epoch || r.Load.HasHit
+	certain := !r.Interrupted || r.Kind == window.Epoch || r.Kind == window.Steps || r.Load.HasHit
 	return !r.Unfinished && !r.Lacks(window.GPULost) && !r.Lacks(window.ReadingGap) && certain && r.Duration() > 0 &&
 		r.Duration() < maxDuration
 }

@@ -13,7 +13,7 @@ func TestKeyOf(t *testing.T) {
 	of := func(w window.Window) window.Report { return window.Report{Window: w} }
 	load := func(seen window.Seen, read uint64) window.Report {
 		w := window.Window{Kind: window.ModelLoad, Model: "llama", Path: "/models/a", Seen: seen}
-		return window.Report{Window: w, Disks: []window.DiskUse{{Name: "sda", ReadBytes: read}}}
+		return window.Report{Window: w, Facts: window.Facts{Disks: []window.DiskUse{{Name: "sda", ReadBytes: read}}}}
 	}
 	changed := func(r window.Report, change func(*window.Report)) window.Report { change(&r); return r }
 	unnamed := func(r *window.Report) { r.Model = "" }
@@ -62,7 +62,7 @@ func TestLongNames(t *testing.T) {
 
 func TestLearnable(t *testing.T) {
 	ended := func(f func(*window.Report)) *window.Report {
-		r := &window.Report{Slow: true, SlowReason: window.SlowStorage}
+		r := &window.Report{Judgement: window.Judgement{Slow: true, SlowReason: window.SlowStorage}}
 		r.End.Mono = time.Second
 		f(r)
 		return r

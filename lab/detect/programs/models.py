@@ -6,6 +6,7 @@ format of a file whose name says another.
 
 import json
 import os
+import pickle
 import struct
 import sys
 
@@ -124,13 +125,36 @@ def many(spec, seed):
         write(path, spec["size"] // spec["files"], 8, seed + n, spec.get("form", ""))
 
 
+def pickled(spec, seed):
+    """A dictionary of arrays, with protocol 4 of pickle."""
+    os.makedirs(os.path.dirname(spec["path"]), exist_ok=True)
+    state = {name: numpy.frombuffer(fill(length, seed + n), dtype=numpy.uint8)
+             for n, (name, length) in enumerate(tensors(spec["size"], spec.get("tensors", 24)))}
+    with open(spec["path"], "wb") as file:
+        pickle.dump(state, file, 4)
+
+
+def farm(spec, seed):
+    """Releases of links into a store of files that are named by their hash, and a link to the last release."""
+    root = spec["path"]
+    folder = os.path.join(root, "releases", "7")
+    shards(spec, seed, folder, spec.get("name", "model.safetensors"))
+    for n, name in enumerate(sorted(os.listdir(folder))):
+        key = f"{seed * 1000 + n:064x}"[::-1]
+        place = os.path.join("store", key[:2], key)
+        os.makedirs(os.path.join(root, "store", key[:2]), exist_ok=True)
+        os.rename(os.path.join(folder, name), os.path.join(root, place))
+        os.symlink(os.path.join("..", "..", place), os.path.join(folder, name))
+    os.symlink(os.path.join("releases", "7"), os.path.join(root, "current"))
+
+
 def one_file(spec, seed):
     write(spec["path"], spec["size"], spec.get("tensors", 24), seed, spec.get("form", ""))
 
 
 KINDS = {"file": one_file,
          "shards": lambda spec, seed: shards(spec, seed, spec["path"], spec.get("name", "model.safetensors")),
-         "hub": hub, "triton": triton, "many": many}
+         "hub": hub, "triton": triton, "many": many, "pickle": pickled, "farm": farm}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // The data that package page embeds, and docs/report.md describes.
 
-export type Part = "busy" | "storage" | "cpu" | "other";
+export type Part = "busy" | "storage" | "cpu" | "ready" | "other";
 
 export interface Disk {
   name: string;
@@ -37,6 +37,7 @@ export interface Report {
   stall?: {
     storage_s: number;
     cpu_s?: number;
+    ready_s?: number;
     other_s: number;
     other_reasons?: { kind: string; name: string; time_s: number }[];
   };
@@ -99,6 +100,17 @@ export interface Share {
   name: string;
   seconds: number;
   ratio: number;
+  percent: number; // in whole numbers, which add up to 100
+}
+
+/** wholePercents are shares of a time. They add up: what rounding leaves goes to those with the largest remainders. */
+function wholePercents(parts: number[], total: number): number[] {
+  const exact = parts.map((p) => (100 * p) / total);
+  const whole = exact.map(Math.floor);
+  const left = Math.round(exact.reduce((a, b) => a + b, 0)) - whole.reduce((a, b) => a + b, 0);
+  const rest = (i: number): number => (exact[i] ?? 0) - (whole[i] ?? 0);
+  const order = parts.map((_, i) => i).sort((a, b) => rest(b) - rest(a));
+  return whole.map((n, i) => (order.indexOf(i) < left ? n + 1 : n));
 }
 
 /** ledger returns the parts of a report's time, or none if it is not known. */
@@ -112,8 +124,10 @@ export function ledger(r: Report): Share[] {
   else if (r.process) parts.push(["busy", "on CPU", r.process.on_cpu_s]);
   parts.push(["storage", "storage", s.storage_s]);
   if (r.gpu) parts.push(["cpu", "CPU", s.cpu_s ?? 0]);
+  if (s.ready_s) parts.push(["ready", "no core", s.ready_s]);
   parts.push(["other", "other", s.other_s]);
-  return parts.map(([part, name, seconds]) => ({ part, name, seconds, ratio: seconds / total }));
+  const rounded = wholePercents(parts.map((p) => p[2]), total);
+  return parts.map(([part, name, seconds], i) => ({ part, name, seconds, ratio: seconds / total, percent: rounded[i] ?? 0 }));
 }
 
 /** end is the end of a window on the time axis, in seconds. */

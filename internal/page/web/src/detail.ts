@@ -68,8 +68,10 @@ function whatIf(w: WhatIf | undefined): HTMLElement | null {
   if (!w) return null;
   const rows: [string, string][] = [];
   if (w.no_storage) {
-    const range = w.no_storage_low && w.no_storage_high ? ` (${times(w.no_storage_low)} to ${times(w.no_storage_high)})` : "";
-    rows.push(["Storage without waiting", times(w.no_storage) + range]);
+    const [low, high] = [w.no_storage_low ?? 0, w.no_storage_high ?? 0];
+    const wide = low > 0 && (high >= 100 || Math.max(high, w.no_storage) > 3 * low);
+    const range = low && high ? ` (${times(low)} to ${times(high)})` : "";
+    rows.push(["Storage without waiting", wide ? `at least ${times(low)}` : times(w.no_storage) + range]);
   }
   if (w.twice_the_workers) rows.push(["Twice the workers that read", times(w.twice_the_workers)]);
   if (w.two_workers_at_most) rows.push(["Two workers that read, at most", times(w.two_workers_at_most)]);

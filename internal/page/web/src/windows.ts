@@ -3,7 +3,7 @@
 import { type Data, type Part, type Window, ledger } from "./data";
 import { verdictBadge } from "./detail";
 import { el } from "./dom";
-import { duration, percent } from "./format";
+import { duration } from "./format";
 import type { View } from "./view";
 
 const page = 200; // rows that are added at once
@@ -15,12 +15,12 @@ interface Column {
 }
 
 function share(w: Window, part: Part): number {
-  return ledger(w.report).find((p) => p.part === part)?.ratio ?? -1;
+  return ledger(w.report).find((p) => p.part === part)?.percent ?? -1;
 }
 
 function columns(data: Data, view: View): Column[] {
   const ratio = (part: Part): Omit<Column, "name"> => ({
-    text: (w) => (share(w, part) < 0 ? "-" : percent(share(w, part))),
+    text: (w) => (share(w, part) < 0 ? "-" : `${share(w, part)} %`),
     key: (w) => share(w, part),
   });
   const gpu = data.windows.some((w) => w.report.gpu);
@@ -31,6 +31,7 @@ function columns(data: Data, view: View): Column[] {
     { name: "Storage", ...ratio("storage") },
   ];
   if (gpu) all.push({ name: "CPU", ...ratio("cpu") });
+  if (data.windows.some((w) => w.report.stall?.ready_s)) all.push({ name: "No core", ...ratio("ready") });
   all.push({ name: "Other", ...ratio("other") });
   return all;
 }

@@ -1,0 +1,157 @@
+package window
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Facts are what was counted in a window. Nothing in them is a judgement.
+type Facts struct {
+	Scope  Scope    // the processes that the ledger accounts for
+	GPUIDs []string // empty without a GPU
+
+	Own       *OwnIO        // what the job moved; nil if unknown
+	Disks     []DiskUse     // leaf disks with I/O in the window: first those under its path, then by bytes moved
+	From      []string      // the disks that the window can have read from
+	Pressure  *Pressure     // nil on a kernel without PSI
+	Starved   time.Duration // a process of the job's own cgroup was ready and had no CPU
+	Mounts    []sample.Mount
+	MountUses []MountUse // of the Mounts that the kernel counts: first that on which operations took longest
+	Fetch     *Fetch     // how the job read from its Mounts; nil if unknown
+	Load      Load       // of a model load
+	CPUUsed   float64    // share of the time of all cores with work of any process; 0 if unknown
+	CPUOthers float64    // cores on which others than the window's job worked, on average; 0 if unknown
+	Cores     int        // of the machine; 0 if unknown
+
+	Uses  []GPUUse      // of the GPUs that report more than their busy time
+	Steps *ledger.Steps // of an epoch; nil if they are not known
+
+	layers map[string]DiskUse // devices above the disks with I/O in the window, by name
+	reset  []string           // disks of the window that were added or removed in it, or whose counters restarted
+	torn   bool               // a counter of some disk restarted
+}
+
+// OwnIO is what a window's job read from storage and wrote, in bytes. Other programs have no part in it.
+type OwnIO struct{ Read, Written uint64 }
+
+// Pressure is the I/O pressure of the window's scope.
+type Pressure struct{ Some, Full time.Duration }
+
+// gather is the first stage.
+func gather(v *view) Facts {
+	disks, reset := v.disks()
+	mounts := v.mounts()
+	uses := v.mountUses(mounts)
+	if v.leavesDisks(disks, mounts) {
+		disks = nil
+	}
+	v.addCeilings(disks)
+	for i := range disks {
+		v.addLatency(&disks[i])
+	}
+	f := Facts{
+		Scope: v.scope(), GPUIDs: v.gpus(), Own: v.own(), Disks: disks, From: v.readFrom(disks),
+		Mounts: busiestFirst(mounts, uses), MountUses: uses, layers: v.layersInUse(), torn: len(reset) > 0,
+	}
+	for _, disk := range reset {
+		if f.worksWith(disk, v.Seen.Under) {
+			f.reset = append(f.reset, disk)
+		}
+	}
+	f.Pressure, f.Starved = v.pressure()
+	f.CPUUsed, f.CPUOthers, f.Cores = v.cores()
+	f.Load, f.Fetch, f.Uses = v.load(&f), v.calls(&f), v.uses(f.GPUIDs)
+	if v.Kind == Epoch {
+		f.Steps = v.machine.Steps
+	}
+	return f
+}
+
+// ledgers lists the GPUs with ledgers; a single "" without a GPU.
+func (f *Facts) ledgers() []string {
+	if len(f.GPUIDs) == 0 {
+		return []string{""}
+	}
+	return f.GPUIDs
+}
+
+func (v *view) own() *OwnIO {
+	read, known := v.fetched()
+	written, ok := v.between(history.JobWriteBytes, v.machine.Target.Job)
+	if !known || !ok || written.Reset {
+		return nil
+	}
+	return &OwnIO{uint64(read), uint64(written.Value)}
+}
+
+func (v *view) pressure() (io *Pressure, starved time.Duration) {
+	target := &v.machine.Target
+	some, okSome := v.between(history.IOSome, target.Pressure)
+	full, okFull := v.between(history.IOFull, target.Pressure)
+	if okSome && okFull {
+		io = &Pressure{seconds(some.Value), seconds(full.Value)}
+	}
+	if target.Own {
+		waited, _ := v.between(history.CPUSome, target.Pressure)
+		starved = seconds(waited.Value)
+	}
+	return io, starved
+}
+
+// cores returns the share of the time of all cores in which they worked, and on how many of them others did.
+func (v *view) cores() (used, others float64, cores int) {
+	worked, ok := v.between(history.HostCPUTime, "")
+	length := v.Duration().Seconds()
+	total := length * float64(v.machine.Cores)
+	if !ok || total <= 0 {
+		return 0, 0, 0
+	}
+	if own, known := v.between(history.JobCPUTime, v.machine.Target.Job); known && v.machine.Target.Job != "" {
+		others = max(0, worked.Value-own.Value) / length
+	}
+	return min(1, worked.Value/total), others, v.machine.Cores
+}
+
+// layersInUse returns what the devices above the disks did.
+func (v *view) layersInUse() map[string]DiskUse {
+	all := map[string]DiskUse{}
+	for _, layer := range v.machine.Layers {
+		use, known := v.diskUse(history.LayerReadIOs, layer.Name)
+		if known && use.ReadOperations+use.WriteOperations > 0 {
+			v.addLatency(&use)
+			all[layer.Name] = use
+		}
+	}
+	return all
+}
+
+// BytesRead is how much the disks read, for any process.
+func (f *Facts) BytesRead() (bytes uint64) {
+	for i := range f.Disks {
+		bytes += f.Disks[i].ReadBytes
+	}
+	return bytes
+}
+
+// BytesReadFrom is how much the disks read from which the window can have read, for any process; of all disks if these
+// are not known.
+func (f *Facts) BytesReadFrom() (bytes uint64) {
+	for i := range f.Disks {
+		if slices.Contains(f.From, f.Disks[i].Name) {
+			bytes += f.Disks[i].ReadBytes
+		}
+	}
+	if len(f.From) == 0 {
+		return f.BytesRead()
+	}
+	return bytes
+}
+
+// CanHaveRead reports whether the disks read enough for a process with that many bytes in its counters.
+func (f *Facts) CanHaveRead(bytes uint64) bool {
+	return float64(bytes) <= maxRead*float64(f.BytesRead())
+}

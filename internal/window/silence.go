@@ -1,0 +1,136 @@
+package window
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
+)
+
+// Silence is a time in which the window's job waited and nothing came: from a peer, a file system or a disk.
+type Silence struct {
+	Peer  *PeerUse  // that the job waited for; nil for storage
+	Mount *MountUse // without a disk; nil if it is another one, or not known
+	Disk  string    // that completed nothing; "" if it is another one, or not known
+
+	Since, Until time.Duration // monotonic
+	Goes         bool          // it goes on at the window's end
+	Came         uint64        // bytes before: on the peer's open connections, or to the job since the window began; 0 if not known
+}
+
+// Length is how long nothing came.
+func (s *Silence) Length() time.Duration { return s.Until - s.Since }
+
+// counts reports whether one is worth a sentence in a window of that length.
+func (s *Silence) counts(window time.Duration) bool {
+	return s.Length() >= ledger.MinHold && (s.Goes || s.Length().Seconds() >= silentShare*window.Seconds())
+}
+
+// silence finds the longest one that counts.
+func (v *view) silence(r *Report, l *Ledger) (found *Silence) {
+	if !l.Evidence.Followed() {
+		return nil
+	}
+	keep := func(s *Silence) {
+		if s.counts(v.Duration()) && (found == nil || s.Length() > found.Length()) {
+			found = s
+		}
+	}
+	for i := range l.Peers {
+		if p := &l.Peers[i]; p.Silent {
+			keep(&Silence{Peer: p, Since: p.Heard, Until: v.End.Mono, Goes: true, Came: p.Came})
+		}
+	}
+	for _, h := range v.machine.Holds {
+		if v.brought(h.From, h.To) > trickle {
+			continue
+		}
+		s := Silence{Since: h.From, Until: h.To, Goes: v.End.Mono-h.To < MinJudged}
+		s.Came = v.brought(v.Start.Mono, h.From)
+		s.Mount, s.Disk = v.silentStorage(r, h.From, h.To)
+		keep(&s)
+	}
+	return found
+}
+
+// silentStorage returns what the job waited for in a time in which nothing came from storage.
+func (v *view) silentStorage(r *Report, from, to time.Duration) (mount *MountUse, disk string) {
+	for i := range r.Mounts {
+		use := MountUse{Mount: r.Mounts[i]}
+		for j := range r.MountUses {
+			if r.MountUses[j].ID == use.ID {
+				use = r.MountUses[j]
+			}
+		}
+		if mount == nil || use.Waiting > mount.Waiting {
+			mount = &use
+		}
+	}
+	if mount != nil {
+		return mount, ""
+	}
+	for _, name := range r.From {
+		done := 0.0
+		for _, s := range []history.Series{history.DiskReadIOs, history.DiskWriteIOs} {
+			done += v.grown(s, name, from, to)
+		}
+		if done == 0 {
+			return nil, name
+		}
+	}
+	return nil, ""
+}
+
+// brought is how much the job's reads brought from one moment to another, in bytes.
+func (v *view) brought(from, to time.Duration) uint64 {
+	job := v.machine.Target.Job
+	return uint64(max(v.grown(history.JobReadChars, job, from, to), v.grown(history.JobReadBytes, job, from, to)))
+}
+
+// grown returns the growth of a quantity in a part of the window.
+func (v *view) grown(s history.Series, id string, from, to time.Duration) float64 {
+	if from >= to {
+		return 0
+	}
+	start, end := history.Point{At: from}, history.Point{At: to}
+	if from <= v.Start.Mono {
+		start = v.from()
+	}
+	if to >= v.End.Mono {
+		end = v.to()
+	}
+	grown, _ := v.history.Between(history.Key{Series: s, ID: id}, start, end)
+	return max(0, grown.Value)
+}
+
+// hush notes for how long the job has waited for peers that have fallen silent, and counts that as waiting for the
+// network. A thread that waits in a lock or for several files waits for those peers if there is nothing else that it
+// could wait for: no thread of the job did anything since.
+func (v *view) hush(r *Report, peers []PeerUse) {
+	for i := range peers {
+		p := &peers[i]
+		from := max(p.Heard, v.Start.Mono)
+		length := (v.End.Mono - from).Seconds()
+		if p.Heard == 0 || p.Accepted || p.Connections == 0 || v.End.Mono-p.Heard < ledger.MinHold || length <= 0 {
+			continue
+		}
+		var waits, others float64
+		for _, gpu := range r.ledgers() {
+			id := v.ledgerID(gpu)
+			waits += v.grown(history.OtherNetwork, id, from, v.End.Mono)
+			others += v.grown(history.OtherLock, id, from, v.End.Mono) + v.grown(history.OtherEvent, id, from, v.End.Mono)
+		}
+		p.hush(length*float64(len(r.ledgers())), waits, others)
+	}
+}
+
+// hush decides whether a peer is silent that was heard so long ago, by the time that the job has waited for the network
+// since, and for what is not known better. All are in seconds.
+func (p *PeerUse) hush(length, waits, others float64) {
+	switch {
+	case p.Waited > 0 && waits >= waitsAll*length:
+		p.Silent = true
+	case p.Waited == 0 && p.Came >= Serving.Bytes && others >= waitsAll*length:
+		p.Silent, p.Waited = true, seconds(others)
+	}
+}
