@@ -2,8 +2,8 @@
 //
 // The names live in registry/*.yaml, in the format of OpenTelemetry's registry tooling. generated.go and the pages
 // docs/metrics.md, docs/spans.md and docs/attributes.md are generated from them. Names that OpenTelemetry defines are
-// used unchanged; all others begin with "stallspan.", which Go identifiers omit. Attribute keys end in Key, and events in
-// Event. Package test/signals has which attributes metrics and spans have, for tests.
+// used unchanged; all others begin with "stallspan.", which Go identifiers omit. Attribute keys end in Key, and events
+// in Event. Package test/signals has which attributes metrics and spans have, for tests.
 package semconv
 
 import "go.opentelemetry.io/otel/attribute"

@@ -124,7 +124,6 @@ func TestAnswersAreNumbers(t *testing.T) {
 	key := process.Key{PID: pid, Start: of.Start}
 	d := process.NewDirect("/proc")
 	s := &server{reader: d}
-	defer d.Close()
 	for _, q := range []question{
 		{op: opBytes, keys: []process.Key{key, {PID: pid}, {PID: 1}}},
 		{op: opFiles, keys: []process.Key{key}, limit: maxOpenFiles},
@@ -178,7 +177,6 @@ func FuzzServe(f *testing.F) {
 	}
 	d := process.NewDirect("/proc")
 	s := &server{reader: d}
-	f.Cleanup(d.Close)
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		answer, err := s.answer(frame)
 		if err != nil {

@@ -233,9 +233,7 @@ func TestLoadsDoNotWait(t *testing.T) {
 
 // A process that hangs in the kernel costs an answer a wait, and no other process its bytes.
 func TestBytesSkipWhatHangs(t *testing.T) {
-	direct := process.NewDirect("/proc")
-	defer direct.Close()
-	s := &server{reader: direct}
+	s := &server{reader: process.NewDirect("/proc")}
 	p := hang.Start(t, hang.Options{How: hang.Exec})
 	ask := func() (into [2]process.Bytes) {
 		q := question{op: opBytes, number: 1, keys: []process.Key{{PID: p.PID}, {PID: os.Getpid()}}}

@@ -312,17 +312,11 @@ func parseDevice(body []byte) (open bool, files int, failed syscall.Errno, err e
 }
 
 func appendSame(b []byte, same bool, err syscall.Errno) []byte {
-	b = appendErrno(b, err)
-	if same {
-		return append(b, 1)
-	}
-	return append(b, 0)
+	return append(appendErrno(b, err), bits(same))
 }
 
 func parseSame(body []byte) (same bool, failed syscall.Errno, err error) {
 	d := decoder{rest: body}
-	failed = d.errno()
-	n := d.uint8()
-	d.bad = d.bad || n > 1
-	return n == 1, failed, d.end()
+	failed, same = d.errno(), d.flags(1) != 0
+	return same && !d.bad, failed, d.end()
 }

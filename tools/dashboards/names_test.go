@@ -18,12 +18,12 @@ func TestRegistryIsTheProgramsOwn(t *testing.T) {
 		t.Errorf("%d metrics, and the program has %d", len(r.metrics), len(semconv.Metrics))
 	}
 	for _, m := range semconv.Metrics {
-		got := r.metrics[m.Name]
-		if got == nil || got.Unit != m.Unit || got.Instrument != m.Kind.String() || len(got.keys) != len(signals.OfMetrics[m.Name]) {
+		got, attributes := r.metrics[m.Name], signals.OfMetrics[m.Name]
+		if got == nil || got.Unit != m.Unit || got.Instrument != m.Kind.String() || len(got.keys) != len(attributes) {
 			t.Errorf("metric %s: got %+v, want %+v", m.Name, got, m)
 			continue
 		}
-		for i, a := range signals.OfMetrics[m.Name] {
+		for i, a := range attributes {
 			if got.keys[i] != string(a.Key) {
 				t.Errorf("%s has %s, and not %s", m.Name, got.keys[i], a.Key)
 			}

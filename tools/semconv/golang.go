@@ -27,8 +27,8 @@ func goFile(template string) func(*registry) ([]byte, error) {
 	}
 }
 
-// goRefs returns a list of references as the braces of a Go literal. With keys, its elements name their fields, as those
-// of another package do.
+// goRefs returns a list of references as the braces of a Go literal. With keys, its elements name their fields, as
+// those of another package do.
 func (r *registry) goRefs(refs []ref, keys bool) string {
 	form := "{%q, attribute.%s, %t}"
 	if keys {
