@@ -86,7 +86,8 @@ func (g *Registry) endedMounts(id string) (text string) {
 		return ""
 	}
 	for _, m := range g.config.Probe.Ended(w.Client, mounts) {
-		text += fmt.Sprintf("; the server of %s (%s from %s) has ended: start it and mount it again", m.Point, m.Type, m.Source)
+		text += fmt.Sprintf("; the server of %s (%s from %s) has ended: start it and mount it again", m.Point, m.Type,
+			m.Source)
 	}
 	return text
 }

@@ -43,7 +43,10 @@ func (p *Probe) Ended(client string, mounts []sample.Mount) []sample.Mount {
 	return await(p, client, existsTime, func() (ended []sample.Mount) {
 		for _, m := range mounts {
 			var fs unix.Statfs_t
-			if mount.Kind(m.Type) == mount.Fuse && errors.Is(unix.Statfs(filepath.Join("/", p.root, m.Point), &fs), unix.ENOTCONN) {
+			if mount.Kind(m.Type) != mount.Fuse {
+				continue
+			}
+			if err := unix.Statfs(filepath.Join("/", p.root, m.Point), &fs); errors.Is(err, unix.ENOTCONN) {
 				ended = append(ended, m)
 			}
 		}

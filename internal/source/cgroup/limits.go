@@ -140,7 +140,7 @@ func withLimit(limits []sample.Limit, of sample.Limit, kind sample.LimitKind, al
 	return limits
 }
 
-// unlimited is the least limit of cgroup v1 that is none: it is the largest number of whole pages there.
+// unlimited: a limit of cgroup v1 from here on limits nothing. It is the largest number of whole pages by default.
 const unlimited = 1 << 62
 
 // Memory returns the memory of the first cgroup of a process, or above it, that limits it; zero without one.
