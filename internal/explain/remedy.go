@@ -95,6 +95,8 @@ var remedies = [...]advice{
 		(*situation).moreConnections},
 	{"fetch ahead", (*situation).network, (*situation).fetchAhead},
 	{"raise the limit", func(x *situation) bool { return x.storage && x.limited() != nil }, (*situation).raiseLimit},
+	{"raise the limit of memory", func(x *situation) bool { return x.storage && x.Squeezed != nil },
+		(*situation).raiseMemory},
 	{"find why nothing answers", (*situation).unanswered, (*situation).findUnanswered},
 	{"read eagerly", (*situation).mapped, (*situation).readEagerly},
 	{"pack the files", (*situation).manyFiles, (*situation).packFiles},
@@ -533,6 +535,17 @@ func (x *situation) raiseLimit() string {
 	l := x.limited()
 	return "Raise the limit that " + setter(l) + " sets on " + l.Device + " (" + rate(l) + "), " +
 		"or keep the data in memory: " + x.gain + "."
+}
+
+// raiseMemory is for files that a limit of memory has dropped from the page cache.
+func (x *situation) raiseMemory() string {
+	m := x.Squeezed
+	text := fmt.Sprintf("Raise the memory limit of cgroup %s (%s, %s in use): it had files dropped, of which %s were read again",
+		m.Cgroup, Size(m.Limit), Size(m.Used), Size(m.Again))
+	if m.Free > 0 {
+		text += "; the machine has " + Size(m.Free) + " free"
+	}
+	return text + "; " + x.without("without waiting") + "."
 }
 
 // limit states that the disk read as fast as it can.

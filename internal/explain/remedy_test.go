@@ -80,6 +80,9 @@ func situations() []func(*window.Report) {
 			r.SlowDevice = &window.SlowDevice{DiskUse: r.Disks[0], Limit: reached}
 		}),
 		bound(window.StorageBound, func(r *window.Report) {
+			r.Squeezed = &window.Squeezed{MemoryLimit: sample.MemoryLimit{Cgroup: "/a", Limit: 1 << 30}, Again: 5 << 30}
+		}),
+		bound(window.StorageBound, func(r *window.Report) {
 			u := window.MountUse{Read: done(2, 1<<20, 9*time.Second), Retransmissions: 3, Connections: 1}
 			u.Read.Queue = u.Read.Time * 9 / 10
 			onMount(r, u)

@@ -174,6 +174,7 @@ type MemoryLimit struct {
 	Cgroup    string `json:"cgroup"`
 	Limit     uint64 `json:"limit"`               // bytes
 	Used      uint64 `json:"used"`                // bytes
+	Free      uint64 `json:"free,omitempty"`      // bytes of the machine that programs could have (MemAvailable)
 	Refaulted uint64 `json:"refaulted,omitempty"` // bytes of files read again that the cgroup had dropped, since the job was added
 }
 

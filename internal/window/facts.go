@@ -23,6 +23,7 @@ type Facts struct {
 	MountUses []MountUse // of the Mounts that the kernel counts: first that on which operations took longest
 	Fetch     *Fetch     // how the job read from its Mounts; nil if unknown
 	Load      Load       // of a model load
+	Squeezed  *Squeezed  // by the limit of its memory; nil if that cost next to nothing
 	CPUUsed   float64    // share of the time of all cores with work of any process; 0 if unknown
 	CPUOthers float64    // cores on which others than the window's job worked, on average; 0 if unknown
 	Cores     int        // of the machine; 0 if unknown
@@ -65,6 +66,7 @@ func gather(v *view) Facts {
 	f.Pressure, f.Starved = v.pressure()
 	f.CPUUsed, f.CPUOthers, f.Cores = v.cores()
 	f.Load, f.Fetch, f.Uses = v.load(&f), v.calls(&f), v.uses(f.GPUIDs)
+	f.Squeezed = v.squeezed()
 	if v.Kind == Epoch {
 		f.Steps = v.machine.Steps
 	}
@@ -154,4 +156,21 @@ func (f *Facts) BytesReadFrom() (bytes uint64) {
 // CanHaveRead reports whether the disks read enough for a process with that many bytes in its counters.
 func (f *Facts) CanHaveRead(bytes uint64) bool {
 	return float64(bytes) <= maxRead*float64(f.BytesRead())
+}
+
+// Squeezed is what a limit of memory cost a window: files were dropped from the page cache and read again.
+type Squeezed struct {
+	sample.MemoryLimit
+	Again uint64 // bytes read again in the window
+}
+
+// squeezed returns it if that is much of what the job fetched.
+func (v *view) squeezed() *Squeezed {
+	m := v.machine.Memory
+	again, known := v.between(history.JobRefaulted, v.machine.Target.Job)
+	fetched, ok := v.fetched()
+	if m.Limit == 0 || !known || !ok || again.Value <= 0 || again.Value < muchAgain*fetched {
+		return nil
+	}
+	return &Squeezed{m, uint64(again.Value)}
 }

@@ -39,6 +39,7 @@ type Machine struct {
 	Layers  []Layer        // devices above the leaf disks, sorted by name
 	Devices [][]string     // of each file system on which the job has had files open; empty if unknown
 	Limits  []sample.Limit // of the cgroups of the job
+	Memory  sample.MemoryLimit
 
 	Mounts   []sample.Mount         // without a local disk, with files that the job has had open
 	Counted  []sample.MountCounters // newest readings of mounts; their growth is in the history

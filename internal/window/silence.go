@@ -15,7 +15,7 @@ type Silence struct {
 
 	Since, Until time.Duration // monotonic
 	Goes         bool          // it goes on at the window's end
-	Came         uint64        // bytes before: on the peer's open connections, or to the job since the window began; 0 if not known
+	Came         uint64        // bytes before: on the open connections, or since the window began; 0 if unknown
 }
 
 // Length is how long nothing came.

@@ -33,7 +33,8 @@ func silenceOf(t *testing.T, brought uint64) *Silence {
 // A long wait for storage is a silence of the file system that has requests without an answer.
 func TestSilentMount(t *testing.T) {
 	got := silenceOf(t, 0)
-	if got == nil || got.Mount == nil || got.Mount.Point != "/b" || got.Length() != 12*s || !got.Goes || got.Came != 8<<20 {
+	if got == nil || got.Mount == nil || got.Mount.Point != "/b" || got.Length() != 12*s || !got.Goes ||
+		got.Came != 8<<20 {
 		t.Errorf("got %+v, want 12 s of /b after 8 MiB", got)
 	}
 }

@@ -294,6 +294,9 @@ const (
 	// any of it says what the window would be without theirs.
 	// Share of time; chosen; TestThresholds.
 	minServed = 0.8
+	// muchAgain is the part of what a job fetched that a limit of memory has to have made it read again.
+	// Share of bytes; chosen; TestThresholds.
+	muchAgain = 0.25
 	// silentShare is the part of a window that one has to take that is over.
 	// Share of time; chosen; TestThresholds.
 	silentShare = 0.1

@@ -198,6 +198,16 @@ func TestThresholds(t *testing.T) {
 		"maxMemoryShare": {0.01, func(x float64) bool { return fromMemory(t, 100<<20, x*(100<<20)) }},
 		"maxMemoryBytes": {4 << 20, func(x float64) bool { return fromMemory(t, 100<<30, x) }},
 
+		"muchAgain": {0.25, func(x float64) bool {
+			h := newHistory(t)
+			for i := range uint64(2) {
+				job := sample.Job{ID: "job", HasIO: true, ReadBytes: i * 1000, Memory: sample.MemoryLimit{Limit: 9}}
+				job.Memory.Refaulted = i * uint64(1000*x)
+				add(t, h, &sample.Sample{At: sample.Stamp{Mono: time.Duration(i) * 10 * s}, Jobs: []sample.Job{job}})
+			}
+			m := &Machine{Target: ledger.Target{Job: "job"}, Memory: sample.MemoryLimit{Limit: 9}}
+			return (&view{&Window{End: sample.Stamp{Mono: 10 * s}}, h, m}).squeezed() != nil
+		}},
 		"silentShare": {0.1, func(x float64) bool { return (&Silence{Until: of(100 * x)}).counts(100 * s) }},
 		"waitsAll": {0.9, func(x float64) bool {
 			p := PeerUse{Waited: s}

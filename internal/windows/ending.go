@@ -2,6 +2,7 @@ package windows
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -68,10 +69,27 @@ func (g *Registry) end(id string, at sampling.Moment, how window.Outcome) (*endi
 	facts := sampling.Ending{At: at, Outcome: how, Readers: g.config.Probe.Readers(id, at.At.Mono)}
 	g.config.Readings.CatchUp(at)
 	facts.Cached = g.cachedNow(id)
+	if how.Failed {
+		facts.Ended += g.endedMounts(id)
+	}
 	if !how.Unfinished {
 		facts.Retried = g.retryPath(id)
 	}
 	return g.queue(id, facts)
+}
+
+// endedMounts names the file systems of a window's job whose server has ended, as what may have made the job fail.
+func (g *Registry) endedMounts(id string) (text string) {
+	w, _ := g.find(id)
+	mounts := g.config.Readings.MountsOf(w.Job)
+	if len(mounts) == 0 {
+		return ""
+	}
+	for _, m := range g.config.Probe.Ended(w.Client, mounts) {
+		text += fmt.Sprintf("; the server of %s (%s from %s) has ended: start it and mount it again", m.Point, m.Type,
+			m.Source)
+	}
+	return text
 }
 
 // queue hands a window over to the goroutine that makes reports.

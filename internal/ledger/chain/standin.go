@@ -42,7 +42,8 @@ func (w *walker) busiest(from, to time.Duration) *thread {
 func (w *walker) receiver(from, to time.Duration) (found *thread) {
 	pid := w.path[len(w.path)-1].pid
 	for _, th := range w.path[0].job.threads {
-		better := found == nil || th.pid == pid && found.pid != pid || (th.pid == pid) == (found.pid == pid) && th.tid < found.tid
+		same := found != nil && (th.pid == pid) == (found.pid == pid)
+		better := found == nil || th.pid == pid && !same || same && th.tid < found.tid
 		if better && w.mayFollow(th) && w.receivesIn(th, from, to) {
 			found = th
 		}

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/mount"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
@@ -33,6 +36,22 @@ func (p *Probe) Path(w *window.Window) window.Seen {
 func (p *Probe) PathAtEnd(w *window.Window) window.Seen {
 	path, pid, cached := w.Path, w.PID, w.Kind == window.ModelLoad
 	return await(p, w.Client, existsTime, func() window.Seen { return p.inspect(path, pid, cached) })
+}
+
+// Ended returns those of the mounts whose FUSE server has ended. Until it is unmounted, everything on it fails.
+func (p *Probe) Ended(client string, mounts []sample.Mount) []sample.Mount {
+	return await(p, client, existsTime, func() (ended []sample.Mount) {
+		for _, m := range mounts {
+			var fs unix.Statfs_t
+			if mount.Kind(m.Type) != mount.Fuse {
+				continue
+			}
+			if err := unix.Statfs(filepath.Join("/", p.root, m.Point), &fs); errors.Is(err, unix.ENOTCONN) {
+				ended = append(ended, m)
+			}
+		}
+		return ended
+	})
 }
 
 // inspect resolves a path in the mount namespace of a process.

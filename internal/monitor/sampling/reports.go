@@ -253,11 +253,22 @@ func (s *state) devices(w *window.Window) window.Machine {
 		reading := s.newestOf(j.ID)
 		if reading != nil {
 			machine.Limits, machine.Devices = reading.Limits, devicesOf(reading, w.Start.Mono)
+			machine.Memory = reading.Memory
 		}
 		machine.NoJobReads = reading != nil && !reading.HasIO
 		machine.HiddenReads = !j.Own && machine.NoJobReads
 	}
 	return machine
+}
+
+// MountsOf returns the file systems without a disk of this machine on which a job has had files open.
+func (r *Readings) MountsOf(job string) []sample.Mount {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j := r.now.jobs.byID[job]; j != nil {
+		return slices.Clone(j.mounts)
+	}
+	return nil
 }
 
 // peersOf returns the newest reading of a job's peers.

@@ -140,14 +140,14 @@ func withLimit(limits []sample.Limit, of sample.Limit, kind sample.LimitKind, al
 	return limits
 }
 
-// unlimited is the least limit of cgroup v1 that is none: it is the largest number of whole pages there.
+// unlimited: a limit of cgroup v1 from here on limits nothing. It is the largest number of whole pages by default.
 const unlimited = 1 << 62
 
 // Memory returns the memory of the first cgroup of a process, or above it, that limits it; zero without one.
 func (l *Limits) Memory(pid int) (m sample.MemoryLimit) {
 	l.view.eachMemory(pid, func(g memoryGroup) bool {
 		if m = g.memory(); m.Limit > 0 {
-			m.Cgroup = g.path
+			m.Cgroup, m.Free = g.path, available(l.root)
 		}
 		return m.Limit == 0
 	})
@@ -156,16 +156,9 @@ func (l *Limits) Memory(pid int) (m sample.MemoryLimit) {
 
 // memory reads the limit of a cgroup, and if it has one what it uses and has read again.
 func (g *memoryGroup) memory() (m sample.MemoryLimit) {
-	number := func(name string) (n uint64) {
-		text, err := os.ReadFile(filepath.Join(g.folder, name))
-		if err == nil {
-			n, _ = kernfile.ParseUint([]byte(strings.TrimSpace(string(text)))) // 0 for "max"
-		}
-		return n
-	}
 	used := "memory.current"
 	for _, name := range []string{"memory.max", "memory.high", "memory.limit_in_bytes"} {
-		if n := number(name); n > 0 && n < unlimited && (m.Limit == 0 || n < m.Limit) {
+		if n := g.number(name); n > 0 && n < unlimited && (m.Limit == 0 || n < m.Limit) {
 			m.Limit = n
 			if name == "memory.limit_in_bytes" {
 				used = "memory.usage_in_bytes"
@@ -175,7 +168,7 @@ func (g *memoryGroup) memory() (m sample.MemoryLimit) {
 	if m.Limit == 0 {
 		return m
 	}
-	m.Used = number(used)
+	m.Used = g.number(used)
 	stat := filepath.Join(g.folder, "memory.stat")
 	for _, key := range []string{"total_workingset_refault_file", "workingset_refault_file", "workingset_refault"} {
 		if n := valueOf(stat, key); n > 0 {
@@ -184,4 +177,15 @@ func (g *memoryGroup) memory() (m sample.MemoryLimit) {
 		}
 	}
 	return m
+}
+
+// available returns MemAvailable of the machine, in bytes; 0 if it is not known.
+func available(root string) uint64 {
+	text, _ := os.ReadFile(filepath.Join(root, "proc/meminfo"))
+	_, rest, _ := strings.Cut(string(text), "\nMemAvailable:")
+	if fields := strings.Fields(rest); len(fields) > 0 {
+		n, _ := kernfile.ParseUint([]byte(fields[0]))
+		return n << 10
+	}
+	return 0
 }

@@ -82,9 +82,8 @@ func (g *memoryGroup) counts(to *memoryCounts) bool {
 	if !exists(file) {
 		return false
 	}
-	text, _ := os.ReadFile(filepath.Join(g.folder, "memory.failcnt")) // counted with each attempt above the limit
-	reached, _ := kernfile.ParseUint([]byte(strings.TrimSpace(string(text))))
-	*to = memoryCounts{valueOf(file, "oom_kill"), reached}
+	// failcnt is counted with each attempt above the limit.
+	*to = memoryCounts{valueOf(file, "oom_kill"), g.number("memory.failcnt")}
 	return true
 }
 
@@ -136,9 +135,24 @@ func (o *OOM) Killed() (killed bool, limit string) {
 			return false, ""
 		}
 		killed = killed || now.killed > g.start.killed
-		if killed && now.reached > g.start.reached {
+		if killed && (now.reached > g.start.reached || g.peaked()) {
 			return true, g.path
 		}
 	}
 	return killed, ""
+}
+
+// peaked reports whether a cgroup v1 has used all that it may: newer kernels do not count how often it tried to.
+func (g *memoryGroup) peaked() bool {
+	limit, most := g.number("memory.limit_in_bytes"), g.number("memory.max_usage_in_bytes")
+	return limit > 0 && most >= limit
+}
+
+// number returns the number in a file; 0 without one, as for "max".
+func (g *memoryGroup) number(name string) (n uint64) {
+	text, err := os.ReadFile(filepath.Join(g.folder, name))
+	if err == nil {
+		n, _ = kernfile.ParseUint([]byte(strings.TrimSpace(string(text))))
+	}
+	return n
 }
