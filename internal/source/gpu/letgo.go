@@ -131,7 +131,9 @@ func (m *machine) mayRest() (folders []string) {
 	return folders
 }
 
-func isAsleep(folder string) bool { return strings.HasPrefix(word(folder, "power/runtime_status"), "suspend") }
+func isAsleep(folder string) bool {
+	return strings.HasPrefix(word(folder, "power/runtime_status"), "suspend")
+}
 
 // word returns the text of a small file of the kernel; "" if it cannot be read.
 func word(folder, file string) string {
