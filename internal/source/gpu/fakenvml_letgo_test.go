@@ -22,7 +22,7 @@ func TestReleasedFiles(t *testing.T) {
 		self := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReleasedFiles$")
 		self.Env = append(os.Environ(), "FAKENVML_NODE="+filepath.Join(t.TempDir(), "nvidia0"))
 		if out, err := self.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
+			t.Fatalf("got %v, want no error: %s", err, out)
 		}
 		return
 	}

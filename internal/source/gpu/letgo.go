@@ -23,8 +23,8 @@ const (
 )
 
 // ErrAsleep means that a GPU sleeps, which a session with the driver would end.
-var ErrAsleep = errors.New("a GPU sleeps (runtime_status is suspended), and is not woken: GPUs are read once a program " +
-	"uses them")
+var ErrAsleep = errors.New("a GPU sleeps (runtime_status is suspended), and is not woken: GPUs are read once a " +
+	"program uses them")
 
 // errNotClosed is what Release returns if the driver is too slow.
 var errNotClosed = errors.New("the NVIDIA driver does not return from a call, so its files are still open: look for " +

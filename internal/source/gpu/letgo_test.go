@@ -76,7 +76,7 @@ func TestSleepingGPU(t *testing.T) {
 			t.Errorf("got status %q, want %q", got, sample.GPUAsleep)
 		}
 		time.Sleep(time.Hour)
-		want("nobody has opened it", 1, 1)
+		want("no program has opened it", 1, 1)
 		if _, err := os.ReadFile(filepath.Join(m.root, "dev/nvidia0")); err != nil {
 			t.Fatal(err)
 		}
