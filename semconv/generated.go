@@ -880,7 +880,7 @@ var GPULostEvent = Event{
 	},
 }
 
-// GPUReleasedEvent: This program was told to close all files of the GPU's driver for a time.
+// GPUReleasedEvent: On request, all files of the GPU's driver are closed for a time.
 var GPUReleasedEvent = Event{
 	Name: "stallspan.gpu.released",
 	Attributes: []AttributeRef{

@@ -117,7 +117,7 @@ func (w *Watcher) evaluateLost(g *gpu) {
 	emit(w, t, e)
 }
 
-// evaluateReleased detects that this program was told to let go of a GPU.
+// evaluateReleased detects that this program has let go of a GPU.
 func (w *Watcher) evaluateReleased(g *gpu) {
 	t, changed := w.released.evaluate(g.ID, w.now.Mono, oneIf(g.Status == sample.GPUReleased))
 	if !changed {

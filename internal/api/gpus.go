@@ -44,6 +44,7 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) error {
 
 // ReleaseGPUs has the server close all files of the driver of GPUs for a time, or open it again with 0.
 func (c *Client) ReleaseGPUs(ctx context.Context, length time.Duration) error {
-	_, err := ask(ctx, c, http.MethodPost, "/v1/gpus/release", Release{length.Seconds()}, func(*Release) bool { return true })
+	body := Release{length.Seconds()}
+	_, err := ask(ctx, c, http.MethodPost, "/v1/gpus/release", body, func(*Release) bool { return true })
 	return err
 }

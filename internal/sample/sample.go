@@ -239,7 +239,7 @@ const (
 	GPULost  GPUStatus = "lost" // the driver reports that it is gone, or no longer lists it
 	// GPUUnknown is for a GPU that gives no answer: the driver as a whole does not, or there is no room for a call.
 	GPUUnknown  GPUStatus = "unknown"
-	GPUReleased GPUStatus = "released" // this program was told to let go of the driver for a time
+	GPUReleased GPUStatus = "released" // on request, this program has no session with the driver for a time
 	GPUAsleep   GPUStatus = "asleep"   // it sleeps, or may: this program does not keep it awake
 )
 

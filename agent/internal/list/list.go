@@ -130,12 +130,13 @@ func writeWindow(out io.Writer, all api.Listing, id string, asJSON bool) error {
 	return err
 }
 
-// printReleased says which GPUs are not read because the agent was told to let go of them.
+// printReleased says which GPUs are not read because the agent has let go of them.
 func printReleased(ctx context.Context, t *output.Table, client *api.Client) {
 	status, _ := client.Status(ctx) // without an agent, nothing is released
 	for _, g := range status.GPUs {
 		if g.Status == string(sample.GPUReleased) {
-			t.Text("", output.Printable(g.ID)+" is released: it is read again later, or after stallspan agent release-gpus --for 0s.")
+			t.Text("", output.Printable(g.ID)+" is released: it is read again later, or after stallspan agent release-gpus "+
+				"--for 0s.")
 		}
 	}
 }

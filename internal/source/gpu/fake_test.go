@@ -41,6 +41,7 @@ func (d *fakeDriver) set(change func()) {
 
 func (d *fakeDriver) utilizationCalls() (n int) { d.set(func() { n = d.calls }); return n }
 func (d *fakeDriver) sessionsBegun() (n int)    { d.set(func() { n = d.opens }); return n }
+func (d *fakeDriver) sessionsEnded() (n int)    { d.set(func() { n = d.closes }); return n }
 
 func (d *fakeDriver) close()                     { d.set(func() { d.closes++ }) }
 func (d *fakeDriver) versions() (string, string) { return "1", "2" }

@@ -23,8 +23,8 @@ const (
 )
 
 // ErrAsleep means that a GPU sleeps, which a session with the driver would end.
-var ErrAsleep = errors.New("a GPU sleeps (runtime_status is suspended), and is not woken: GPUs are read once a program " +
-	"uses them")
+var ErrAsleep = errors.New("a GPU sleeps (runtime_status is suspended), and is not woken: GPUs are read once a " +
+	"program uses them")
 
 // errNotClosed is what Release returns if the driver is too slow.
 var errNotClosed = errors.New("the NVIDIA driver does not return from a call, so its files are still open: look for " +
@@ -131,7 +131,9 @@ func (m *machine) mayRest() (folders []string) {
 	return folders
 }
 
-func isAsleep(folder string) bool { return strings.HasPrefix(word(folder, "power/runtime_status"), "suspend") }
+func isAsleep(folder string) bool {
+	return strings.HasPrefix(word(folder, "power/runtime_status"), "suspend")
+}
 
 // word returns the text of a small file of the kernel; "" if it cannot be read.
 func word(folder, file string) string {

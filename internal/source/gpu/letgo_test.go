@@ -76,7 +76,7 @@ func TestSleepingGPU(t *testing.T) {
 			t.Errorf("got status %q, want %q", got, sample.GPUAsleep)
 		}
 		time.Sleep(time.Hour)
-		want("nobody has opened it", 1, 1)
+		want("no program has opened it", 1, 1)
 		if _, err := os.ReadFile(filepath.Join(m.root, "dev/nvidia0")); err != nil {
 			t.Fatal(err)
 		}
@@ -121,16 +121,16 @@ func TestRelease(t *testing.T) {
 		if err := p.Release(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		if d.closes != 1 {
-			t.Errorf("got %d ends of sessions, want 1", d.closes)
+		if d.sessionsEnded() != 1 {
+			t.Errorf("got %d ends of sessions, want 1", d.sessionsEnded())
 		}
 		time.Sleep(50 * time.Second)
-		if got := p.last().GPUs[0].Status; got != sample.GPUReleased || d.opens != 1 {
-			t.Errorf("got status %q and %d sessions, want it released and 1", got, d.opens)
+		if got := p.last().GPUs[0].Status; got != sample.GPUReleased || d.sessionsBegun() != 1 {
+			t.Errorf("got status %q and %d sessions, want it released and 1", got, d.sessionsBegun())
 		}
 		time.Sleep(15 * time.Second)
-		if got := p.last().GPUs[0].Status; got != sample.GPUWorks || d.opens != 2 {
-			t.Errorf("after a minute: got status %q and %d sessions, want it working and 2", got, d.opens)
+		if got := p.last().GPUs[0].Status; got != sample.GPUWorks || d.sessionsBegun() != 2 {
+			t.Errorf("after a minute: got status %q and %d sessions, want it working and 2", got, d.sessionsBegun())
 		}
 
 		hang := make(chan struct{})
@@ -138,20 +138,20 @@ func TestRelease(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := p.Release(soon, time.Hour); !errors.Is(err, errNotClosed) || d.closes != 1 {
-			t.Errorf("got %v and %d ends, want %v and 1", err, d.closes, errNotClosed)
+		if err := p.Release(soon, time.Hour); !errors.Is(err, errNotClosed) || d.sessionsEnded() != 1 {
+			t.Errorf("got %v and %d ends, want %v and 1", err, d.sessionsEnded(), errNotClosed)
 		}
 		d.set(func() { g.wait = nil })
 		close(hang)
-		if err := p.Release(t.Context(), time.Hour); err != nil || d.closes != 2 {
-			t.Errorf("got %v and %d ends, want none and 2", err, d.closes)
+		if err := p.Release(t.Context(), time.Hour); err != nil || d.sessionsEnded() != 2 {
+			t.Errorf("got %v and %d ends, want none and 2", err, d.sessionsEnded())
 		}
 		if err := p.Release(t.Context(), 0); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(5 * time.Second)
-		if got := p.last().GPUs[0].Status; got != sample.GPUWorks || d.opens != 3 {
-			t.Errorf("got status %q and %d sessions, want it working and 3", got, d.opens)
+		if got := p.last().GPUs[0].Status; got != sample.GPUWorks || d.sessionsBegun() != 3 {
+			t.Errorf("got status %q and %d sessions, want it working and 3", got, d.sessionsBegun())
 		}
 	})
 }

@@ -41,7 +41,7 @@ type library struct {
 	mu       sync.Mutex        // an abandoned call may return while others are made
 	found    map[string]string // symbols in the library by function; "" for one that it lacks
 	sessions uint64
-	begun    bool // a session is open
+	begun    int // sessions that were not ended: NVML counts them, and closes its files with the last one
 	session  session
 }
 
@@ -105,7 +105,7 @@ func (l *library) open() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.sessions++
-		l.begun = true
+		l.begun++
 		l.session = session{} // if the driver ended the last session, its resources are gone
 	}
 	return err
@@ -130,9 +130,9 @@ func (l *library) load() error {
 func (l *library) close() {
 	l.mu.Lock()
 	begun, ending := l.begun, l.session
-	l.begun, l.session = false, session{}
+	l.begun, l.session = 0, session{}
 	l.mu.Unlock()
-	if !begun {
+	if begun == 0 {
 		return
 	}
 	for _, s := range ending.samples {
@@ -143,7 +143,9 @@ func (l *library) close() {
 	}
 	sessionLock.Lock()
 	defer sessionLock.Unlock()
-	_ = l.call("nvmlShutdown", l.Shutdown)
+	for range begun {
+		_ = l.call("nvmlShutdown", l.Shutdown)
+	}
 }
 
 func (l *library) stats() driverStats {

@@ -103,8 +103,8 @@ func isOlder(version string, than int) bool {
 func (q query) feature() string { return callRows[q].feature }
 
 // Probe opens a session with the driver, makes each query of each GPU once, and ends the session. Its error is
-// ErrNotBuilt, ErrNoDriver, ErrAsleep, the error of ctx if the driver does not respond in time (its calls are then abandoned), or
-// the driver's own. A GPU that hangs is named in the result's Err.
+// ErrNotBuilt, ErrNoDriver, ErrAsleep, the error of ctx if the driver does not respond in time (its calls are then
+// abandoned), or the driver's own. A GPU that hangs is named in the result's Err.
 func Probe(ctx context.Context, o Options) (ProbeResult, error) {
 	d, err := newDriver(o.Library)
 	if err != nil {

@@ -68,7 +68,7 @@ func newRun(d driver, interval time.Duration, sink sample.Sink, memory *memoryIn
 	now := sample.Now()
 	return &run{
 		driver: d, interval: interval, sink: sink, memory: memory, grid: grid{at: now, interval: interval},
-		returned:  make(chan struct{}, 1), isReleased: func(time.Duration) bool { return false },
+		returned: make(chan struct{}, 1), isReleased: func(time.Duration) bool { return false },
 		retry:     newAttempts(10*time.Second, 5*time.Minute, now.Mono),
 		relist:    newAttempts(time.Second, time.Minute, now.Mono),
 		processes: newAttempts(firstProcesses, processInterval, now.Mono),
