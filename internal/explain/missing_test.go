@@ -164,10 +164,10 @@ func TestWithoutVerdict(t *testing.T) {
 		window.HiddenReads: "The GPU was busy 25 % of the time. The program's reads are not readable, so its storage stall " +
 			"is not known.",
 		window.TooShort: "The watched time lasted 10.0 s, too short to show what it waited for.",
-		window.OpenEnds: "The watched time was detected: its start and end are open by 3.5 s together, too much to show what it " +
-			"waited for.",
-		window.NotFollowed: "The watched time was detected: its program was not followed for the first 3.5 s of it, so what it " +
-			"waited for is not known.",
+		window.OpenEnds: "The watched time was detected: its start and end are open by 3.5 s together, too much to show " +
+			"what it waited for.",
+		window.NotFollowed: "The watched time was detected: its program was not followed for the first 3.5 s of it, so " +
+			"what it waited for is not known.",
 	} {
 		r := &window.Report{Facts: window.Facts{GPUIDs: []string{"gpu7"}},
 			Ledger: window.Ledger{Split: true, Busy: 2500 * time.Millisecond, Other: 7500 * time.Millisecond},

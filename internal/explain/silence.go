@@ -49,8 +49,8 @@ func (x *situation) findSilent() string {
 		return "Find out why " + s.Peer.Process + " sends nothing: see its log, and whether it is stopped or waits itself. " +
 			"Give the program a timeout for its reads, after which it asks again."
 	case s.Peer != nil:
-		return "Find out why " + peerName(s.Peer) + " sends nothing: the server, a proxy or a firewall may have dropped the " +
-			"connections. Give the program a timeout for its reads, after which it asks again."
+		return "Find out why " + peerName(s.Peer) + " sends nothing: the server, a proxy or a firewall may have dropped " +
+			"the connections. Give the program a timeout for its reads, after which it asks again."
 	case s.Mount != nil:
 		return "Find out why " + named(s.Mount) + " does not answer: see whether its server or daemon runs and can be " +
 			"reached, and its log. The program waits until it answers or is unmounted (umount -f, umount -l)."

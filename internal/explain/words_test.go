@@ -152,6 +152,7 @@ func TestBusiestGPU(t *testing.T) {
 			t.Errorf("SMs %v: got %s, want that it %s", sm, got, does)
 		}
 	}
+	r.Uses[1].Means.Set(history.SMActive, 0.9)
 	r.Ledgers[1].Busy, r.Busy, r.Gain, r.Speedup, r.SpeedupHigh = 5*time.Second, 7*time.Second, 10*time.Second, 2, 2.1
 	if got := Remedy(r); !strings.Contains(got, "2.0x faster") || !strings.Contains(got,
 		"GPU 1 is busy 50 % and is the limit") {

@@ -56,7 +56,7 @@ type found struct {
 		Storage float64 `json:"storage_s"`
 		CPU     float64 `json:"cpu_s"`
 
-		Other   float64 `json:"other_s"`
+		Other float64 `json:"other_s"`
 	} `json:"stall,omitempty"`
 	Phases []phase `json:"phases,omitempty"`
 

@@ -210,8 +210,9 @@ func (c *counters) core(at time.Duration, cores []sample.Core) {
 		return
 	}
 	to, seconds := panel{"CPU", rankCPU}, (at - before.at).Seconds()
-	c.set(to, "cores at work", "", before.at, max(0, (now.busy-before.value.busy).Seconds()/seconds))
-	c.set(to, "cores idle while a task waits for I/O", "", before.at, max(0, (now.iowait-before.value.iowait).Seconds()/seconds))
+	share := func(before, now time.Duration) float64 { return max(0, (now-before).Seconds()/seconds) }
+	c.set(to, "cores at work", "", before.at, share(before.value.busy, now.busy))
+	c.set(to, "cores idle while a task waits for I/O", "", before.at, share(before.value.iowait, now.iowait))
 }
 
 func jobPanel(id string) panel { return panel{"Job " + id, rankJobs} }

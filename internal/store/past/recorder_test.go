@@ -290,7 +290,8 @@ func TestWindowsAndEvents(t *testing.T) {
 	r, problems := begun(t, m.history, folder)
 	const most = maxWaiting / minWaiting
 	report := func(id string, slow bool) *window.Report {
-		w := &window.Report{Window: window.Window{ID: id, Kind: window.Epoch, Client: "uid 7"}, Judgement: window.Judgement{Slow: slow}}
+		w := &window.Report{Window: window.Window{ID: id, Kind: window.Epoch, Client: "uid 7"}}
+		w.Slow = slow
 		w.Start, w.End = stamp(time.Second), stamp(2*time.Second)
 		return w
 	}
