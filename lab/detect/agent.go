@@ -55,8 +55,8 @@ type found struct {
 	Stall *struct {
 		Storage float64 `json:"storage_s"`
 		CPU     float64 `json:"cpu_s"`
-
-		Other float64 `json:"other_s"`
+		Ready   float64 `json:"ready_s"`
+		Other   float64 `json:"other_s"`
 	} `json:"stall,omitempty"`
 	Phases []phase `json:"phases,omitempty"`
 
