@@ -215,7 +215,7 @@ func TestHungGPU(t *testing.T) {
 		t.Errorf("in the middle of a window: %v, %+v", err, r)
 	}
 	if r.Verdict != window.Unknown || !r.Interrupted ||
-		!strings.Contains(explain.Finding(r), "could not be read for a part of this window") {
+		!strings.Contains(explain.Finding(r), "could not be read for a part of this epoch") {
 		t.Errorf("in the middle of a window: %s, %s", r.Verdict, explain.Finding(r))
 	}
 	m.Tick()

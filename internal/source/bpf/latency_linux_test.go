@@ -115,6 +115,16 @@ func counted(t testing.TB, s *Source, disk string, operation sample.Operation, j
 	return &sample.LatencyHistogram{}
 }
 
+// hasPlaceOutside reports whether operations of a job on other disks than one are counted.
+func hasPlaceOutside(t testing.TB, s *Source, job, disk string) bool {
+	t.Helper()
+	reading := sample.Sample{Edge: true}
+	if err := s.Latencies().Read(&reading); err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(reading.Latencies, func(l sample.Latency) bool { return l.Job == job && l.Disk != disk })
+}
+
 // stats reads a disk's counters from /proc/diskstats.
 func stats(t testing.TB, name string) sample.Disk {
 	t.Helper()
@@ -292,8 +302,10 @@ func TestPlaceOfAnEndedJob(t *testing.T) {
 	}
 	third.Finish()
 	got := counted(t, s, d.Device, sample.ReadOperation, "second").Count()
-	// Those without a place may also be of other programs and disks.
-	if left := s.Latencies().Left() - refused; got+left < 295 || got > 305 || got < 300/2 {
+	// Those without a place may also be of other programs and disks. The second job's first operation has the place: on
+	// a busy machine it may be of the program's own file, on another disk.
+	elsewhere := hasPlaceOutside(t, s, "second", d.Device)
+	if left := s.Latencies().Left() - refused; got+left < 295 || got > 305 || got < 300/2 && !elsewhere {
 		t.Errorf("the second job has %d reads in the place of the first, and %d had none, want 300 together, and most "+
 			"counted", got, left)
 	}
