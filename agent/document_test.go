@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -270,9 +271,9 @@ func parseReport(t *testing.T, text []byte) *reportDocument {
 
 func (w *reportWindow) check(t *testing.T) {
 	t.Helper()
-	failed := w.Failed && w.Kind != "epoch" && w.Kind != "steps" // it needs no remedy
+	none := w.Failed || strings.Contains(w.Finding, "other programs used") // there is nothing to do for these
 	if w.Duration < 0 || w.ID == "" || w.Verdict == "" || w.Finding == "" ||
-		w.Remedy == "" && !failed && w.Duration >= window.MinJudged.Seconds() {
+		w.Remedy == "" && !none && w.Duration >= window.MinJudged.Seconds() {
 		t.Errorf("%s: got %+v, want an id, a duration, a verdict, a finding and a remedy", w.label(), w)
 	}
 	if between := w.End.Sub(w.Start).Seconds(); math.Abs(between-w.Duration) > 1e-6 {
