@@ -884,9 +884,9 @@ var GPULostEvent = Event{
 var GPUReleasedEvent = Event{
 	Name: "stallspan.gpu.released",
 	Attributes: []AttributeRef{
-		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
-		{HwNameKey, attribute.STRING, false}, {EventBeganKey, attribute.STRING, false},
-		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
+		{"hw.driver_version", attribute.STRING, false}, {"hw.id", attribute.STRING, true},
+		{"hw.name", attribute.STRING, false}, {"stallspan.event.began", attribute.STRING, false},
+		{"stallspan.event.resolved", attribute.BOOL, false}, {"stallspan.event.test", attribute.BOOL, false},
 	},
 }
 

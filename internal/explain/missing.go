@@ -48,14 +48,14 @@ func unjudged(r *window.Report, m window.Missing) string {
 
 // this names what a report is about, in the middle of a sentence.
 func this(r *window.Report) string {
-	switch {
-	case r.Kind == window.Epoch:
+	switch r.Kind {
+	case window.Epoch:
 		return "this epoch"
-	case r.Kind == window.ModelLoad:
+	case window.ModelLoad:
 		return "this load"
-	case r.Kind == window.Checkpoint:
+	case window.Checkpoint:
 		return "this checkpoint"
-	case r.Kind == window.Steps:
+	case window.Steps:
 		return "this group of steps"
 	}
 	return "the watched time"

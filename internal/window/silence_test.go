@@ -62,7 +62,7 @@ func TestSilentPeers(t *testing.T) {
 		scheduled := history.Scheduled{Time: 10 * s}
 		scheduled.Other[c.reason-history.OtherGPU] = c.waited
 		c.peer.Address = "10.0.0.7:443"
-		r := ledgerWith(t, scheduled, func(r *Report, m *Machine) {
+		r := ledgerWith(t, scheduled, func(_ *Report, m *Machine) {
 			m.Peers = []sample.Peer{c.peer}
 			if c.reason == history.OtherNetwork {
 				m.Waits = map[string]ledger.Waits{"": {

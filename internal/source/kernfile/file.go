@@ -197,7 +197,7 @@ func ParseUint(digits []byte) (n uint64, ok bool) {
 
 // UserIDs returns the real and the effective user in the text of /proc/PID/status (proc_pid_status(5)); -1 for one that
 // it does not say.
-func UserIDs(status []byte) (real, effective int) {
+func UserIDs(status []byte) (own, effective int) {
 	ids, n := [2]int{-1, -1}, 0
 	for line := range bytes.Lines(status) {
 		list, ok := bytes.CutPrefix(line, []byte("Uid:"))

@@ -33,8 +33,8 @@ func TestUserIDs(t *testing.T) {
 		"Uid:\t4294967295\t4294967296\t0\t0\n":              {math.MaxUint32, -1},
 		"Uid:\tx\t-1\t0\t0\n":                               {-1, -1},
 	} {
-		if real, effective := UserIDs([]byte(text)); [2]int{real, effective} != want {
-			t.Errorf("%q: got %d and %d, want %v", text, real, effective, want)
+		if own, effective := UserIDs([]byte(text)); [2]int{own, effective} != want {
+			t.Errorf("%q: got %d and %d, want %v", text, own, effective, want)
 		}
 	}
 }
