@@ -24,8 +24,8 @@ const (
 )
 
 // patience is how long a mount may still be in use before it is detached anyway. Programs that inspect new devices
-// finish within milliseconds; one in a mount namespace of its own, as tests start them, keeps its copy of the mount until
-// it ends.
+// finish within milliseconds; one in a mount namespace of its own, as tests start them, keeps its copy of the mount
+// until it ends.
 const patience = 30 * time.Second
 
 // undo removes everything of a Disk by name, whichever process made it. After wait, mounts in use are detached and end

@@ -74,7 +74,7 @@ func TestEveryAlertHasATestAndEveryEventAnAlert(t *testing.T) {
 		}
 	}
 	for _, e := range semconv.Events {
-		if !covered[e.Name] && e.Name != "stallspan.gpu.released" { // somebody asked for that
+		if !covered[e.Name] && e.Name != "stallspan.gpu.released" { // an operator asked for that
 			t.Errorf("event %s: got no alert, want one", e.Name)
 		}
 	}
