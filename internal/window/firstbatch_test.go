@@ -33,6 +33,8 @@ func TestBeforeWork(t *testing.T) {
 		"a wait in each batch":  {repeat(20, 90, 0, 0, 0, 0), 0},
 		"an end that works":     {slices.Concat(repeat(83, 10), repeat(2, 95)), 0},
 		"no work":               {repeat(100, 0), 0},
+		"little work after":     {slices.Concat(repeat(62, 0), repeat(21, 6)), 6200 * time.Millisecond},
+		"hardly any work after": {slices.Concat(repeat(62, 0), repeat(21, 4)), 0},
 		"nothing":               {nil, 0},
 	} {
 		if got := beforeWork(work(test.percent...)); got != test.want {

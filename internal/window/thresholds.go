@@ -106,6 +106,9 @@ var FindingThresholds = struct {
 	// FirstBatchWork: and there was at most this share of the work of the rest before, for each second.
 	// Share of a rate; chosen; TestFirstBatch.
 	FirstBatchWork float64
+	// FirstBatchRest: and there was work for this share of the rest: what ends an epoch, as a printed line, is no batch.
+	// Share of time; chosen; TestBeforeWork.
+	FirstBatchRest float64
 }{
 	MinDuration:    2 * time.Second,
 	TensorBusy:     0.8,
@@ -128,6 +131,7 @@ var FindingThresholds = struct {
 	FirstBatch:     0.2,
 	FirstBatchTime: time.Second,
 	FirstBatchWork: 0.25,
+	FirstBatchRest: 0.05,
 }
 
 // Serving are the limits from which a peer serves data. docs/verdicts.md has the same numbers; a test compares.
