@@ -237,7 +237,7 @@ func (p *pair) ledger(l *joblog.Log, f *interval) {
 	}
 	d := joblog.Truth(l, drivers, f.GPU != nil, f.from, f.to, map[joblog.Kind]float64{})
 	_, off := d.Apart(got)
-	p.Ledger, p.Label, p.Verdict = &off, string(d.Label()), f.Verdict
+	p.Ledger, p.Label, p.Verdict = &off, string(d.Label()), scenario.Labelled(f.Verdict)
 }
 
 // sameTime is how exactly phases are compared, in ns.

@@ -66,7 +66,7 @@ type result struct {
 }
 
 func (r *result) right() bool {
-	return r.Label == r.Verdict || r.Label == window.Unknown && r.Verdict == window.WaitBound
+	return r.Label == scenario.Labelled(r.Verdict)
 }
 
 // unseen reports whether a window that waited for the network is unknown because the kernel gave no scheduler's events:

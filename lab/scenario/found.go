@@ -16,17 +16,17 @@ func windowID(name string, seed uint64, stage int) string {
 // found holds a report.
 func found(r *window.Report) Got {
 	return Got{
-		Verdict: labelled(r), Speedup: r.Speedup, Uncertainty: r.Uncertainty, Finding: explain.Finding(r),
+		Verdict: Labelled(r.Verdict), Speedup: r.Speedup, Uncertainty: r.Uncertainty, Finding: explain.Finding(r),
 		Parts: Parts{r.Busy.Seconds(), r.Storage.Seconds(), r.CPU.Seconds(), r.Other.Seconds(), r.Network.Seconds()},
 	}
 }
 
-// labelled returns the verdict as labels have it: whether the reason of other is known depends on the evidence.
-func labelled(r *window.Report) window.Verdict {
-	if r.Verdict == window.WaitBound {
-		return window.Unknown
+// Labelled returns a verdict as labels have it: whether the reason of other is known depends on the evidence.
+func Labelled[V ~string](v V) V {
+	if v == V(window.WaitBound) {
+		return V(window.Unknown)
 	}
-	return r.Verdict
+	return v
 }
 
 // poll is the report of a running window at some time after its start: for all of it, and for its last seconds.
@@ -38,9 +38,9 @@ type poll struct {
 
 // look returns a poll of a report.
 func look(r *window.Report) poll {
-	p := poll{after: r.Duration(), verdict: labelled(r)}
+	p := poll{after: r.Duration(), verdict: Labelled(r.Verdict)}
 	if r.Recent != nil {
-		p.recent = labelled(r.Recent)
+		p.recent = Labelled(r.Recent.Verdict)
 	}
 	return p
 }
@@ -48,7 +48,7 @@ func look(r *window.Report) poll {
 // settled returns how many seconds after the start a window's verdict became the label permanently; nil if it never
 // did.
 func settled(polls []poll, r *window.Report, label window.Verdict) *float64 {
-	if labelled(r) != label {
+	if Labelled(r.Verdict) != label {
 		return nil
 	}
 	after := r.Duration()
