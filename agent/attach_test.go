@@ -121,21 +121,31 @@ func TestAttachReadsAFile(t *testing.T) {
 	}
 }
 
-// TestAttachNamesAnOutput: an output that cannot be read a second time is named.
-func TestAttachNamesAnOutput(t *testing.T) {
-	t.Parallel()
+// sleeper starts a program that sleeps, and returns attach to it for a second. prepare may be nil.
+func sleeper(t *testing.T, prepare func(*exec.Cmd) error) (v *invocation, pid string) {
+	t.Helper()
 	job := exec.Command("sleep", "600")
-	if _, err := job.StdoutPipe(); err != nil {
-		t.Fatal(err)
+	if prepare != nil {
+		if err := prepare(job); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := job.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = job.Process.Kill(); _ = job.Wait() }()
-	v := stallspan(t, "attach", strconv.Itoa(job.Process.Pid), "1")
+	t.Cleanup(func() { _ = job.Process.Kill(); _ = job.Wait() })
+	pid = strconv.Itoa(job.Process.Pid)
+	v = stallspan(t, "attach", pid, "1")
 	if code := v.run(); code != 0 {
 		t.Fatalf("got exit code %d: %s", code, &v.err)
 	}
+	return v, pid
+}
+
+// TestAttachNamesAnOutput: an output that cannot be read a second time is named.
+func TestAttachNamesAnOutput(t *testing.T) {
+	t.Parallel()
+	v, _ := sleeper(t, func(job *exec.Cmd) error { _, err := job.StdoutPipe(); return err })
 	if want := "its output cannot be read: it goes to a pipe, not to a file"; !strings.Contains(v.err.String(), want) {
 		t.Errorf("got %s, want %q in it", &v.err, want)
 	}
@@ -144,17 +154,9 @@ func TestAttachNamesAnOutput(t *testing.T) {
 // The remedy has the number of the process, to be typed as it is.
 func TestAttachNamesTheProcess(t *testing.T) {
 	t.Parallel()
-	job := exec.Command("sleep", "600")
-	if err := job.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = job.Process.Kill(); _ = job.Wait() }()
-	v := stallspan(t, "attach", strconv.Itoa(job.Process.Pid), "1")
-	if code := v.run(); code != 0 {
-		t.Fatalf("got exit code %d: %s", code, &v.err)
-	}
+	v, pid := sleeper(t, nil)
 	got := strings.Join(strings.Fields(v.out.String()), " ")
-	if want := "py-spy dump --pid " + strconv.Itoa(job.Process.Pid); !strings.Contains(got, want) {
+	if want := "py-spy dump --pid " + pid; !strings.Contains(got, want) {
 		t.Errorf("got %s, want %q in it", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // listingPause is the time between two attempts to begin a listing.
@@ -42,32 +43,29 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
 	_, _ = out.WriteString(`{"running":[`) // out keeps the first error
-	comma := ""
-	for _, r := range running {
-		comma = writeReport(out, comma, explain.NewReport(r))
-	}
+	writeReports(out, "", running, explain.NewReport)
 	_, _ = out.WriteString(`],"ended":[`)
-	comma = ""
-	for _, r := range ended {
-		comma = writeReport(out, comma, explain.NewReport(r))
-	}
-	for _, m := range s.others(who) {
-		comma = writeReport(out, comma, m.Report)
-	}
+	comma := writeReports(out, "", ended, explain.NewReport)
+	writeReports(out, comma, s.others(who), func(m windows.Reported) *explain.Report { return m.Report })
 	_, _ = out.WriteString("]}\n")
 	_ = out.Flush() // fails if the client is gone
 	return nil
 }
 
-// writeReport writes a report as JSON. It returns what stands before the next one.
-func writeReport(out *bufio.Writer, comma string, r *explain.Report) string {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return comma // JSON cannot represent each number
+// writeReports writes reports as JSON, until the client is gone. It returns what stands before the next one.
+func writeReports[T any](out *bufio.Writer, comma string, list []T, report func(T) *explain.Report) string {
+	for _, one := range list {
+		text, err := json.Marshal(report(one))
+		if err != nil {
+			continue // JSON cannot represent each number
+		}
+		_, _ = out.WriteString(comma)
+		if _, err := out.Write(text); err != nil {
+			break
+		}
+		comma = ","
 	}
-	_, _ = out.WriteString(comma)
-	_, _ = out.Write(text)
-	return ","
+	return comma
 }
 
 func (s *Server) show(w http.ResponseWriter, r *http.Request) error {

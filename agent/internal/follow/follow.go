@@ -167,6 +167,7 @@ func (f *Follower) endLoad(name string, to time.Duration) {
 		if opened := f.files.stop(); name == "" {
 			name = opened
 		}
+		f.files = nil
 		if name != "" && one.id != "" {
 			f.drop(&one)
 			one = f.begin(f.loadWindow(name), one.from)
@@ -181,6 +182,7 @@ func (f *Follower) dropLoad(name string) {
 	delete(f.loads, name)
 	if name == "" {
 		f.files.stop()
+		f.files = nil
 	}
 }
 

@@ -147,7 +147,7 @@ const unlimited = 1 << 62
 func (l *Limits) Memory(pid int) (m sample.MemoryLimit) {
 	l.view.eachMemory(pid, func(g memoryGroup) bool {
 		if m = g.memory(); m.Limit > 0 {
-			m.Cgroup, m.Free = g.path, available(l.root)
+			m.Cgroup, m.Free = g.path, kernfile.MemInfo(l.root, "MemAvailable")
 		}
 		return m.Limit == 0
 	})
@@ -177,15 +177,4 @@ func (g *memoryGroup) memory() (m sample.MemoryLimit) {
 		}
 	}
 	return m
-}
-
-// available returns MemAvailable of the machine, in bytes; 0 if it is not known.
-func available(root string) uint64 {
-	text, _ := os.ReadFile(filepath.Join(root, "proc/meminfo"))
-	_, rest, _ := strings.Cut(string(text), "\nMemAvailable:")
-	if fields := strings.Fields(rest); len(fields) > 0 {
-		n, _ := kernfile.ParseUint([]byte(fields[0]))
-		return n << 10
-	}
-	return 0
 }

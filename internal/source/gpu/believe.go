@@ -3,7 +3,6 @@ package gpu
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // Some drivers answer SUCCESS and say nothing: of integrated GPUs (Jetson) and of some virtual ones. Which of their
@@ -61,13 +61,11 @@ func (m *machine) load() (percent float64, known bool) {
 }
 
 // memory returns the machine's memory in bytes, or 0.
-func (m *machine) memory() (total uint64) {
+func (m *machine) memory() uint64 {
 	if m == nil {
 		return 0
 	}
-	text, _ := os.ReadFile(filepath.Join(m.root, "proc/meminfo"))
-	_, _ = fmt.Sscanf(string(text), "MemTotal: %d kB", &total)
-	return total << 10
+	return kernfile.MemInfo(m.root, "MemTotal")
 }
 
 // isWSL reports whether Windows has the GPU, and Linux uses it through /dev/dxg.

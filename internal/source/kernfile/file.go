@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -193,6 +194,20 @@ func ParseUint(digits []byte) (n uint64, ok bool) {
 		n = n*10 + d
 	}
 	return n, true
+}
+
+// MemInfo returns a value of /proc/meminfo below a root, such as MemTotal, in bytes; 0 if it is not known.
+func MemInfo(root, name string) uint64 {
+	text, _ := os.ReadFile(filepath.Join(root, "proc/meminfo"))
+	for line := range bytes.Lines(text) {
+		if rest, ok := bytes.CutPrefix(line, []byte(name+":")); ok {
+			for value := range bytes.FieldsSeq(rest) {
+				kilobytes, _ := ParseUint(value)
+				return kilobytes << 10
+			}
+		}
+	}
+	return 0
 }
 
 // UserIDs returns the real and the effective user in the text of /proc/PID/status (proc_pid_status(5)); -1 for one that

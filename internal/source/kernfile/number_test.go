@@ -2,6 +2,8 @@ package kernfile
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,6 +37,24 @@ func TestUserIDs(t *testing.T) {
 	} {
 		if own, effective := UserIDs([]byte(text)); [2]int{own, effective} != want {
 			t.Errorf("%q: got %d and %d, want %v", text, own, effective, want)
+		}
+	}
+}
+
+func TestMemInfo(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := "MemTotal:       24564356 kB\nMemAvailable:    1024 kB\nSwapTotal:\n"
+	if err := os.WriteFile(filepath.Join(root, "proc/meminfo"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]uint64{
+		"MemTotal": 24564356 << 10, "MemAvailable": 1 << 20, "SwapTotal": 0, "Mem": 0,
+	} {
+		if got := MemInfo(root, name); got != want {
+			t.Errorf("%s: got %d, want %d", name, got, want)
 		}
 	}
 }
