@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +45,34 @@ func TestThresholdsAreDocumented(t *testing.T) {
 	} {
 		if !strings.Contains(words, row) {
 			t.Errorf("docs/verdicts.md lacks: %s", row)
+		}
+	}
+}
+
+// TestExamplesAreTrue: the ledgers that docs/verdicts.md shows add up, and have the verdicts beside them.
+func TestExamplesAreTrue(t *testing.T) {
+	page, err := os.ReadFile("../../docs/verdicts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| `+"`(\\w+)`").
+		FindAllStringSubmatch(string(page), -1)
+	if len(rows) != 3 {
+		t.Fatalf("got %d ledgers on the page, want 3", len(rows))
+	}
+	for _, row := range rows {
+		var x [5]float64
+		for i := range x {
+			if x[i], err = strconv.ParseFloat(row[i+1], 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shares := Shares{Busy: x[0], Storage: x[1], CPU: x[2], Network: x[3], Other: x[3] + x[4]}
+		if sum := x[0] + x[1] + x[2] + x[3] + x[4]; math.Abs(sum-1) > 1e-9 {
+			t.Errorf("%s: got a sum of %g, want 1", row[0], sum)
+		}
+		if got := shares.Verdict(); string(got) != row[6] {
+			t.Errorf("%s: got %s", row[0], got)
 		}
 	}
 }
