@@ -11,7 +11,8 @@ import (
 )
 
 // A Schedule is written as one JSON string: base64 of a version byte and of integers in the form of encoding/binary,
-// most of them as differences. docs/internals/schedule.md has the format. It keeps the fields of each kind of event.
+// most of them as differences. It keeps the fields of each kind of event. A thread or word is the number of its first
+// mention in the string, from 1; 0 stands for a new one, which follows in full.
 
 const (
 	scheduleVersion = 3

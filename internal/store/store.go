@@ -1,5 +1,5 @@
 // Package store keeps the past of a machine in files: curves of its devices, windows with their findings, events, and
-// the GPU time of jobs. docs/internals/store.md describes the format.
+// the GPU time of jobs. docs/internals/store.md has its rules.
 //
 // A file consists of a header and blocks. Each block has its length and checksums, and files only grow. So a program
 // that is killed leaves at most one block that is cut. Readers find and skip it, and the next writer removes it. One

@@ -519,14 +519,14 @@ func (a *agent) helper() int {
 
 // result is what one trial has shown.
 type result struct {
-	part, fault string
-	begin, end  time.Duration // medians of the other user's calls
-	stop        time.Duration // from SIGTERM to the end
+	part       string
+	begin, end time.Duration // medians of the other user's calls
+	stop       time.Duration // from SIGTERM to the end
 }
 
 // run does one trial.
-func run(t *testing.T, path, library, part, fault string, x *trial) result {
-	r := result{part: part, fault: fault}
+func run(t *testing.T, path, library, part string, x *trial) result {
+	r := result{part: part}
 	a := start(t, path, library, x)
 	pid, _ := fixture.Sleeper(t)
 	sent := time.Now()
@@ -605,7 +605,7 @@ func TestFaults(t *testing.T) {
 			}
 			t.Run(part.name+" "+fault, func(t *testing.T) {
 				x := part.make(t, fault)
-				r := run(t, path, library, part.name, fault, &x)
+				r := run(t, path, library, part.name, &x)
 				if !t.Failed() {
 					results = append(results, r)
 				}
