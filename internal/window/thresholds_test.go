@@ -49,7 +49,7 @@ func TestThresholdsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestExamplesAreTrue: the ledgers that docs/verdicts.md shows add up, and have the verdicts beside them.
+// TestExamplesAreTrue: the ledgers that docs/verdicts.md shows add up, and have the verdicts next to them.
 func TestExamplesAreTrue(t *testing.T) {
 	page, err := os.ReadFile("../../docs/verdicts.md")
 	if err != nil {
