@@ -169,7 +169,7 @@ func TestRealCandidate(t *testing.T) {
 	}
 }
 
-// The cost of a list on this machine, and of a reading of its candidates: see docs/internals/results.md.
+// The cost of a list on this machine, and of a reading of its candidates.
 func BenchmarkCandidates(b *testing.B) {
 	s := New("")
 	defer s.Close()
