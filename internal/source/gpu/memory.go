@@ -113,13 +113,6 @@ func (r *run) watchedMemory() (due []*deviceState) {
 	return due
 }
 
-// readMemory reads the memory in use, and nothing else.
-func (d *deviceReader) readMemory(driver driver, r *reading) {
-	r.onlyMemory = true
-	r.clocks = driver.clocks()
-	d.readMemoryUse(r)
-}
-
 // applyMemory takes over the memory of a reading.
 func (r *run) applyMemory(g *deviceState, got *reading) {
 	if got.gauges.Has&sample.HasMemory != 0 {

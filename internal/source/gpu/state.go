@@ -60,14 +60,14 @@ func (g *deviceState) readable() bool { return g.device != nil && g.status == sa
 // apply updates the state from a reading. lastRow is the time of the newest row. It returns the number of garbage
 // values.
 func (g *deviceState) apply(r *reading, lastRow time.Duration) (garbage int) {
-	if r.unsupported[querySamples] && r.unsupported[queryRates] && !r.hasRate {
+	if r.silent {
 		g.info.Has |= sample.LacksBusy
 	}
 	known := g.newest
 	garbage = g.applySamples(r)
 	if r.hasRate {
 		// The buffer is preferred, but it is empty while some GPUs are idle.
-		g.pollsRate = r.unsupported[querySamples] || r.rate > 0
+		g.pollsRate = r.lacksBuffer || r.rate > 0
 		if !g.addUtilization(r.clocks.at.Mono, r.rate, g.busy.addRate) {
 			garbage++
 		}
@@ -136,6 +136,9 @@ func (g *deviceState) addUtilization(at time.Duration, percent float64, add func
 	return true
 }
 
+// lacksBusy reports whether its busy time is not known.
+func (g *deviceState) lacksBusy() bool { return g.noUtilization || g.info.Has&sample.LacksBusy != 0 }
+
 // applyBacklog limits the busy time of late samples to maxBacklog, and what current rates counted too much.
 func (g *deviceState) applyBacklog(lastRow time.Duration) {
 	backlog := g.busy.at(lastRow) + g.offset - g.emitted
@@ -175,7 +178,7 @@ func (g *deviceState) applyGauges(r *reading) {
 	}
 	if !r.meanPower && g.hasEnergyInterval() {
 		watts := (g.gauges.Energy - g.prevEnergy) / (g.gaugeAt - g.prevEnergyAt).Seconds()
-		if watts <= maxPower {
+		if watts <= maxWatts {
 			g.gauges.Power, g.gauges.Has = watts, g.gauges.Has|sample.HasPower
 		}
 	}
