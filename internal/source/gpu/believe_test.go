@@ -196,3 +196,20 @@ func TestConditions(t *testing.T) {
 		}
 	}
 }
+
+// What a driver returns with all bits set is not available. It is absent, and no sign of a broken GPU.
+func TestOnesAreNotBelieved(t *testing.T) {
+	lacksBusy := func(_ sample.Sample, g sample.GPU) bool { return g.Has&sample.LacksBusy != 0 }
+	row, errs := rowOf(t, t.TempDir(), "gpu 0\nones 0\n", "busy time that is not usable", lacksBusy)
+	g := row.GPUs[0]
+	if g.Has&^(sample.LacksBusy|sample.HasLinkMax) != 0 || strings.Contains(errs, "Xid") {
+		t.Errorf("got %+v and errors %s, want no value and no hint of a broken GPU", g, errs)
+	}
+	for _, d := range row.GPUDetails {
+		for q, value := range d.Values.All() {
+			if value != 0 {
+				t.Errorf("%v: got %v, want none", q, value)
+			}
+		}
+	}
+}

@@ -182,6 +182,33 @@ func TestXIDEventHandles(t *testing.T) {
 	}
 }
 
+// A list that is longer than the memory for it, and a name that is no text, do not end the reading.
+func TestMockedGarbage(t *testing.T) {
+	machine := dgxh200.New()
+	l := mocked(machine, callProcesses, callPages, "nvmlDeviceGetTemperature")
+	m := machine.Devices[0].(*server.Device)
+	m.GetNameFunc = func() (string, nvml.Return) { return "NVIDIA \xff\x1b[31m H", nvml.SUCCESS }
+	m.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 40, nvml.SUCCESS }
+	longer := uint32(3)
+	m.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
+		return make([]nvml.ProcessInfo, 1)[:longer], nvml.SUCCESS // as go-nvml does
+	}
+	m.GetRetiredPagesFunc = func(nvml.PageRetirementCause) ([]uint64, nvml.Return) {
+		return make([]uint64, 1)[:longer], nvml.SUCCESS
+	}
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	devices, err := l.list(0)
+	if err != nil || devices[0].name() != "NVIDIA ??[31m H" {
+		t.Fatalf("got %q, %v, want the name without what is no text", devices[0].name(), err)
+	}
+	r := newDeviceReader(devices[0]).read(l, request{gauges: true, processes: true})
+	if r.gauges.Temperature != 40 || r.failed != nil || len(r.problems) != 2 || len(r.processes) != 0 {
+		t.Errorf("got %+v, want a temperature and two problems", r)
+	}
+}
+
 // If the driver reports limits as margins only, they are computed from the current temperature.
 func TestMockedTemperatureMargins(t *testing.T) {
 	machine := dgxh200.New()

@@ -113,9 +113,9 @@ func decodeValue(kind nvml.ValueType, value [8]byte) float64 {
 	}
 }
 
-// known returns a number of the driver, or NaN if all its bits are set: it is not available.
-func known[T ~int | ~uint16 | ~uint32 | ~uint64](n T) float64 {
-	if n == ^T(0) {
+// known returns a number of the driver, or NaN if all its bits are set: it is not available. An int has 32 bits there.
+func known[T ~int | ~int32 | ~uint16 | ~uint32 | ~uint64](n T) float64 {
+	if _, converted := any(n).(int); n == ^T(0) || converted && uint64(n) == math.MaxUint32 {
 		return math.NaN()
 	}
 	return float64(n)
@@ -124,7 +124,7 @@ func known[T ~int | ~uint16 | ~uint32 | ~uint64](n T) float64 {
 // numbers are what one function returns.
 type numbers [3]float64
 
-// functions are the functions that are called once for all their numbers, by the id of a row.
+// functions have numbers for several rows, by their ids.
 var functions = map[string]func(h *handle) (numbers, error){
 	callMemory: (*handle).memory,
 	callRows:   (*handle).remapped,
@@ -133,65 +133,78 @@ var functions = map[string]func(h *handle) (numbers, error){
 		rates, err := get(h.library, callRates, h.device.GetUtilizationRates)
 		return numbers{known(rates.Gpu), known(rates.Memory)}, err
 	},
-	callReasons: func(h *handle) (numbers, error) {
-		bits, err := get(h.library, callReasons, h.device.GetCurrentClocksEventReasons)
-		if errors.Is(err, codeFunctionNotFound) {
-			bits, err = get(h.library, "nvmlDeviceGetCurrentClocksThrottleReasons", h.device.GetCurrentClocksThrottleReasons)
-		}
-		return numbers{known(bits)}, err
-	},
-	"nvmlDeviceGetTemperature": func(h *handle) (numbers, error) {
-		now, err := h.temperature()
-		return numbers{now}, err
-	},
-	"nvmlDeviceGetTotalEnergyConsumption": one("nvmlDeviceGetTotalEnergyConsumption",
-		nvml.Device.GetTotalEnergyConsumption),
-	"nvmlDeviceGetPowerUsage":        one("nvmlDeviceGetPowerUsage", nvml.Device.GetPowerUsage),
-	"nvmlDeviceGetCurrPcieLinkWidth": one("nvmlDeviceGetCurrPcieLinkWidth", nvml.Device.GetCurrPcieLinkWidth),
-	"nvmlDeviceGetCurrPcieLinkGeneration": one("nvmlDeviceGetCurrPcieLinkGeneration",
-		nvml.Device.GetCurrPcieLinkGeneration),
-	"nvmlDeviceGetMaxPcieLinkWidth": one("nvmlDeviceGetMaxPcieLinkWidth", nvml.Device.GetMaxPcieLinkWidth),
-	"nvmlDeviceGetMaxPcieLinkGeneration": one("nvmlDeviceGetMaxPcieLinkGeneration",
-		nvml.Device.GetMaxPcieLinkGeneration),
-	"nvmlDeviceGetEncoderUtilization": one("nvmlDeviceGetEncoderUtilization",
-		func(d nvml.Device) (uint32, nvml.Return) { n, _, ret := d.GetEncoderUtilization(); return n, ret }),
-	"nvmlDeviceGetDecoderUtilization": one("nvmlDeviceGetDecoderUtilization",
-		func(d nvml.Device) (uint32, nvml.Return) { n, _, ret := d.GetDecoderUtilization(); return n, ret }),
-	"nvmlDeviceGetEnforcedPowerLimit": one("nvmlDeviceGetEnforcedPowerLimit", nvml.Device.GetEnforcedPowerLimit),
-	"nvmlDeviceGetFanSpeed":           one("nvmlDeviceGetFanSpeed", nvml.Device.GetFanSpeed),
-	"nvmlDeviceGetPcieReplayCounter":  one("nvmlDeviceGetPcieReplayCounter", nvml.Device.GetPcieReplayCounter),
 }
 
-func one[T ~int | ~uint32 | ~uint64](call string, f func(nvml.Device) (T, nvml.Return)) func(*handle) (numbers, error) {
-	return func(h *handle) (numbers, error) {
-		n, err := get(h.library, call, func() (T, nvml.Return) { return f(h.device) })
-		return numbers{known(n)}, err
+// single are the functions with one number, called for each row. Some take its id as their argument.
+var single = map[string]func(d nvml.Device, id uint32) (float64, nvml.Return){
+	callTemperature:                       number(degrees),
+	"nvmlDeviceGetTotalEnergyConsumption": number(nvml.Device.GetTotalEnergyConsumption),
+	"nvmlDeviceGetPowerUsage":             number(nvml.Device.GetPowerUsage),
+	"nvmlDeviceGetCurrPcieLinkWidth":      number(nvml.Device.GetCurrPcieLinkWidth),
+	"nvmlDeviceGetCurrPcieLinkGeneration": number(nvml.Device.GetCurrPcieLinkGeneration),
+	"nvmlDeviceGetMaxPcieLinkWidth":       number(nvml.Device.GetMaxPcieLinkWidth),
+	"nvmlDeviceGetMaxPcieLinkGeneration":  number(nvml.Device.GetMaxPcieLinkGeneration),
+	"nvmlDeviceGetEnforcedPowerLimit":     number(nvml.Device.GetEnforcedPowerLimit),
+	"nvmlDeviceGetFanSpeed":               number(nvml.Device.GetFanSpeed),
+	"nvmlDeviceGetPcieReplayCounter":      number(nvml.Device.GetPcieReplayCounter),
+
+	callReasons: number(nvml.Device.GetCurrentClocksEventReasons),
+	"nvmlDeviceGetCurrentClocksThrottleReasons": number(nvml.Device.GetCurrentClocksThrottleReasons),
+
+	"nvmlDeviceGetEncoderUtilization": func(d nvml.Device, _ uint32) (float64, nvml.Return) {
+		n, _, ret := d.GetEncoderUtilization()
+		return known(n), ret
+	},
+	"nvmlDeviceGetDecoderUtilization": func(d nvml.Device, _ uint32) (float64, nvml.Return) {
+		n, _, ret := d.GetDecoderUtilization()
+		return known(n), ret
+	},
+	callClock: func(d nvml.Device, id uint32) (float64, nvml.Return) {
+		n, ret := d.GetClockInfo(nvml.ClockType(id))
+		return known(n), ret
+	},
+	callViolation: func(d nvml.Device, id uint32) (float64, nvml.Return) {
+		times, ret := d.GetViolationStatus(nvml.PerfPolicyType(id))
+		return known(times.ViolationTime), ret
+	},
+	callErrors: func(d nvml.Device, id uint32) (float64, nvml.Return) {
+		n, ret := d.GetTotalEccErrors(nvml.MemoryErrorType(id), nvml.VOLATILE_ECC)
+		return known(n), ret
+	},
+	callThreshold: func(d nvml.Device, id uint32) (float64, nvml.Return) {
+		n, ret := d.GetTemperatureThreshold(nvml.TemperatureThresholds(id))
+		return known(n), ret
+	},
+}
+
+func number[T ~int | ~int32 | ~uint32 | ~uint64](f func(nvml.Device) (T, nvml.Return)) func(nvml.Device, uint32) (
+	float64, nvml.Return) {
+	return func(d nvml.Device, _ uint32) (float64, nvml.Return) {
+		n, ret := f(d)
+		return known(n), ret
 	}
 }
 
-// byArgument are the functions that are called for each number, with the id of a row as their argument.
-var byArgument = map[string]func(h *handle, id uint32) (float64, error){
-	callClock: func(h *handle, id uint32) (float64, error) {
-		n, err := get(h.library, callClock, func() (uint32, nvml.Return) { return h.device.GetClockInfo(nvml.ClockType(id)) })
-		return known(n), err
-	},
-	callViolation: func(h *handle, id uint32) (float64, error) {
-		times, err := get(h.library, callViolation, func() (nvml.ViolationTime, nvml.Return) {
-			return h.device.GetViolationStatus(nvml.PerfPolicyType(id))
-		})
-		return known(times.ViolationTime), err
-	},
-	callErrors: func(h *handle, id uint32) (float64, error) {
-		n, err := get(h.library, callErrors, func() (uint64, nvml.Return) {
-			return h.device.GetTotalEccErrors(nvml.MemoryErrorType(id), nvml.VOLATILE_ECC)
-		})
-		return known(n), err
-	},
-	callThreshold: (*handle).threshold,
+// degrees are signed.
+func degrees(d nvml.Device) (int32, nvml.Return) {
+	n, ret := d.GetTemperature(nvml.TEMPERATURE_GPU)
+	return int32(n), ret
 }
 
+// one calls a function with one number.
+func (h *handle) one(call string, id uint32) (n float64, err error) {
+	err = h.call(call, func() (ret nvml.Return) {
+		n, ret = single[call](h.device, id)
+		return ret
+	})
+	return n, err
+}
+
+// alternatives stand in for functions that a library lacks.
+var alternatives = map[string]string{callReasons: "nvmlDeviceGetCurrentClocksThrottleReasons"}
+
 // read calls a function for the numbers of a list.
-func (h *handle) read(call string, list []answer) error {
+func (h *handle) read(call string, list []answer) (err error) {
 	switch call {
 	case callFields:
 		return h.fields(list)
@@ -200,27 +213,32 @@ func (h *handle) read(call string, list []answer) error {
 	case callEvents:
 		return h.registerEvents()
 	}
-	if f := byArgument[call]; f != nil {
-		for i := range list {
-			v := &list[i]
-			v.number, v.err = f(h, rows[v.row].id)
-			v.check()
-		}
-		return nil
+	if alternative := alternatives[call]; alternative != "" && !h.has(call) {
+		call = alternative
 	}
-	all, err := functions[call](h)
+	var all numbers
+	if f := functions[call]; f != nil {
+		all, err = f(h)
+	}
 	for i := range list {
-		v := &list[i]
-		v.number = all[rows[v.row].id]
-		v.check()
+		a, id := &list[i], rows[list[i].row].id
+		switch {
+		case functions[call] != nil:
+			a.number = all[id]
+		case call == callThreshold:
+			a.number, a.err = h.threshold(id)
+		default:
+			a.number, a.err = h.one(call, id)
+		}
+		a.check()
 	}
 	return err
 }
 
 // check notes that a number is not available.
-func (v *answer) check() {
-	if v.err == nil && math.IsNaN(v.number) {
-		v.err = codeNotFound
+func (a *answer) check() {
+	if a.err == nil && math.IsNaN(a.number) {
+		a.err = codeNotFound
 	}
 }
 
@@ -234,16 +252,6 @@ func (h *handle) memory() (numbers, error) {
 	return numbers{known(first.Total), known(first.Used), math.NaN()}, err
 }
 
-func (h *handle) temperature() (float64, error) {
-	degrees, err := get(h.library, "nvmlDeviceGetTemperature", func() (uint32, nvml.Return) {
-		return h.device.GetTemperature(nvml.TEMPERATURE_GPU)
-	})
-	if math.IsNaN(known(degrees)) {
-		return math.NaN(), err
-	}
-	return float64(int32(degrees)), err
-}
-
 // margins are the field values by which newer GPUs report limits of temperature. nvml.h announces that GPUs since Ada
 // will report limits only relative to the current margin: the field value is the margin at which the limit is reached.
 var margins = map[nvml.TemperatureThresholds]uint32{
@@ -254,15 +262,15 @@ var margins = map[nvml.TemperatureThresholds]uint32{
 // threshold is accurate to a degree where it is computed from margins: the temperature may change between the calls.
 func (h *handle) threshold(id uint32) (float64, error) {
 	kind := nvml.TemperatureThresholds(id)
-	degrees, err := get(h.library, callThreshold, func() (uint32, nvml.Return) { return h.device.GetTemperatureThreshold(kind) })
+	degrees, err := h.one(callThreshold, id)
 	if margins[kind] == 0 || !isUnsupported(err) {
-		return known(degrees), err
+		return degrees, err
 	}
 	margin, err := get(h.library, "nvmlDeviceGetMarginTemperature", h.device.GetMarginTemperature)
 	if err != nil {
 		return 0, err
 	}
-	now, err := h.temperature()
+	now, err := h.one(callTemperature, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -278,7 +286,7 @@ func (h *handle) threshold(id uint32) (float64, error) {
 func (h *handle) remapped() (n numbers, err error) {
 	err = h.call(callRows, func() nvml.Return {
 		corrected, uncorrected, pending, failed, ret := h.device.GetRemappedRows()
-		n = numbers{float64(corrected) + float64(uncorrected), asNumber(pending), asNumber(failed)}
+		n = numbers{known(corrected) + known(uncorrected), asNumber(pending), asNumber(failed)}
 		return ret
 	})
 	return n, err

@@ -45,6 +45,7 @@ func (h *handle) metrics(list []answer) error {
 	err := h.call("nvmlGpmMetricsGet", func() nvml.Return { return h.GpmMetricsGet(m) })
 	for i := range list {
 		list[i].number, list[i].err = m.Metrics[i].Value, errorOf(nvml.Return(m.Metrics[i].NvmlReturn))
+		list[i].check()
 	}
 	return err
 }

@@ -154,13 +154,14 @@ func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
 		return
 	}
 	d.readRows(rateRows, w, r)
+	rate, rated := d.got(busyRate, r)
+	r.utilizationFailed = len(r.points) == 0 && !rated && !r.hasRate && (!ok && !idles || r.garbage[nameOf(busyRate)] > 0)
 	if enough {
 		return
 	}
-	if rate, known := d.got(busyRate, r); known {
+	if rated {
 		r.rate, r.hasRate = rate, true
 	}
-	r.utilizationFailed = !r.hasRate && (!ok && !idles || r.garbage[nameOf(busyRate)] > 0)
 	r.clocks = driver.clocks()
 }
 
@@ -392,7 +393,9 @@ func (d *deviceReader) do(s span, r *reading, call func() error) bool {
 	d.current.Store(int32(s.from))
 	err := call()
 	if err == nil {
-		d.succeeded[s.from], r.answered = true, true
+		if rows[s.from].quantity == nothing { // else each number has an error of its own
+			d.succeeded[s.from], r.answered = true, true
+		}
 		return true
 	}
 	for i := s.from; i < s.to; i++ {
@@ -409,7 +412,6 @@ func (d *deviceReader) judge(i int, err error, whole bool, r *reading) {
 	if p.name != "" && !whole {
 		what = p.name
 	}
-	problem := fmt.Errorf("GPU %s: %s: %w", d.id(), what, err)
 	refused := p.traits&basic == 0 && errors.Is(err, codeNoPermission) // on some GPUs only root can read details
 	switch {
 	case r.failed != nil:
@@ -422,10 +424,17 @@ func (d *deviceReader) judge(i int, err error, whole bool, r *reading) {
 			d.source[p.quantity] = 0
 		}
 		if refused { // reported once
-			r.problems = append(r.problems, problem)
+			r.report(fmt.Errorf("GPU %s: %s: %w", d.id(), what, err))
 		}
 	case !whole && errors.Is(err, codeNotFound): // no data at the moment
 	default:
+		r.report(fmt.Errorf("GPU %s: %s: %w", d.id(), what, err))
+	}
+}
+
+// report adds a problem, once for all rows of a call.
+func (r *reading) report(problem error) {
+	if n := len(r.problems); n == 0 || r.problems[n-1].Error() != problem.Error() {
 		r.problems = append(r.problems, problem)
 	}
 }

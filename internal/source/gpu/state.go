@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"math"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -59,12 +60,12 @@ func (g *deviceState) readable() bool { return g.device != nil && g.status == sa
 
 // apply updates the state from a reading. lastRow is the time of the newest row. It returns the number of garbage
 // values.
-func (g *deviceState) apply(r *reading, lastRow time.Duration) (garbage int) {
+func (g *deviceState) apply(r *reading, lastRow time.Duration) int {
 	if r.silent {
 		g.info.Has |= sample.LacksBusy
 	}
 	known := g.newest
-	garbage = g.applySamples(r)
+	garbage, unknown := g.applySamples(r)
 	if r.hasRate {
 		// The buffer is preferred, but it is empty while some GPUs are idle.
 		g.pollsRate = r.lacksBuffer || r.rate > 0
@@ -74,15 +75,15 @@ func (g *deviceState) apply(r *reading, lastRow time.Duration) (garbage int) {
 	} else {
 		g.pollsRate = false
 	}
-	g.noUtilization = r.hollow || g.newest == known && (garbage > 0 || r.utilizationFailed)
+	g.noUtilization = r.hollow || g.newest == known && (garbage > 0 || unknown || r.utilizationFailed)
 	g.applyBacklog(lastRow)
 	g.applyGauges(r)
 	return garbage
 }
 
-func (g *deviceState) applySamples(r *reading) (garbage int) {
+func (g *deviceState) applySamples(r *reading) (garbage int, unknown bool) {
 	if len(r.points) == 0 {
-		return 0
+		return 0, false
 	}
 	if g.domain == unknownClock || !g.explainsAny(r) {
 		g.domain = r.clocks.domainOf(r.points) // first reading, another driver, or a clock that was set
@@ -94,6 +95,8 @@ func (g *deviceState) applySamples(r *reading) (garbage int) {
 		known := g.busy.sampled()
 		switch {
 		case p.timestamp == 0: // an unused element of the buffer
+		case math.IsNaN(p.value): // not available
+			unknown = true
 		case !ok || !g.addUtilization(at, p.value, g.busy.add):
 			garbage++
 		default:
@@ -112,7 +115,7 @@ func (g *deviceState) applySamples(r *reading) (garbage int) {
 			g.late.observe(now - oldestNew + g.busy.period)
 		}
 	}
-	return garbage
+	return garbage, unknown
 }
 
 // explainsAny reports whether the known clock domain fits any of the driver's timestamps.

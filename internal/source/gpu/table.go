@@ -120,20 +120,21 @@ const (
 )
 
 const (
-	callSamples   = "nvmlDeviceGetSamples"
-	callRates     = "nvmlDeviceGetUtilizationRates"
-	callMemory    = "nvmlDeviceGetMemoryInfo"
-	callProcesses = "nvmlDeviceGetComputeRunningProcesses"
-	callEvents    = "nvmlDeviceRegisterEvents"
-	callGPM       = "nvmlGpmSampleGet"
-	callReasons   = "nvmlDeviceGetCurrentClocksEventReasons"
-	callFields    = "nvmlDeviceGetFieldValues"
-	callClock     = "nvmlDeviceGetClockInfo"
-	callViolation = "nvmlDeviceGetViolationStatus"
-	callErrors    = "nvmlDeviceGetTotalEccErrors"
-	callRows      = "nvmlDeviceGetRemappedRows"
-	callPages     = "nvmlDeviceGetRetiredPages"
-	callThreshold = "nvmlDeviceGetTemperatureThreshold"
+	callSamples     = "nvmlDeviceGetSamples"
+	callRates       = "nvmlDeviceGetUtilizationRates"
+	callMemory      = "nvmlDeviceGetMemoryInfo"
+	callProcesses   = "nvmlDeviceGetComputeRunningProcesses"
+	callEvents      = "nvmlDeviceRegisterEvents"
+	callGPM         = "nvmlGpmSampleGet"
+	callReasons     = "nvmlDeviceGetCurrentClocksEventReasons"
+	callFields      = "nvmlDeviceGetFieldValues"
+	callTemperature = "nvmlDeviceGetTemperature"
+	callClock       = "nvmlDeviceGetClockInfo"
+	callViolation   = "nvmlDeviceGetViolationStatus"
+	callErrors      = "nvmlDeviceGetTotalEccErrors"
+	callRows        = "nvmlDeviceGetRemappedRows"
+	callPages       = "nvmlDeviceGetRetiredPages"
+	callThreshold   = "nvmlDeviceGetTemperatureThreshold"
 )
 
 // rows are read in this order. GPM comes before the field values, as its rates help to unwrap their counters, and so do
@@ -193,7 +194,7 @@ var rows = []row{
 	{callFields, "NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT", 77, sample.GPUThrottledBoard, nanoseconds, second, 0, 0, ""},
 	{callFields, "NVML_FI_DEV_PERF_POLICY_RELIABILITY", 79, sample.GPUThrottledReliability, nanoseconds, second, 0, 0, ""},
 
-	{"nvmlDeviceGetTemperature", "", 0, temperature, celsius, second, 0, basic, "temperature"},
+	{callTemperature, "", 0, temperature, celsius, second, 0, basic, "temperature"},
 	{"nvmlDeviceGetTotalEnergyConsumption", "", 0, energyCounter, millijoules, slow, 0, basic, "energy"},
 	{"nvmlDeviceGetPowerUsage", "", 0, power, milliwatts, second, 0, basic, "power"},
 	{"nvmlDeviceGetCurrPcieLinkWidth", "", 0, linkWidth, lanes, second, 0, basic, ""},
