@@ -201,8 +201,8 @@ func (d *deviceReader) sharesMemory(total uint64, reported bool) bool {
 		}
 	}
 	machine := d.machine.memory()
-	missing := !reported && (d.unsupported[memoryRows.from] || errors.Is(d.list[0].err, codeNotFound))
-	return machine > 0 && (missing || reported && total <= machine && machine-total < machine/1000)
+	return machine > 0 && (d.unsupported[memoryRows.from] ||
+		reported && total <= machine && machine-total < machine/1000)
 }
 
 // readLoad reads the kernel's load of an integrated GPU, in place of a driver's that has none. It reports whether the

@@ -157,6 +157,7 @@ func TestConditions(t *testing.T) {
 		"zeros":            {t.TempDir(), zeros, 0, false, "its busy time is not usable"},
 		"zeros and a load": {loaded, zeros, 0, true, "is the kernel's load"},
 		"shared memory":    {"", "gpu 0 name=\"NVIDIA GB10\"\n", 0, true, "shares the machine's memory"},
+		"ones":             {"", "gpu 0\nones 0\n", 0, false, "numbers that cannot be"},
 		"MIG":              {"", "gpu 0\nmig 0\n", 1, false, "run it on a GPU without MIG"},
 		"vGPU":             {"", "gpu 0 name=\"NVIDIA A40-8Q\"\n", 0, true, "on its host"},
 		"MIG-backed vGPU":  {"", "gpu 0 name=\"GRID A100-1-5C\"\n", 0, true, "on its host"},

@@ -41,8 +41,8 @@ func (w *unwrapper) add(raw float64, narrow bool, grown float64) float64 {
 // mayWrap reports whether the counter may wrap at 32 bits: one of a 64-bit type may, until it exceeds them.
 func (w *unwrapper) mayWrap() bool { return w.narrow || !w.wide }
 
-// maxRejected is the number of rejected values in a row, each of which goes on from the one before, after which the
-// counter is assumed to have been reset.
+// maxRejected is how many values in a row are rejected before the counter is assumed to have been reset: each goes on
+// from the one before.
 const maxRejected = 3
 
 // counter rejects values that a counter cannot have reached.

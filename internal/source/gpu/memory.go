@@ -25,7 +25,9 @@ type usedMemory struct {
 	watchedUntil time.Duration // 0 for not watched
 }
 
-func (g *usedMemory) isWatched(now time.Duration) bool { return g.watchedUntil != 0 && now < g.watchedUntil }
+func (g *usedMemory) isWatched(now time.Duration) bool {
+	return g.watchedUntil != 0 && now < g.watchedUntil
+}
 
 // WatchMemory has the memory in use of GPUs read ten times a second until a moment, where it is read once a second
 // otherwise. It returns at once. Rows are not affected: see Memory.

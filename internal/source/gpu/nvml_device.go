@@ -43,6 +43,10 @@ func (l *library) device(d nvml.Device, index int, parentGPU *handle) (*handle, 
 	h := &handle{library: l, device: d, uuid: text(uuid), position: index, parentGPU: parentGPU}
 	product, _ := get(l, "nvmlDeviceGetName", d.GetName)
 	h.product = text(product)
+	if l.mu.Lock(); parentGPU == nil && l.session.uuids != nil {
+		l.session.uuids[d] = h.uuid
+	}
+	l.mu.Unlock()
 	return h, nil
 }
 

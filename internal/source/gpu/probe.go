@@ -227,6 +227,10 @@ func probeDevice(d driver, device device, version string, m *machine) Device {
 			result.Notes = append(result.Notes, c.means)
 		}
 	}
+	if !result.Busy && !r.hollow && !r.silent && len(r.problems) == 0 {
+		result.Notes = append(result.Notes, "Its driver answers with numbers that cannot be: its busy time is not usable; "+
+			"search the kernel's log for NVRM and Xid, and install another driver.")
+	}
 	var problems sample.Problems
 	problems.Add(r.failed)
 	for _, err := range r.problems {

@@ -165,7 +165,7 @@ func TestThrottleCountersWithoutReasons(t *testing.T) {
 	}
 }
 
-// A field value that takes the driver long stands in for a cheaper one that fails, and is read each second where its own
+// A field value that takes the driver long stands in for a cheaper one that fails. It is read each second where its own
 // last reading failed.
 func TestFailingFieldIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

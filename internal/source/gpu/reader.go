@@ -90,7 +90,7 @@ type reading struct {
 	problems          []error        // failures of what is supported
 	garbage           map[string]int // values that cannot be, by name
 
-	asked, got uint64 // bits of quantities that were due, and that were read
+	requested, got uint64 // bits of quantities that were due, and that were read
 }
 
 // request says what to read apart from utilization samples.
@@ -155,7 +155,8 @@ func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
 	}
 	d.readRows(rateRows, w, r)
 	rate, rated := d.got(busyRate, r)
-	r.utilizationFailed = len(r.points) == 0 && !rated && !r.hasRate && (!ok && !idles || r.garbage[nameOf(busyRate)] > 0)
+	confirmed := ok || idles && d.unsupported[rateRows.from] // an empty buffer is that of an idle GPU, or of a silent one
+	r.utilizationFailed = len(r.points) == 0 && !rated && !r.hasRate && !confirmed
 	if enough {
 		return
 	}
@@ -224,7 +225,7 @@ func (d *deviceReader) setGauges(r *reading) {
 		g.Energy, g.Has = joules, g.Has|sample.HasEnergy
 	}
 	r.meanPower = g.Has&sample.HasPower != 0 && d.averagesPower()
-	r.energySpared = r.asked&(1<<energyCounter) == 0 && d.sparesEnergy
+	r.energySpared = r.requested&(1<<energyCounter) == 0 && d.sparesEnergy
 	d.sparesEnergy = r.meanPower && (r.energySpared || counted)
 }
 
@@ -249,7 +250,7 @@ func (d *deviceReader) readRows(s span, w request, r *reading) {
 		switch p := &rows[i]; {
 		case d.unsupported[i] || d.isSpared(p, i):
 		case d.isDue(p, i, w, r):
-			r.asked |= 1 << p.quantity
+			r.requested |= 1 << p.quantity
 			d.list = append(d.list, answer{row: i})
 		case p.traits&byReason != 0: // its growth since the turn before comes second by second
 			d.values.Set(p.quantity, d.paced(p.quantity, d.counters[p.quantity].value, r))
@@ -258,14 +259,14 @@ func (d *deviceReader) readRows(s span, w request, r *reading) {
 	if len(d.list) == 0 {
 		return
 	}
-	asked := d.list
+	list := d.list
 	if s == gpmRows && (d.sampled == 0 || r.clocks.at.Mono-d.sampled > maxGPMInterval) {
-		asked = nil // the first of two samples: there is no mean yet
+		list = nil // the first of two samples: there is no mean yet
 	}
-	ok := d.do(s, r, func() error { return d.device.read(rows[s.from].call, asked) })
+	ok := d.do(s, r, func() error { return d.device.read(rows[s.from].call, list) })
 	for k := range d.list {
 		v, p := &d.list[k], &rows[d.list[k].row]
-		if ok && asked != nil && p.quantity != nothing {
+		if ok && list != nil && p.quantity != nothing {
 			d.take(v, k > 0 && d.list[k-1].err == nil, r)
 		}
 		if source := d.sourceOf(p.quantity); r.got&(1<<p.quantity) == 0 && (source < 0 || source == v.row) {

@@ -263,7 +263,9 @@ var (
 var turns = func() []int {
 	list, turn := make([]int, len(rows)), 0
 	for i, p := range rows {
-		known := slices.IndexFunc(rows[:i], func(other row) bool { return other.quantity == p.quantity && other.period == slow })
+		known := slices.IndexFunc(rows[:i], func(before row) bool {
+			return before.quantity == p.quantity && before.period == slow
+		})
 		switch {
 		case p.period != slow:
 		case p.traits&together != 0:
