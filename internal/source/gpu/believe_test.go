@@ -213,4 +213,17 @@ func TestOnesAreNotBelieved(t *testing.T) {
 			}
 		}
 	}
+
+	w := playText(t, "gpu 0 utilization=90\nones 0\n")
+	_, k, stop := runFake(t)
+	until(t, "it answers with ones", func() bool { row, ok := k.last(); return ok && lacksBusy(row, row.GPUs[0]) })
+	w.Write("gpu 0 utilization=90\n")
+	const all = sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasLink
+	until(t, "it is back, with all values", func() bool {
+		row, _ := k.last()
+		g := row.GPUs[0]
+		return g.Has&(all|sample.LacksBusy) == all && g.Busy > 100*time.Millisecond
+	})
+	stop()
+	k.check(t)
 }

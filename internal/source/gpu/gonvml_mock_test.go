@@ -189,6 +189,10 @@ func TestMockedGarbage(t *testing.T) {
 	m := machine.Devices[0].(*server.Device)
 	m.GetNameFunc = func() (string, nvml.Return) { return "NVIDIA \xff\x1b[31m H", nvml.SUCCESS }
 	m.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 40, nvml.SUCCESS }
+	machine.SystemGetDriverVersionFunc = func() (string, nvml.Return) { return "5\x9970", nvml.SUCCESS }
+	if version, _ := l.versions(); version != "5?70" {
+		t.Errorf("got the version %q, want 5?70", version)
+	}
 	longer := uint32(3)
 	m.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
 		return make([]nvml.ProcessInfo, 1)[:longer], nvml.SUCCESS // as go-nvml does

@@ -158,7 +158,7 @@ func (l *library) stats() driverStats {
 func (l *library) versions() (driver, version string) {
 	driver, _ = get(l, "nvmlSystemGetDriverVersion", l.SystemGetDriverVersion)
 	version, _ = get(l, "nvmlSystemGetNVMLVersion", l.SystemGetNVMLVersion)
-	return driver, version
+	return text(driver), text(version)
 }
 
 // clocks reads all clocks at once, and again if this thread was interrupted in between.
