@@ -91,7 +91,7 @@ func (g *fakeGPU) read(call string, list []answer) error {
 			v.number, v.err = g.details.gpm[p.id](g.details.samples[n-1].Sub(g.details.samples[n-2])), nil
 		case call == callReasons && g.details.reasons != nil:
 			v.number, v.err = float64(g.details.reasons()), nil
-		case call != callFields && call != callGPM && call != callReasons && g.details.values[p.quantity] != nil:
+		case call != callFields && call != callGPM && p.quantity != throttleReasons && g.details.values[p.quantity] != nil:
 			v.number, v.err = g.details.values[p.quantity]()/p.unit.factor, nil
 		case p.quantity == nothing:
 			v.err = nil

@@ -204,9 +204,6 @@ func (h *handle) one(call string, id uint32) (n float64, err error) {
 	return n, err
 }
 
-// alternatives stand in for functions that a library lacks.
-var alternatives = map[string]string{callReasons: "nvmlDeviceGetCurrentClocksThrottleReasons"}
-
 // read calls a function for the numbers of a list.
 func (h *handle) read(call string, list []answer) (err error) {
 	switch call {
@@ -216,9 +213,6 @@ func (h *handle) read(call string, list []answer) (err error) {
 		return h.metrics(list)
 	case callEvents:
 		return h.registerEvents()
-	}
-	if alternative := alternatives[call]; alternative != "" && !h.has(call) {
-		call = alternative
 	}
 	var all numbers
 	if f := functions[call]; f != nil {

@@ -174,10 +174,8 @@ func (d *deviceReader) readAll(w request, r *reading) {
 		if s != sampleRows && s != rateRows && s != memoryRows && s != processRows {
 			d.readRows(s, w, r)
 		}
-		if s == reasonRows {
-			if bits, known := d.got(throttleReasons, r); known {
-				d.reasons = uint64(bits)
-			}
+		if bits, known := d.got(throttleReasons, r); known {
+			d.reasons = uint64(bits)
 		}
 	}
 	d.countReasons(r)
@@ -310,7 +308,7 @@ func (d *deviceReader) isDue(p *row, i int, w request, r *reading) bool {
 	case p.quantity == power:
 		return w.power || d.averagesPower() || !has(energyCounter)
 	case p.quantity == throttleReasons:
-		return !d.initialized || d.needsReasons()
+		return !has(throttleReasons) && (!d.initialized || d.needsReasons())
 	case !d.initialized:
 		return true
 	case p.traits&byReason != 0:

@@ -162,6 +162,7 @@ var rows = []row{
 		onMIG | byRate, "GPM"},
 
 	{callReasons, "", 0, throttleReasons, bits, second, 0, 0, "throttle time"},
+	{"nvmlDeviceGetCurrentClocksThrottleReasons", "", 0, throttleReasons, bits, second, 0, 0, "throttle time"},
 
 	{callFields, "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, energyCounter, millijoules, slow, 0, 0, "energy"},
 	{callFields, "NVML_FI_DEV_POWER_AVERAGE", 185, meanPower, milliwatts, once, 535, 0, ""},
@@ -255,7 +256,7 @@ func rowsOf(call string) span {
 var (
 	sampleRows, rateRows, memoryRows = rowsOf(callSamples), rowsOf(callRates), rowsOf(callMemory)
 	processRows, gpmRows             = rowsOf(callProcesses), rowsOf(callGPM)
-	reasonRows, eventRows            = rowsOf(callReasons), rowsOf(callEvents)
+	eventRows                        = rowsOf(callEvents)
 )
 
 // turns are in which of so many readings each slow row is read: what takes the driver long is not read together. Rows
