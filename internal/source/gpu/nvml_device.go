@@ -215,13 +215,14 @@ func (h *handle) read(call string, list []answer) (err error) {
 		return h.registerEvents()
 	}
 	var all numbers
-	if f := functions[call]; f != nil {
-		all, err = f(h)
+	several := functions[call]
+	if several != nil {
+		all, err = several(h)
 	}
 	for i := range list {
 		a, id := &list[i], rows[list[i].row].id
 		switch {
-		case functions[call] != nil:
+		case several != nil:
 			a.number = all[id]
 		case call == callThreshold:
 			a.number, a.err = h.threshold(id)
