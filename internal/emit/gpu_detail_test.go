@@ -125,12 +125,14 @@ func TestGPUStates(t *testing.T) {
 	}
 }
 
-// A GPU that gives no answer has no state, rather than a good or a bad one.
+// A GPU that gives no answer, is released or sleeps has no state, rather than a good or a bad one.
 func TestUnknownGPUHasNoState(t *testing.T) {
-	s := cards(time.Hour, []sample.GPU{{ID: "GPU-1", Status: sample.GPUUnknown}},
-		sample.GPUDetail{GPU: "GPU-1", Values: everything()})
-	if text := metricsText(emit.NewMetrics("").Collect(s)); strings.Contains(text, "hw.") {
-		t.Errorf("got %s, want nothing of the GPU", text)
+	for _, status := range []sample.GPUStatus{sample.GPUUnknown, sample.GPUReleased, sample.GPUAsleep} {
+		s := cards(time.Hour, []sample.GPU{{ID: "GPU-1", Status: status}},
+			sample.GPUDetail{GPU: "GPU-1", Values: everything()})
+		if text := metricsText(emit.NewMetrics("").Collect(s)); strings.Contains(text, "hw.") {
+			t.Errorf("%s: got %s, want nothing of the GPU", status, text)
+		}
 	}
 }
 

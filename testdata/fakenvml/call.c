@@ -99,7 +99,7 @@ static int resolve(const void *device, int *slice) {
 // get_quantity returns a quantity times a unit as an integer.
 static int get_quantity(const struct gpu *g, enum quantity q, double unit, unsigned *out) {
 	if (isnan(g->is[q])) return NOT_SUPPORTED;
-	*out = g->garbage ? GARBAGE : (unsigned)(int64_t)(g->is[q] * unit);
+	*out = g->garbage ? BAD(g) : (unsigned)(int64_t)(g->is[q] * unit);
 	return SUCCESS;
 }
 

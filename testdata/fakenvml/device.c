@@ -22,7 +22,7 @@ int nvmlDeviceGetSamples(void *device, int kind, unsigned long long since, int *
 	for (int i = end > MAX_SAMPLES ? end - MAX_SAMPLES : 0; i < end; i++) {
 		const struct sample *one = &p->sample[(p->first + i) % ROOM];
 		if (one->at <= since || newer == room) continue;
-		if (out) out[newer] = (struct util_sample){one->at, {.u = g->garbage ? GARBAGE : (unsigned)(one->value + 0.5)}};
+		if (out) out[newer] = (struct util_sample){one->at, {.u = g->garbage ? BAD(g) : (unsigned)(one->value + 0.5)}};
 		newer++;
 	}
 	*count = newer;
@@ -37,8 +37,8 @@ int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]) { // of the GPU
 	int end = reported(p);
 	if (end) value = p->sample[(p->first + end - 1) % ROOM].value;
 	double controller = isnan(g->is[CONTROLLER]) ? 0 : g->is[CONTROLLER] == DERIVED ? value / 2 : g->is[CONTROLLER];
-	out[0] = g->garbage ? GARBAGE : (unsigned)(value + 0.5);
-	out[1] = g->garbage ? GARBAGE : (unsigned)(controller + 0.5);
+	out[0] = g->garbage ? BAD(g) : (unsigned)(value + 0.5);
+	out[1] = g->garbage ? BAD(g) : (unsigned)(controller + 0.5);
 	return leave(SUCCESS);
 }
 
@@ -83,7 +83,7 @@ static uint64_t used(const struct gpu *g, const struct slice *s) {
 
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3]) { // total, free, used with reserved
 	ENTER_ANY(device);
-	out[0] = s ? s->memory_total : g->memory_total, out[2] = used(g, s) + (s || g->garbage ? 0 : g->memory_reserved);
+	out[0] = s ? s->memory_total : g->garbage == 2 ? ~0ull : g->memory_total, out[2] = used(g, s) + (s || g->garbage ? 0 : g->memory_reserved);
 	out[1] = out[0] - out[2];
 	return leave(SUCCESS);
 }
@@ -101,7 +101,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory *out) {
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *out) {
 	ENTER_GPU(device);
 	if (sensor) return leave(INVALID_ARGUMENT);
-	*out = g->garbage ? GARBAGE : (unsigned)g->temperature;
+	*out = g->garbage ? BAD(g) : (unsigned)g->temperature;
 	return leave(SUCCESS);
 }
 
@@ -111,7 +111,7 @@ int nvmlDeviceGetTemperatureV(void *device, struct degrees *out) {
 	ENTER_GPU(device);
 	if (out->version != (sizeof *out | 1 << 24)) return leave(VERSION_MISMATCH);
 	if (out->sensor) return leave(INVALID_ARGUMENT);
-	out->value = g->garbage ? (int)GARBAGE : g->temperature;
+	out->value = g->garbage ? (int)BAD(g) : g->temperature;
 	return leave(SUCCESS);
 }
 
@@ -128,19 +128,19 @@ int nvmlDeviceGetMarginTemperature(void *device, struct margin *out) { // to the
 	ENTER_GPU(device);
 	if (out->version != (sizeof *out | 1 << 24)) return leave(VERSION_MISMATCH);
 	if (isnan(g->is[SLOWDOWN_AT])) return leave(NOT_SUPPORTED);
-	out->value = g->garbage ? (int)GARBAGE : (int)g->is[SLOWDOWN_AT] - g->temperature;
+	out->value = g->garbage ? (int)BAD(g) : (int)g->is[SLOWDOWN_AT] - g->temperature;
 	return leave(SUCCESS);
 }
 
 static unsigned long long millijoules(const struct gpu *g, int index) {
-	if (g->garbage) return 1ull << 63;
+	if (g->garbage) return BAD64(g);
 	return (unsigned long long)(1000 * (g->energy < 0 ? players[index].energy : g->energy));
 }
 
-GAUGE(nvmlDeviceGetPowerUsage, unsigned, g->garbage ? GARBAGE : g->power * 1000)
+GAUGE(nvmlDeviceGetPowerUsage, unsigned, g->garbage ? BAD(g) : g->power * 1000)
 GAUGE(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, millijoules(g, index))
-GAUGE(nvmlDeviceGetCurrPcieLinkWidth, unsigned, g->garbage ? GARBAGE : (unsigned)g->width)
-GAUGE(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, g->garbage ? GARBAGE : (unsigned)g->generation)
+GAUGE(nvmlDeviceGetCurrPcieLinkWidth, unsigned, g->garbage ? BAD(g) : (unsigned)g->width)
+GAUGE(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, g->garbage ? BAD(g) : (unsigned)g->generation)
 GAUGE(nvmlDeviceGetMaxPcieLinkWidth, unsigned, g->width_max)
 GAUGE(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, g->generation_max)
 GAUGE(nvmlDeviceGetBrand, int, 14)                        // "NVIDIA"
@@ -201,7 +201,7 @@ int nvmlDeviceGetViolationStatus(void *device, unsigned policy, struct violation
 	if (policy > 11) return leave(INVALID_ARGUMENT);
 	if (policy > 5 || of[policy] < 0 || isnan(g->is[of[policy]])) return leave(NOT_SUPPORTED);
 	*out = (struct violation){(unsigned long long)now_us(CLOCK_REALTIME),
-		g->garbage ? 1ull << 63 : (unsigned long long)(players[index].sum[of[policy]] / 100 * 1e9)};
+		g->garbage ? BAD64(g) : (unsigned long long)(players[index].sum[of[policy]] / 100 * 1e9)};
 	return leave(SUCCESS);
 }
 

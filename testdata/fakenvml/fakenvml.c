@@ -23,6 +23,9 @@ enum {
 };
 enum { TICK_US = 10000, LINKS = 18, LATENCY_US = 3, MAX_PAGES = 64 };
 #define GARBAGE 808334905u
+// What a GPU answers that returns impossible values, or ones only.
+#define BAD(g) ((g)->garbage == 2 ? ~0u : GARBAGE)
+#define BAD64(g) ((g)->garbage == 2 ? ~0ull : 1ull << 63)
 
 #include "world.c"
 #include "play.c"

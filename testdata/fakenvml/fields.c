@@ -9,20 +9,20 @@ struct field { unsigned id, scope; long long at_us, latency_us; unsigned type, c
 static void set_unsigned(struct field *f, const struct gpu *g, double value) {
 	f->type = 1;
 	f->code = isnan(value) ? NOT_SUPPORTED : SUCCESS;
-	if (!f->code) f->value.u = g->garbage ? GARBAGE : (unsigned)(int64_t)value;
+	if (!f->code) f->value.u = g->garbage ? BAD(g) : (unsigned)(int64_t)value;
 }
 
 // set_limit sets the margin, as of nvmlDeviceGetMarginTemperature, at which a limit is reached.
 static void set_limit(struct field *f, const struct gpu *g, enum quantity q) {
 	f->type = 5;
 	f->code = isnan(g->is[q]) || isnan(g->is[SLOWDOWN_AT]) ? NOT_SUPPORTED : SUCCESS;
-	if (!f->code) f->value.i = g->garbage ? (int)GARBAGE : (int)g->is[SLOWDOWN_AT] - (int)g->is[q];
+	if (!f->code) f->value.i = g->garbage ? (int)BAD(g) : (int)g->is[SLOWDOWN_AT] - (int)g->is[q];
 }
 
 static void set_long(struct field *f, const struct gpu *g, enum quantity q, double value) {
 	f->type = 3;
 	f->code = isnan(g->is[q]) ? NOT_SUPPORTED : SUCCESS;
-	if (!f->code) f->value.l = g->garbage ? 1ull << 63 : (unsigned long long)value;
+	if (!f->code) f->value.l = g->garbage ? BAD64(g) : (unsigned long long)value;
 }
 
 // counter_bytes returns the bytes of a direction: the value in the file, or the sum over time.

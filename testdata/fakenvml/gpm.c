@@ -97,7 +97,7 @@ static void set_metric(struct metric *m, const struct gpm_sample *a, const struc
 		int of = metrics[i].of;
 		if (metrics[i].id != m->id || (of >= 0 && isnan(g->is[of])) || (of > DRAM && b->slice >= 0)) continue;
 		double grew = of < 0 ? b->worked - a->worked : b->sum[of] - a->sum[of];
-		m->code = SUCCESS, m->value = g->garbage ? (double)GARBAGE : grew / seconds / metrics[i].unit;
+		m->code = SUCCESS, m->value = g->garbage == 2 ? NAN : g->garbage ? GARBAGE : grew / seconds / metrics[i].unit;
 		break;
 	}
 	int code = part_code(b->gpu, -1, (int)m->id);

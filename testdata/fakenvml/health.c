@@ -10,7 +10,7 @@ static int errors(const struct gpu *g, unsigned kind, unsigned counter, unsigned
 	if (kind > 1 || counter > 1) return INVALID_ARGUMENT;
 	double value = g->is[kind ? ERRORS_UNCORRECTED : ERRORS_CORRECTED];
 	if (isnan(value)) return NOT_SUPPORTED;
-	*out = g->garbage ? 1ull << 63 : (unsigned long long)value;
+	*out = g->garbage ? BAD64(g) : (unsigned long long)value;
 	return SUCCESS;
 }
 
@@ -29,7 +29,7 @@ int nvmlDeviceGetMemoryErrorCounter(void *device, unsigned kind, unsigned counte
 // half splits a count by cause: the smaller half is for corrected errors.
 static unsigned half(const struct gpu *g, enum quantity q, int uncorrected) {
 	unsigned all = (unsigned)(int64_t)g->is[q];
-	return g->garbage ? GARBAGE : uncorrected ? all - all / 2 : all / 2;
+	return g->garbage ? BAD(g) : uncorrected ? all - all / 2 : all / 2;
 }
 
 int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncorrected, unsigned *pending, unsigned *failed) {
@@ -51,7 +51,7 @@ static int pages(const struct gpu *g, unsigned cause, unsigned *count, unsigned 
 	if (!room) return *count ? INSUFFICIENT_SIZE : SUCCESS;
 	if (room < *count || !at) return INSUFFICIENT_SIZE;
 	for (unsigned i = 0; i < *count; i++) {
-		at[i] = g->garbage ? GARBAGE : (i * 2ull + cause + 1) << 16;
+		at[i] = g->garbage ? BAD(g) : (i * 2ull + cause + 1) << 16;
 		if (when) when[i] = 1700000000000000ull + i;
 	}
 	return SUCCESS;

@@ -271,6 +271,7 @@ static int parse_line(struct world *w, char *line) {
 	struct gpu *g = &w->gpu[number];
 	if (!strcmp(what, "lost")) return g->lost = 1;
 	if (!strcmp(what, "garbage")) return g->garbage = 1;
+	if (!strcmp(what, "ones")) return g->garbage = 2;
 	int is_mig = !strcmp(what, "mig");
 	if (!is_mig && strcmp(what, "gpu")) return 0;
 	struct slice *s = is_mig ? add_slice(g, number) : NULL;

@@ -145,7 +145,7 @@ func (r *run) setProcesses(g *deviceState, list []sample.GPUProcess) {
 
 // listProcesses lists the device's processes. Numbers that no process has are dropped.
 func (d *deviceReader) listProcesses(r *reading) (list []sample.GPUProcess) {
-	d.do(queryProcesses, r, func() (err error) {
+	d.do(processRows, r, func() (err error) {
 		list, err = d.processes()
 		return err
 	})
@@ -159,43 +159,39 @@ func (d *deviceReader) listProcesses(r *reading) (list []sample.GPUProcess) {
 }
 
 // readMemoryUse reads the device's memory. Where the driver reports 0 bytes in all, its other zeros are not believed,
-// either. Where the memory is the machine's, what is in use is that of the device's processes: the
-// driver may count the page cache.
-func (d *deviceReader) readMemoryUse(r *reading) {
-	var m memory
-	known := false
-	d.do(queryMemory, r, func() (err error) {
-		m, err = d.memory()
-		if known = err == nil; known {
-			d.hollow = m.total == 0
-		}
-		return err
-	})
-	known = known && !d.hollow && r.valid("memory", m.total < maxMemory && m.used <= m.total)
-	if d.sharesMemory(m.total) {
+// either. Where the memory is the machine's, what is in use is that of the device's processes: the driver may count the
+// page cache.
+func (d *deviceReader) readMemoryUse(w request, r *reading) {
+	d.readRows(memoryRows, w, r)
+	all, reported := d.got(memoryTotal, r)
+	used, known := d.got(memoryUsed, r)
+	if reported {
+		d.hollow = all == 0
+	}
+	known = reported && known && !d.hollow && r.valid("memory", used <= all)
+	if !known {
+		d.values.Drop(sample.GPUMemoryReserved)
+	}
+	total := uint64(all)
+	if d.sharesMemory(total, reported) {
 		d.shared, known = true, false
-		if total := max(m.total, d.machine.memory()); total > 0 && total < maxMemory && !d.unsupported[queryProcesses] {
-			m, known = memory{total: total}, r.failed == nil
-			for _, p := range d.listProcesses(r) {
-				m.used += p.Memory
+		if total = max(total, d.machine.memory()); total > 0 && !d.unsupported[processRows.from] {
+			list := d.listProcesses(r)
+			used, known = 0, r.failed == nil
+			for _, p := range list {
+				used += float64(p.Memory)
 			}
-			m.used = min(m.used, m.total)
+			used = min(used, float64(total))
 		}
 	}
 	if known {
-		r.gauges.MemoryUsed, r.gauges.MemoryTotal, r.gauges.Has = m.used, m.total, r.gauges.Has|sample.HasMemory
-	}
-	if r.onlyMemory {
-		return
-	}
-	d.drop(sample.GPUMemoryReserved)
-	if known && m.hasReserved {
-		d.set(sample.GPUMemoryReserved, float64(m.reserved), r)
+		r.gauges.MemoryUsed, r.gauges.MemoryTotal, r.gauges.Has = uint64(used), total, r.gauges.Has|sample.HasMemory
 	}
 }
 
-// sharesMemory reports whether the device's memory is the machine's.
-func (d *deviceReader) sharesMemory(total uint64) bool {
+// sharesMemory reports whether the device's memory is the machine's: by its name, by its size, or as the driver reports
+// none.
+func (d *deviceReader) sharesMemory(total uint64, reported bool) bool {
 	if d.initialized || d.parent() != "" {
 		return d.shared
 	}
@@ -205,13 +201,14 @@ func (d *deviceReader) sharesMemory(total uint64) bool {
 		}
 	}
 	machine := d.machine.memory()
-	return machine > 0 && (d.unsupported[queryMemory] || total <= machine && machine-total < machine/1000)
+	return machine > 0 && (d.unsupported[memoryRows.from] ||
+		reported && total <= machine && machine-total < machine/1000)
 }
 
 // readLoad reads the kernel's load of an integrated GPU, in place of a driver's that has none. It reports whether the
 // driver is not to be asked.
 func (d *deviceReader) readLoad(driver driver, r *reading) bool {
-	silent := d.unsupported[querySamples] && d.unsupported[queryRates]
+	silent := d.unsupported[sampleRows.from] && d.unsupported[rateRows.from]
 	if d.parent() != "" || !d.hollow && !silent {
 		return false
 	}

@@ -157,6 +157,7 @@ func TestConditions(t *testing.T) {
 		"zeros":            {t.TempDir(), zeros, 0, false, "its busy time is not usable"},
 		"zeros and a load": {loaded, zeros, 0, true, "is the kernel's load"},
 		"shared memory":    {"", "gpu 0 name=\"NVIDIA GB10\"\n", 0, true, "shares the machine's memory"},
+		"ones":             {"", "gpu 0\nones 0\n", 0, false, "numbers that cannot be"},
 		"MIG":              {"", "gpu 0\nmig 0\n", 1, false, "run it on a GPU without MIG"},
 		"vGPU":             {"", "gpu 0 name=\"NVIDIA A40-8Q\"\n", 0, true, "on its host"},
 		"MIG-backed vGPU":  {"", "gpu 0 name=\"GRID A100-1-5C\"\n", 0, true, "on its host"},
@@ -195,4 +196,34 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, said, c.says)
 		}
 	}
+}
+
+// What a driver returns with all bits set is not available. It is absent, and no sign of a broken GPU.
+func TestOnesAreNotBelieved(t *testing.T) {
+	lacksBusy := func(_ sample.Sample, g sample.GPU) bool { return g.Has&sample.LacksBusy != 0 }
+	row, errs := rowOf(t, t.TempDir(), "gpu 0\nones 0\n", "busy time that is not usable", lacksBusy)
+	g := row.GPUs[0]
+	if g.Has&^(sample.LacksBusy|sample.HasLinkMax) != 0 || strings.Contains(errs, "Xid") {
+		t.Errorf("got %+v and errors %s, want no value and no hint of a broken GPU", g, errs)
+	}
+	for _, d := range row.GPUDetails {
+		for q, value := range d.Values.All() {
+			if value != 0 {
+				t.Errorf("%v: got %v, want none", q, value)
+			}
+		}
+	}
+
+	w := playText(t, "gpu 0 utilization=90\nones 0\n")
+	_, k, stop := runFake(t)
+	until(t, "it answers with ones", func() bool { row, ok := k.last(); return ok && lacksBusy(row, row.GPUs[0]) })
+	w.Write("gpu 0 utilization=90\n")
+	const all = sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasLink
+	until(t, "it is back, with all values", func() bool {
+		row, _ := k.last()
+		g := row.GPUs[0]
+		return g.Has&(all|sample.LacksBusy) == all && g.Busy > 100*time.Millisecond
+	})
+	stop()
+	k.check(t)
 }

@@ -46,9 +46,10 @@ func TestCounterAccept(t *testing.T) {
 	for i, step := range []struct {
 		value, at float64
 		want      bool
-	}{{1e6, 1, true}, {1e6 + 10, 2, true}, {8e8, 3, false}, {1e6 + 12, 4, true}, {3, 5, true}, {8e8, 6, false},
-		{8e8, 7, false},
-		{8e8, 8, false}, {8e8, 9, true}} {
+	}{{1e6, 1, true}, {1e6 + 10, 2, true}, {8e8, 3, false}, {1e6 + 12, 4, true}, {0, 5, false}, {1e6 + 15, 6, true},
+		{8e8, 7, false}, {3, 8, false}, {8e8, 9, false}, {1e6 + 16, 10, true}, // never the same garbage for long
+		{3, 11, false}, {5, 12, false}, {9, 13, false}, {12, 14, true}, {14, 15, true}, // a reset
+		{8e8, 16, false}, {8e8, 17, false}, {8e8, 18, false}, {8e8, 19, true}} {
 		if got := c.accept(step.value, at(step.at), 10); got != step.want {
 			t.Errorf("step %d: got %v, want %v", i, got, step.want)
 		}

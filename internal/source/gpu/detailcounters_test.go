@@ -23,15 +23,15 @@ func TestPCIeCountersWrap(t *testing.T) {
 				g := d.gpu("a", 0.5)
 				g.details = allDetails()
 				counted := func() float64 { return 4e9 + math.Floor(c.rate*time.Since(g.began).Seconds()) }
-				g.details.fields[198] = func() field {
+				g.details.fields[198] = func() answer {
 					if c.bits == 64 {
-						return field{value: counted()}
+						return answer{number: counted()}
 					}
-					return field{value: math.Mod(counted(), 1<<32), narrow: c.bits == 32}
+					return answer{number: math.Mod(counted(), 1<<32), narrow: c.bits == 32}
 				}
 				g.details.gpm = nil
 				if c.gpm { // GPM's rate includes protocol overhead
-					rate := func(time.Duration) float64 { return 1.04 * c.rate / mebibyte }
+					rate := func(time.Duration) float64 { return 1.04 * c.rate / mebibytes.factor }
 					g.details.gpm = map[uint32]func(time.Duration) float64{21: rate}
 				}
 				p := startRun(t.Context(), d)
@@ -66,11 +66,11 @@ func TestPCIeRatesWithoutCounters(t *testing.T) {
 		p.stop()
 		list := details(p.take(), "a")
 		last, before := list[len(list)-1], list[len(list)-2]
-		if got := value(t, last, sample.GPUPCIeReceiveRate); got != 25*mebibyte {
-			t.Errorf("got %v bytes a second, want %v", got, 25*mebibyte)
+		if got := value(t, last, sample.GPUPCIeReceiveRate); got != 25*mebibytes.factor {
+			t.Errorf("got %v bytes a second, want %v", got, 25*mebibytes.factor)
 		}
 		grew := value(t, last, sample.GPUNVLinkSent) - value(t, before, sample.GPUNVLinkSent)
-		if want := 25 * mebibyte * (last.At - before.At).Seconds(); math.Abs(grew-want) > 1 {
+		if want := 25 * mebibytes.factor * (last.At - before.At).Seconds(); math.Abs(grew-want) > 1 {
 			t.Errorf("got %v bytes sent over NVLink, want %v", grew, want)
 		}
 		if _, ok := last.Values.Get(sample.GPUPCIeReceived); ok {
@@ -129,16 +129,13 @@ func TestThrottleTimeWithoutCounters(t *testing.T) {
 				for _, id := range []uint32{74, 75, 76, 77, 79, 269, 270, 271} {
 					delete(g.details.fields, id)
 				}
-				for q := range numQueries {
-					if callRows[q].traits&fallback != 0 && !c.violations {
+				for q := range reasonBits {
+					if !c.violations {
 						delete(g.details.values, q)
 					}
 				}
 				if c.violations {
-					g.details.values[queryViolationPower] = func() (v sample.GPUValues) {
-						v.Set(sample.GPUThrottledPower, time.Since(g.began).Seconds())
-						return v
-					}
+					g.details.values[sample.GPUThrottledPower] = func() float64 { return time.Since(g.began).Seconds() }
 				}
 				g.details.reasons = func() uint64 { return 0x4 | 0x40 | 0x1 } // power cap, hardware thermal, idle
 				p := startRun(t.Context(), d)
@@ -158,8 +155,8 @@ func TestThrottleTimeWithoutCounters(t *testing.T) {
 	}
 }
 
-// second returns a reading n seconds after the first.
-func second(n int) *reading {
+// nth returns a reading n seconds after the first.
+func nth(n int) *reading {
 	return &reading{clocks: clocks{at: sample.Stamp{Mono: time.Duration(n+1) * time.Second}}}
 }
 
@@ -167,23 +164,23 @@ func second(n int) *reading {
 func TestGarbageIsNotUnwrapped(t *testing.T) {
 	for _, garbage := range []float64{1 << 63, 1e15} {
 		a := newDeviceReader(&fakeGPU{uuid: "a"})
-		received := func(p row) bool { return p.quantity == sample.GPUPCIeReceived }
-		spec := fieldRows[slices.IndexFunc(fieldRows, received)]
+		received := slices.IndexFunc(rows, func(p row) bool { return p.quantity == sample.GPUPCIeReceived })
 		took := 0
-		take := func(f field) float64 {
+		take := func(f answer) float64 {
 			took++
-			a.applyField(spec, f, second(took))
+			f.row = received
+			a.take(&f, true, nth(took))
 			value, _ := a.values.Get(sample.GPUPCIeReceived)
 			return value
 		}
-		take(field{value: 3e9, narrow: true})
-		for range 2 * maxRejected { // the last may be accepted
-			take(field{value: garbage})
+		take(answer{number: 3e9, narrow: true})
+		for range maxRejected {
+			take(answer{number: garbage})
 		}
-		if got := take(field{value: 4e9, narrow: true}); got != 4e9 {
+		if got := take(answer{number: 4e9, narrow: true}); got != 4e9 {
 			t.Errorf("after %v: got %v, want 4e9", garbage, got)
 		}
-		if got := take(field{value: 1e9, narrow: true}); got != 1e9+wrap32 {
+		if got := take(answer{number: 1e9, narrow: true}); got != 1e9+wrap32 {
 			t.Errorf("after %v and a wrap: got %v, want %v", garbage, got, 1e9+wrap32)
 		}
 	}
@@ -197,14 +194,13 @@ func TestWideTypeMayWrapAt32Bits(t *testing.T) {
 		g.details = allDetails()
 		const rate = 25e9
 		truth := rate / 3
-		g.details.fields[198] = func() field { return field{value: math.Mod(truth, width)} }
-		g.details.gpm[21] = func(time.Duration) float64 { return 1.01 * rate / mebibyte }
+		g.details.fields[198] = func() answer { return answer{number: math.Mod(truth, width)} }
+		g.details.gpm[21] = func(time.Duration) float64 { return 1.01 * rate / mebibytes.factor }
 		a := newDeviceReader(g)
 		var before float64
 		for n := range 60 {
-			r := second(n)
-			a.readGPM(r)
-			a.readFields(r)
+			r := nth(n)
+			a.readAll(request{}, r)
 			now, _ := a.values.Get(sample.GPUPCIeReceived)
 			if grew := now - before; n > 20 && math.Abs(grew-rate) > 1 { // it has decreased once by then
 				t.Fatalf("width %v: got growth %v in second %d, want %v", width, grew, n, rate)

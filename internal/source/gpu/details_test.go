@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,23 +15,17 @@ import (
 
 // allDetails returns the details of a GPU that supports every query, with the driver's own counters of throttle time.
 func allDetails() *fakeDetails {
-	t := &fakeDetails{fields: map[uint32]func() field{}, values: map[query]func() sample.GPUValues{},
+	t := &fakeDetails{fields: map[uint32]func() answer{}, values: map[quantity]func() float64{},
 		gpm: map[uint32]func(time.Duration) float64{}}
-	for _, p := range fieldRows {
-		t.fields[p.id] = constant(50)
-	}
-	for _, p := range metricRows {
-		t.gpm[p.id] = func(time.Duration) float64 { return 25 }
-	}
-	for q := range numQueries {
-		if callRows[q].quantities() == nil {
-			continue
+	for _, p := range rows {
+		switch p.call {
+		case callFields:
+			t.fields[p.id] = constant(50)
+		case callGPM:
+			t.gpm[p.id] = func(time.Duration) float64 { return 25 }
+		default:
+			t.values[p.quantity] = func() float64 { return 1 }
 		}
-		var v sample.GPUValues
-		for _, quantity := range callRows[q].quantities() {
-			v.Set(quantity, 1)
-		}
-		t.values[q] = func() sample.GPUValues { return v }
 	}
 	return t
 }
@@ -63,18 +58,20 @@ func TestCadences(t *testing.T) {
 		p := startRun(t.Context(), d)
 		time.Sleep(time.Second / 2)
 		first := d.counted()
-		for q := range numQueries {
-			detail := callRows[q].each != custom && callRows[q].traits&fallback == 0
-			want := detail || q == queryFields || q == queryGPM || q == queryXIDs || q == queryReasons
-			if want != (first[q.String()] > 0) && q != queryViolationPower {
-				t.Errorf("first reading: got %d calls of %s, want called: %v", first[q.String()], q, want)
+		own := map[string]bool{callSamples: true, callProcesses: true, callViolation: true}
+		for call := range (&fakeGPU{d: d}).gauges() {
+			own[call] = true // not counted
+		}
+		for _, s := range calls {
+			if call := rows[s.from].call; own[call] == (first[call] > 0) {
+				t.Errorf("first reading: got %d calls of %s, want called: %v", first[call], call, !own[call])
 			}
 		}
 		time.Sleep(60 * time.Second)
 		p.stop()
 		most := 0
 		for call, want := range map[string][2]int{
-			"nvmlDeviceGetFieldValues": {55, 62}, "nvmlGpmSampleGet": {55, 62}, "nvmlDeviceGetClockInfo": {4 * 55, 4 * 62},
+			"nvmlDeviceGetFieldValues": {55, 62}, "nvmlGpmSampleGet": {55, 62}, "nvmlDeviceGetClockInfo": {55, 62},
 			"nvmlDeviceGetEncoderUtilization": {55, 62}, "nvmlDeviceGetFanSpeed": {5, 7},
 			"nvmlDeviceGetTotalEccErrors":     {10, 14},
 			"nvmlDeviceGetEnforcedPowerLimit": {5, 7}, "nvmlDeviceGetRemappedRows": {5, 7}, "nvmlDeviceGetRetiredPages": {5, 7},
@@ -112,12 +109,13 @@ func TestCadences(t *testing.T) {
 func TestRotatingQueries(t *testing.T) {
 	a := newDeviceReader(&fakeGPU{uuid: "a"})
 	a.initialized = true
-	seen := map[query]int{}
+	seen := map[string]int{}
 	for a.rotation = range rotations {
 		n := 0
-		for q := range numQueries {
-			if callRows[q].each == rotating && a.isDue(q) {
-				seen[q]++
+		for i, p := range rows {
+			special := p.call == callFields || p.call == callProcesses || p.quantity == energyCounter
+			if p.period == slow && !special && p.traits&together == 0 && a.isDue(&p, i, request{}, &reading{}) {
+				seen[p.call+strconv.Itoa(int(p.id))]++
 				n++
 			}
 		}
@@ -127,7 +125,7 @@ func TestRotatingQueries(t *testing.T) {
 	}
 	for q, n := range seen {
 		if n != 1 || len(seen) != 7 {
-			t.Errorf("%v: got %d calls, want 1 for each of 7 queries, there are %d", q, n, len(seen))
+			t.Errorf("%v: got %d calls, want 1 for each of 7 rows, there are %d", q, n, len(seen))
 		}
 	}
 }
@@ -160,12 +158,12 @@ func TestGarbageInDetails(t *testing.T) {
 		g.details = allDetails()
 		bad := false
 		good := g.details.fields[74]
-		g.details.fields[74] = func() field { // grows by 0.1 s a second
+		g.details.fields[74] = func() answer { // grows by 0.1 s a second
 			if bad {
-				return field{value: 808334905e9}
+				return answer{number: 808334905e9}
 			}
 			f := good()
-			f.value = 1e8 * time.Since(g.began).Seconds()
+			f.number = 1e8 * time.Since(g.began).Seconds()
 			return f
 		}
 		g.details.gpm[5] = func(time.Duration) float64 {
@@ -174,12 +172,11 @@ func TestGarbageInDetails(t *testing.T) {
 			}
 			return 100.5
 		}
-		g.details.values[queryClockSM] = func() (v sample.GPUValues) {
-			v.Set(sample.GPUClockSM, 1e9)
+		g.details.values[sample.GPUClockSM] = func() float64 {
 			if bad {
-				v.Set(sample.GPUClockSM, 808334905e6)
+				return 808334905e6
 			}
-			return v
+			return 1e9
 		}
 		p := startRun(t.Context(), d)
 		time.Sleep(5*time.Second + 350*time.Millisecond) // between two readings
@@ -272,7 +269,7 @@ func TestMIGQueries(t *testing.T) {
 		d.gpu("GPU-a", 0.5).details = allDetails()
 		s := d.gpu("MIG-a", 0.5)
 		s.bare, s.parentGPU, s.details = true, "GPU-a", allDetails()
-		s.details.errs = map[query]error{queryFields: codeLost, queryFan: codeLost, queryXIDs: codeLost}
+		s.details.errs = map[string]error{callFields: codeLost, "nvmlDeviceGetFanSpeed": codeLost, callEvents: codeLost}
 		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		last := p.last()
@@ -298,7 +295,7 @@ func TestNoPermissionIsReportedOnce(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
 		g.details = allDetails()
-		g.details.errs = map[query]error{queryGPM: codeNoPermission}
+		g.details.errs = map[string]error{callGPM: codeNoPermission}
 		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Minute)
 		p.stop()
@@ -321,9 +318,8 @@ func TestQuantitiesThatBecomeUnsupported(t *testing.T) {
 	g.details = allDetails()
 	a := newDeviceReader(g)
 	look := func(n int) {
-		r := second(n)
-		a.readGPM(r)
-		a.readFields(r)
+		r := nth(n)
+		a.readAll(request{}, r)
 	}
 	look(0)
 	look(1)

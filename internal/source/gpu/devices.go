@@ -207,7 +207,7 @@ func (r *run) read(g *deviceState, what request) {
 		case r.open && g.device == reader:
 			r.apply(g, got)
 		}
-	}, func() { r.markHung(g, query(reader.current.Load())) })
+	}, func() { r.markHung(g, rows[reader.current.Load()].call) })
 	if g.call == nil {
 		g.due = r.began + readInterval
 		r.markUnknown(g)
@@ -276,7 +276,7 @@ func (r *run) applyReading(g *deviceState, got *reading) {
 	if got.processesRead {
 		g.memoryListed = g.gauges.MemoryUsed
 		r.applyProcesses(g, got.processes)
-		g.unused = g.unused && !got.unsupported[queryProcesses]
+		g.unused = g.unused && !got.lacksProcesses
 	}
 	if g.memoryJumped() { // a program has come or gone
 		again := r.processesRead + againProcesses
@@ -318,7 +318,7 @@ func (r *run) markLost(g *deviceState, err error) {
 }
 
 // markHung sets the status of a device whose own call does not return.
-func (r *run) markHung(g *deviceState, call query) {
+func (r *run) markHung(g *deviceState, call string) {
 	r.markUnread(g, sample.GPUHung)
 	r.reports.add("hung "+g.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
 		"it is read again once that call has returned; look for Xid in the kernel log",

@@ -42,28 +42,11 @@ type device interface {
 	index() int     // index of the GPU
 	parent() string // of a MIG device, the UUID of its GPU
 
-	samples(since uint64) ([]utilSample, error)              // utilization samples after a timestamp of the driver
-	utilizationRates() (busy, controller float64, err error) // of GPU and memory controller in percent, newest period
-	memory() (memory, error)
-	temperature() (float64, error) // degrees Celsius
-	power() (float64, error)       // watts
-	energy() (float64, error)      // joules
-	pcieLink() (width, generation int, err error)
-	maxPCIeLink() (width, generation int, err error)
-	processes() ([]sample.GPUProcess, error) // without the GPU's ID
-
-	query(q query, into *sample.GPUValues) error // sets the quantities of a query in callRows
-	fields(list []field) error                   // sets the field values; the error is about all of them
-	gpmSample() error                            // takes a GPM sample, and keeps the one before
-	gpmMetrics(list []metric) error              // sets the metrics between the two newest samples
-	clockEventReasons() (uint64, error)          // bit mask of why clocks are reduced
-	registerEvents() error                       // registers the device for XID events
-}
-
-// memory is in bytes.
-type memory struct {
-	used, total, reserved uint64
-	hasReserved           bool
+	samples(since uint64) ([]utilSample, error) // utilization samples after a timestamp of the driver
+	processes() ([]sample.GPUProcess, error)    // without the GPU's ID
+	// read calls the function of rows, and sets their numbers. The error is about all of them. That of one number is
+	// codeNotFound where the driver has none at the moment. Without rows it only takes a sample of GPM.
+	read(call string, list []answer) error
 }
 
 // utilSample is a sample of the driver's utilization buffer.

@@ -27,8 +27,8 @@ func joules(at time.Duration) float64 {
 func workingGPU(d *fakeDriver, factor float64) *fakeGPU {
 	g := d.gpu("a", 0.5)
 	g.details = allDetails()
-	g.details.fields[83] = func() field {
-		return field{value: math.Floor(1000 * joules(time.Since(g.began).Truncate(100*time.Millisecond)))}
+	g.details.fields[83] = func() answer {
+		return answer{number: math.Floor(1000 * joules(time.Since(g.began).Truncate(100*time.Millisecond)))}
 	}
 	g.watts = func() (float64, error) {
 		now := time.Since(g.began)
@@ -170,10 +170,10 @@ func TestEnergyEachSecond(t *testing.T) {
 			g := workingGPU(d, 1)
 			began := sample.Now().Mono
 			good, fails := g.details.fields[83], 0
-			g.details.fields[83] = func() field {
+			g.details.fields[83] = func() answer {
 				if now := time.Since(g.began); now > 15*time.Second && now < 40*time.Second {
 					fails++
-					return field{err: broken}
+					return answer{err: broken}
 				}
 				return good()
 			}
@@ -247,7 +247,7 @@ func TestEnergyOfReturnedGPU(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		reloaded := time.Now()
 		d.set(func() {
-			g.details.fields[83] = func() field { return field{value: 1000 * 100 * time.Since(reloaded).Seconds()} }
+			g.details.fields[83] = func() answer { return answer{number: 1000 * 100 * time.Since(reloaded).Seconds()} }
 			g.err, d.listed = nil, []*fakeGPU{g}
 		})
 		time.Sleep(15 * time.Second)
@@ -283,7 +283,7 @@ func TestEnergyAfterPause(t *testing.T) {
 		{0, false, 1000, 1000}, {1, true, 0, 1300}, {3, true, 0, 1900}, {60, true, 0, 1900}, {61, true, 0, 2200},
 		{62, false, 5000, 5000},
 	} {
-		r := second(step.at)
+		r := nth(step.at)
 		r.hasDetails, r.meanPower, r.energySpared = true, true, step.spared
 		r.gauges = sample.GPU{Power: 300, Energy: step.energy, Has: sample.HasPower}
 		if !step.spared {

@@ -179,44 +179,54 @@ func (g *fakeGPU) mean(i int) float64 {
 	return float64(g.busy(end)-g.busy(max(0, end-g.period))) / float64(g.period)
 }
 
-func (g *fakeGPU) utilizationRates() (busy, controller float64, err error) {
-	if g.bare {
-		return 0, 0, codeNotSupported
+// gauges returns the functions that a GPU without details has, too.
+func (g *fakeGPU) gauges() map[string]func() ([3]float64, error) {
+	constant := func(number float64) func() ([3]float64, error) {
+		return func() ([3]float64, error) { return [3]float64{number}, g.enter() }
 	}
-	if g.busy != nil {
-		return 100 * g.mean(int(time.Since(g.began)/g.period)), 12, g.enter()
+	return map[string]func() ([3]float64, error){
+		callRates: func() (n [3]float64, err error) {
+			switch {
+			case g.bare:
+				return n, codeNotSupported
+			case g.busy != nil:
+				return [3]float64{100 * g.mean(int(time.Since(g.began)/g.period)), 12}, g.enter()
+			}
+			return [3]float64{g.share * 100, 12}, g.enter()
+		},
+		callMemory: func() ([3]float64, error) {
+			g.d.mu.Lock()
+			used := float64(g.used)
+			if g.onMemory != nil {
+				g.onMemory()
+			}
+			g.d.mu.Unlock()
+			return [3]float64{2 + used, 1 + used, 1}, g.enter()
+		},
+		"nvmlDeviceGetTemperature": constant(40),
+		"nvmlDeviceGetPowerUsage": func() (n [3]float64, err error) {
+			if g.watts == nil {
+				return n, codeNotSupported
+			}
+			if err := g.enter(); err != nil {
+				return n, err
+			}
+			g.d.set(func() { g.d.tally(powerCall) })
+			n[0], err = g.watts()
+			n[0] *= 1000
+			return n, err
+		},
+		"nvmlDeviceGetTotalEnergyConsumption": func() ([3]float64, error) {
+			if g.joules != nil {
+				return [3]float64{1000 * g.joules()}, g.enter()
+			}
+			return [3]float64{1000 * 100 * time.Since(g.began).Seconds()}, g.enter()
+		},
+		"nvmlDeviceGetCurrPcieLinkWidth": constant(16), "nvmlDeviceGetCurrPcieLinkGeneration": constant(4),
+		"nvmlDeviceGetMaxPcieLinkWidth": constant(16), "nvmlDeviceGetMaxPcieLinkGeneration": constant(5),
 	}
-	return g.share * 100, 12, g.enter()
 }
 
-func (g *fakeGPU) memory() (memory, error) {
-	g.d.mu.Lock()
-	used := g.used
-	if g.onMemory != nil {
-		g.onMemory()
-	}
-	g.d.mu.Unlock()
-	return memory{1 + used, 2 + used, 1, true}, g.enter()
-}
-func (g *fakeGPU) temperature() (float64, error) { return 40, g.enter() }
-func (g *fakeGPU) power() (float64, error) {
-	if g.watts == nil {
-		return 0, codeNotSupported
-	}
-	if err := g.enter(); err != nil {
-		return 0, err
-	}
-	g.d.set(func() { g.d.tally(queryPower.String()) })
-	return g.watts()
-}
-func (g *fakeGPU) energy() (float64, error) {
-	if g.joules != nil {
-		return g.joules(), g.enter()
-	}
-	return 100 * time.Since(g.began).Seconds(), g.enter()
-}
-func (g *fakeGPU) pcieLink() (int, int, error)    { return 16, 4, g.enter() }
-func (g *fakeGPU) maxPCIeLink() (int, int, error) { return 16, 5, g.enter() }
 func (g *fakeGPU) processes() ([]sample.GPUProcess, error) {
 	if err := g.enter(); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -9,19 +10,19 @@ import (
 
 // fakeDetails are a fake GPU's details. What is nil or missing is not supported.
 type fakeDetails struct {
-	fields  map[uint32]func() field // without id and scope
-	values  map[query]func() sample.GPUValues
+	fields  map[uint32]func() answer
+	values  map[quantity]func() float64 // of functions, after the unit's factor
 	gpm     map[uint32]func(since time.Duration) float64
 	reasons func() uint64
-	errs    map[query]error
+	errs    map[string]error // by call
 	watched bool
 
 	samples []time.Time
 }
 
 // count counts a call and returns its error.
-func (g *fakeGPU) count(q query) error {
-	g.d.set(func() { g.d.tally(q.String()) })
+func (g *fakeGPU) count(call string) error {
+	g.d.set(func() { g.d.tally(call) })
 	if err := g.enter(); err != nil {
 		return err
 	}
@@ -30,7 +31,7 @@ func (g *fakeGPU) count(q query) error {
 	if g.details == nil {
 		return codeNotSupported
 	}
-	return g.details.errs[q]
+	return g.details.errs[call]
 }
 
 // tally counts a call, or a field value, by name. The caller holds d.mu.
@@ -46,73 +47,59 @@ func (d *fakeDriver) counted() (counts map[string]int) {
 	return counts
 }
 
-func (g *fakeGPU) query(q query, into *sample.GPUValues) error {
-	if err := g.count(q); err != nil {
+// read answers for details. The gauges of fakeGPU do not need them.
+func (g *fakeGPU) read(call string, list []answer) error {
+	if f := g.gauges()[call]; f != nil {
+		numbers, err := f()
+		for i := range list {
+			list[i].number = numbers[rows[list[i].row].id]
+		}
 		return err
 	}
-	value := g.details.values[q]
-	if value == nil {
-		return codeNotSupported
-	}
-	*into = value()
-	return nil
-}
-
-func (g *fakeGPU) fields(list []field) error {
-	if err := g.count(queryFields); err != nil {
+	byArgument := []string{callClock, callViolation, callErrors, callThreshold}
+	if err := g.count(call); err != nil && !slices.Contains(byArgument, call) {
 		return err
 	}
-	for i, f := range list {
-		g.d.set(func() { g.d.tally(fieldName(f.id)) })
-		if answer := g.details.fields[f.id]; answer != nil {
-			list[i] = answer()
-			list[i].id, list[i].scope = f.id, f.scope
-		} else {
-			list[i].err = codeNotSupported
+	switch call {
+	case callGPM:
+		if g.details.gpm == nil {
+			return codeNotSupported
+		}
+		g.details.samples = append(g.details.samples, time.Now())
+	case callEvents:
+		g.details.watched = true
+	}
+	for i := range list {
+		v := &list[i]
+		v.number, v.narrow, v.err = 0, false, codeNotSupported
+		if g.details != nil && g.details.errs[call] != nil {
+			v.err = g.details.errs[call]
+			continue
+		}
+		p := &rows[v.row]
+		if call == callFields {
+			g.d.set(func() { g.d.tally(p.name) })
+		}
+		switch {
+		case g.details == nil:
+		case call == callFields && g.details.fields[p.id] != nil:
+			row := v.row
+			*v = g.details.fields[p.id]()
+			v.row = row
+		case call == callGPM && g.details.gpm[p.id] != nil:
+			n := len(g.details.samples)
+			v.number, v.err = g.details.gpm[p.id](g.details.samples[n-1].Sub(g.details.samples[n-2])), nil
+		case call == callReasons && g.details.reasons != nil:
+			v.number, v.err = float64(g.details.reasons()), nil
+		case call != callFields && call != callGPM && p.quantity != throttleReasons && g.details.values[p.quantity] != nil:
+			v.number, v.err = g.details.values[p.quantity]()/p.unit.factor, nil
+		case p.quantity == nothing:
+			v.err = nil
 		}
 	}
-	return nil
-}
-
-func (g *fakeGPU) gpmSample() error {
-	if err := g.count(queryGPM); err != nil {
-		return err
+	if single := len(list) == 1 || call == callRows || call == callPages; single && call != callFields && call != callGPM {
+		return list[0].err // of the whole call
 	}
-	if g.details.gpm == nil {
-		return codeNotSupported
-	}
-	g.details.samples = append(g.details.samples, time.Now())
-	return nil
-}
-
-func (g *fakeGPU) gpmMetrics(list []metric) error {
-	n := len(g.details.samples)
-	since := g.details.samples[n-1].Sub(g.details.samples[n-2])
-	for i, m := range list {
-		if answer := g.details.gpm[m.id]; answer != nil {
-			list[i].value, list[i].err = answer(since), nil
-		} else {
-			list[i].err = codeNotSupported
-		}
-	}
-	return nil
-}
-
-func (g *fakeGPU) clockEventReasons() (uint64, error) {
-	if err := g.count(queryReasons); err != nil {
-		return 0, err
-	}
-	if g.details.reasons == nil {
-		return 0, codeNotSupported
-	}
-	return g.details.reasons(), nil
-}
-
-func (g *fakeGPU) registerEvents() error {
-	if err := g.count(queryXIDs); err != nil {
-		return err
-	}
-	g.details.watched = true
 	return nil
 }
 
@@ -127,4 +114,4 @@ func (d *fakeDriver) stats() driverStats {
 }
 
 // constant returns a field with a constant value.
-func constant(value float64) func() field { return func() field { return field{value: value} } }
+func constant(number float64) func() answer { return func() answer { return answer{number: number} } }

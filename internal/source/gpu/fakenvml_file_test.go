@@ -72,18 +72,18 @@ func playedMemory(t *testing.T) (used [3]uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := list[0].memory()
+	m, err := list[0].(*handle).memory()
 	if err != nil {
 		t.Fatal(err)
 	}
-	used[0] = m.used
+	used[0] = uint64(m[1])
 	processes, _ := list[0].processes()
 	if i := slices.IndexFunc(processes, func(p sample.GPUProcess) bool { return p.PID == 7 }); i >= 0 {
 		used[1] = processes[i].Memory
 	}
 	if len(list) > 1 {
-		m, _ := list[1].memory()
-		used[2] = m.used
+		m, _ := list[1].(*handle).memory()
+		used[2] = uint64(m[1])
 	}
 	return used
 }

@@ -93,14 +93,22 @@ func TestFieldValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := newDeviceReader(devices[0])
+	fields := func(d *deviceReader) (n int) {
+		for i, p := range rows {
+			if p.call == callFields && !d.unsupported[i] {
+				n++
+			}
+		}
+		return n
+	}
 	for range 3 {
 		r := a.read(l, request{gauges: true})
 		hot, _ := r.detail.Get(sample.GPUTemperatureMemory)
 		throttled, _ := r.detail.Get(sample.GPUThrottledPower)
-		if hot != 63 || throttled != float64(1<<32)/1e9 || len(a.batch.fields) != 3 || len(r.problems) != 1 ||
+		if hot != 63 || throttled != float64(1<<32)/1e9 || fields(a) != 3 || len(r.problems) != 1 ||
 			!strings.Contains(r.problems[0].Error(), "NVML_FI_DEV_PCIE_COUNT_RX_BYTES") {
 			t.Errorf("got temperature %v, throttle time %v, %d fields, problems %v, want 63, 4.29, 3, one of RX_BYTES",
-				hot, throttled, len(a.batch.fields), r.problems)
+				hot, throttled, fields(a), r.problems)
 		}
 	}
 	if calls != 3 || queries != 1 || l.stats().fields[0].Count != 3 || l.stats().fields[0].Longest != 7000 {
@@ -159,7 +167,7 @@ func TestXIDEventHandles(t *testing.T) {
 		devices = append(devices, list...)
 	}
 	for i, d := range devices {
-		if err := d.registerEvents(); errors.Is(err, codeNotSupported) != (i == 7) {
+		if err := d.read(callEvents, nil); errors.Is(err, codeNotSupported) != (i == 7) {
 			t.Errorf("GPU %d: got error %v, want not supported: %v", i, err, i == 7)
 		}
 	}
@@ -171,6 +179,37 @@ func TestXIDEventHandles(t *testing.T) {
 	l.close()
 	if freed != 1 {
 		t.Errorf("got the event set freed %d times, want once", freed)
+	}
+}
+
+// A list that is longer than the memory for it, and a name that is no text, do not end the reading.
+func TestMockedGarbage(t *testing.T) {
+	machine := dgxh200.New()
+	l := mocked(machine, callProcesses, callPages, "nvmlDeviceGetTemperature")
+	m := machine.Devices[0].(*server.Device)
+	m.GetNameFunc = func() (string, nvml.Return) { return "NVIDIA \xff\x1b[31m H", nvml.SUCCESS }
+	m.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 40, nvml.SUCCESS }
+	machine.SystemGetDriverVersionFunc = func() (string, nvml.Return) { return "5\x9970", nvml.SUCCESS }
+	if version, _ := l.versions(); version != "5?70" {
+		t.Errorf("got the version %q, want 5?70", version)
+	}
+	longer := uint32(3)
+	m.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
+		return make([]nvml.ProcessInfo, 1)[:longer], nvml.SUCCESS // as go-nvml does
+	}
+	m.GetRetiredPagesFunc = func(nvml.PageRetirementCause) ([]uint64, nvml.Return) {
+		return make([]uint64, 1)[:longer], nvml.SUCCESS
+	}
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	devices, err := l.list(0)
+	if err != nil || devices[0].name() != "NVIDIA ??[31m H" {
+		t.Fatalf("got %q, %v, want the name without what is no text", devices[0].name(), err)
+	}
+	r := newDeviceReader(devices[0]).read(l, request{gauges: true, processes: true})
+	if r.gauges.Temperature != 40 || r.failed != nil || len(r.problems) != 2 || len(r.processes) != 0 {
+		t.Errorf("got %+v, want a temperature and two problems", r)
 	}
 }
 
@@ -230,8 +269,8 @@ func TestNVMLConstants(t *testing.T) {
 		"NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT":                     nvml.FI_DEV_PERF_POLICY_BOARD_LIMIT,
 		"NVML_FI_DEV_PERF_POLICY_RELIABILITY":                     nvml.FI_DEV_PERF_POLICY_RELIABILITY,
 	} {
-		i := slices.IndexFunc(fieldRows, func(p row) bool { return p.name == name })
-		if i < 0 || fieldRows[i].id != id {
+		i := slices.IndexFunc(rows, func(p row) bool { return p.name == name })
+		if i < 0 || rows[i].id != id || rows[i].call != callFields {
 			t.Errorf("%s: got no spec with ID %d, want one", name, id)
 		}
 	}
@@ -243,8 +282,8 @@ func TestNVMLConstants(t *testing.T) {
 		"NVML_GPM_METRIC_PCIE_TX_PER_SEC":         nvml.GPM_METRIC_PCIE_TX_PER_SEC,
 		"NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC,
 		"NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC} {
-		i := slices.IndexFunc(metricRows, func(p row) bool { return p.name == name })
-		if i < 0 || metricRows[i].id != uint32(id) {
+		i := slices.IndexFunc(rows, func(p row) bool { return p.name == name })
+		if i < 0 || rows[i].id != uint32(id) || rows[i].call != callGPM {
 			t.Errorf("%s: got no spec with ID %d, want one", name, id)
 		}
 	}
@@ -255,33 +294,38 @@ func TestNVMLConstants(t *testing.T) {
 		nvml.ClocksThrottleReasonHwPowerBrakeSlowdown: sample.GPUThrottledPowerBrake,
 		nvml.ClocksEventReasonBoardLimit:              sample.GPUThrottledBoard,
 		nvml.ClocksEventReasonReliability:             sample.GPUThrottledReliability} {
-		if i := slices.IndexFunc(reasons, func(r reason) bool { return r.bit == bit }); i < 0 || reasons[i].quantity != want {
-			t.Errorf("got no reason with bit %#x and quantity %v, want one", bit, want)
+		if reasonBits[want] != bit {
+			t.Errorf("%v: got the reason %#x, want %#x", want, reasonBits[want], bit)
 		}
 	}
-	for q := range numQueries {
-		spec := callRows[q]
-		if detail := spec.each != custom; spec.name == "" || detail != (spec.quantities() != nil) {
-			t.Errorf("query %d: got %+v, want a call, and quantities exactly if it is a detail", q, spec)
-		}
-	}
-	for q, argument := range map[query]int{
-		queryClockSM: int(nvml.CLOCK_SM), queryClockMemory: int(nvml.CLOCK_MEM), queryClockGraphics: int(nvml.CLOCK_GRAPHICS),
-		queryClockVideo: int(nvml.CLOCK_VIDEO), queryViolationPower: int(nvml.PERF_POLICY_POWER),
-		queryViolationThermal: int(nvml.PERF_POLICY_THERMAL), queryViolationSyncBoost: int(nvml.PERF_POLICY_SYNC_BOOST),
-		queryViolationBoard: int(nvml.PERF_POLICY_BOARD_LIMIT), queryViolationReliability: int(nvml.PERF_POLICY_RELIABILITY),
-		queryCorrected: int(nvml.MEMORY_ERROR_TYPE_CORRECTED), queryUncorrected: int(nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
-		querySlowdown:       int(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN),
-		queryShutdown:       int(nvml.TEMPERATURE_THRESHOLD_SHUTDOWN),
-		queryMemorySlowdown: int(nvml.TEMPERATURE_THRESHOLD_MEM_MAX),
+	for _, c := range []struct {
+		call     string
+		argument int
+		quantity quantity
+	}{
+		{callClock, int(nvml.CLOCK_SM), sample.GPUClockSM}, {callClock, int(nvml.CLOCK_MEM), sample.GPUClockMemory},
+		{callClock, int(nvml.CLOCK_GRAPHICS), sample.GPUClockGraphics},
+		{callClock, int(nvml.CLOCK_VIDEO), sample.GPUClockVideo},
+		{callViolation, int(nvml.PERF_POLICY_POWER), sample.GPUThrottledPower},
+		{callViolation, int(nvml.PERF_POLICY_THERMAL), sample.GPUThrottledThermal},
+		{callViolation, int(nvml.PERF_POLICY_SYNC_BOOST), sample.GPUThrottledSyncBoost},
+		{callViolation, int(nvml.PERF_POLICY_BOARD_LIMIT), sample.GPUThrottledBoard},
+		{callViolation, int(nvml.PERF_POLICY_RELIABILITY), sample.GPUThrottledReliability},
+		{callErrors, int(nvml.MEMORY_ERROR_TYPE_CORRECTED), sample.GPUErrorsCorrected},
+		{callErrors, int(nvml.MEMORY_ERROR_TYPE_UNCORRECTED), sample.GPUErrorsUncorrected},
+		{callThreshold, int(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN), sample.GPUSlowdownAt},
+		{callThreshold, int(nvml.TEMPERATURE_THRESHOLD_SHUTDOWN), sample.GPUShutdownAt},
+		{callThreshold, int(nvml.TEMPERATURE_THRESHOLD_MEM_MAX), sample.GPUMemorySlowdownAt},
 	} {
-		if got := callRows[q].id; got != uint32(argument) {
-			t.Errorf("query %d: got the argument %d, want %d", q, got, argument)
+		i := slices.IndexFunc(rows, func(p row) bool { return p.call == c.call && p.quantity == c.quantity })
+		if i < 0 || rows[i].id != uint32(c.argument) {
+			t.Errorf("%s of %v: got no row with the argument %d", c.call, c.quantity, c.argument)
 		}
 	}
-	for q := range sample.GPUQuantities {
-		if ranges[q].max == 0 {
-			t.Errorf("%v: got no range, want one", q)
+	for q := range nothing {
+		i := slices.IndexFunc(rows, func(p row) bool { return p.quantity == q })
+		if i < 0 || rows[i].unit.max == 0 || rows[i].unit.factor == 0 || nameOf(q) == "" {
+			t.Errorf("%v: got no row, range or name, want each", q)
 		}
 	}
 }
@@ -303,7 +347,8 @@ func TestFunctionNames(t *testing.T) {
 		return text
 	}
 	standIn := read("../../../testdata/fakenvml/*.c")
-	names := regexp.MustCompile(`"(nvml[A-Z]\w+)"`).FindAllSubmatch(read("nvml*.go"), -1)
+	product := slices.Concat(read("nvml*.go"), read("table.go"))
+	names := regexp.MustCompile(`"(nvml[A-Z]\w+)"`).FindAllSubmatch(product, -1)
 	if len(names) < 50 {
 		t.Fatalf("got %d names of functions, want all", len(names))
 	}

@@ -143,13 +143,18 @@ func (s *Source) CatchUp(ctx context.Context) {
 	}
 	round := s.round
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.wakeUp()
 	select {
 	case <-round:
 	case <-ctx.Done():
+	}
+}
+
+// wakeUp has the next round begin soon.
+func (s *Source) wakeUp() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
 	}
 }
 

@@ -41,10 +41,7 @@ func (s *Source) Release(ctx context.Context, length time.Duration) error {
 	}
 	closed := s.closed
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.wakeUp()
 	if length <= 0 {
 		return nil
 	}

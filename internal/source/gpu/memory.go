@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"maps"
 	"sync"
 	"time"
 
@@ -11,101 +10,73 @@ import (
 // memoryInterval is between two readings of the memory of a watched GPU: a call of the driver that takes microseconds.
 const memoryInterval = 100 * time.Millisecond
 
-// maxWatched bounds the GPUs whose memory is watched at the same time.
-const maxWatched = 64
-
-// memoryInUse has the newest reading of the memory of GPUs, and which GPUs are watched. It is safe for concurrent use.
+// memoryInUse has the newest reading of the memory of the listed GPUs, and until when they are watched. It is safe for
+// concurrent use.
 type memoryInUse struct {
-	mu      sync.Mutex
-	newest  map[string]usedAt
-	watched map[string]time.Duration // until when
+	mu   sync.Mutex
+	gpus map[string]usedMemory
 }
 
-func newMemoryInUse() *memoryInUse {
-	return &memoryInUse{newest: map[string]usedAt{}, watched: map[string]time.Duration{}}
+func newMemoryInUse() *memoryInUse { return &memoryInUse{gpus: map[string]usedMemory{}} }
+
+type usedMemory struct {
+	bytes        uint64
+	at           time.Duration // Stamp.Mono; 0 for none
+	watchedUntil time.Duration // 0 for not watched
 }
 
-type usedAt struct {
-	bytes uint64
-	at    time.Duration // Stamp.Mono
+func (g *usedMemory) isWatched(now time.Duration) bool {
+	return g.watchedUntil != 0 && now < g.watchedUntil
 }
 
 // WatchMemory has the memory in use of GPUs read ten times a second until a moment, where it is read once a second
 // otherwise. It returns at once. Rows are not affected: see Memory.
 func (s *Source) WatchMemory(ids []string, until time.Duration) {
-	if s.memory.watch(ids, sample.Now().Mono, until) {
-		select {
-		case s.wake <- struct{}{}:
-		default:
-		}
+	now, added := sample.Now().Mono, false
+	for _, id := range ids {
+		s.memory.change(id, func(g *usedMemory) {
+			if !g.isWatched(now) {
+				g.watchedUntil, added = until, true
+			}
+			g.watchedUntil = max(g.watchedUntil, until)
+		})
+	}
+	if added {
+		s.wakeUp()
 	}
 }
 
 // Memory returns the newest reading of the memory in use of a GPU, in bytes, and when that was; 0 for none.
 func (s *Source) Memory(id string) (used uint64, at time.Duration) {
-	s.memory.mu.Lock()
-	defer s.memory.mu.Unlock()
-	newest := s.memory.newest[id]
-	return newest.bytes, newest.at
+	s.memory.change(id, func(g *usedMemory) { used, at = g.bytes, g.at })
+	return used, at
 }
 
-// watch reports whether one of the GPUs was not watched before.
-func (m *memoryInUse) watch(ids []string, now, until time.Duration) (added bool) {
+// change changes what is known of a GPU, if it is listed.
+func (m *memoryInUse) change(id string, change func(*usedMemory)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.watched) >= maxWatched {
-		maps.DeleteFunc(m.watched, func(_ string, until time.Duration) bool { return now >= until })
+	if g, listed := m.gpus[id]; listed {
+		change(&g)
+		m.gpus[id] = g
 	}
-	for _, id := range ids {
-		old, known := m.watched[id]
-		if !known && len(m.watched) >= maxWatched {
-			continue
-		}
-		if !known || until > old {
-			m.watched[id] = until
-		}
-		added = added || !known
-	}
-	return added
-}
-
-// isWatched forgets a GPU whose time is over.
-func (m *memoryInUse) isWatched(id string, now time.Duration) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	until, known := m.watched[id]
-	if known && now >= until {
-		delete(m.watched, id)
-	}
-	return known && now < until
-}
-
-// set takes over a reading.
-func (m *memoryInUse) set(id string, bytes uint64, at time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.newest[id] = usedAt{bytes, at}
 }
 
 // keep forgets the GPUs that are not listed any more.
 func (m *memoryInUse) keep(devices []*deviceState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.newest) <= len(devices) && len(m.watched) <= len(devices) {
-		return
-	}
-	listed := map[string]bool{}
+	before := m.gpus
+	m.gpus = map[string]usedMemory{}
 	for _, g := range devices {
-		listed[g.info.ID] = true
+		m.gpus[g.info.ID] = before[g.info.ID]
 	}
-	maps.DeleteFunc(m.newest, func(id string, _ usedAt) bool { return !listed[id] })
-	maps.DeleteFunc(m.watched, func(id string, _ time.Duration) bool { return !listed[id] })
 }
 
 // watchedMemory returns the GPUs whose memory is to be read now, because they are watched.
 func (r *run) watchedMemory() (due []*deviceState) {
 	for _, g := range r.devices {
-		g.watched = g.readable() && r.memory.isWatched(g.info.ID, r.began)
+		r.memory.change(g.info.ID, func(m *usedMemory) { g.watched = g.readable() && m.isWatched(r.began) })
 		if g.watched && r.began >= g.memoryAt+memoryInterval-memoryInterval/10 {
 			due = append(due, g)
 		}
@@ -113,18 +84,11 @@ func (r *run) watchedMemory() (due []*deviceState) {
 	return due
 }
 
-// readMemory reads the memory in use, and nothing else.
-func (d *deviceReader) readMemory(driver driver, r *reading) {
-	r.onlyMemory = true
-	r.clocks = driver.clocks()
-	d.readMemoryUse(r)
-}
-
 // applyMemory takes over the memory of a reading.
 func (r *run) applyMemory(g *deviceState, got *reading) {
 	if got.gauges.Has&sample.HasMemory != 0 {
 		g.memoryAt = got.clocks.at.Mono
-		r.memory.set(g.info.ID, got.gauges.MemoryUsed, g.memoryAt)
+		r.memory.change(g.info.ID, func(m *usedMemory) { m.bytes, m.at = got.gauges.MemoryUsed, g.memoryAt })
 	} else if got.onlyMemory {
 		g.memoryAt = r.began // it is not read again at once
 	}

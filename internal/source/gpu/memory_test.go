@@ -90,16 +90,21 @@ func TestWatchMemoryOfAGPUThatHangs(t *testing.T) {
 	})
 }
 
-// Watching is bounded, and what is over makes room.
+// Only listed GPUs are watched, so that watching is bounded. One that is listed again is not watched any more.
 func TestWatchedIsBounded(t *testing.T) {
-	m := newMemoryInUse()
-	for i := range 3 * maxWatched {
-		m.watch([]string{fmt.Sprint(i)}, 0, time.Second)
+	s := newSource(&fakeDriver{}, 0)
+	listed := []*deviceState{{info: sample.GPU{ID: "a"}}}
+	s.memory.keep(listed)
+	now := sample.Now().Mono
+	for i := range 3 * maxDevices {
+		s.WatchMemory([]string{fmt.Sprint(i), "a"}, now+time.Minute)
 	}
-	if len(m.watched) != maxWatched {
-		t.Errorf("got %d watched GPUs, want %d", len(m.watched), maxWatched)
+	if len(s.memory.gpus) != 1 || s.memory.gpus["a"].watchedUntil != now+time.Minute {
+		t.Errorf("got %v, want the listed GPU watched", s.memory.gpus)
 	}
-	if !m.watch([]string{"new"}, 2*time.Second, 3*time.Second) || !m.isWatched("new", 2*time.Second) {
-		t.Error("a GPU found no room after the others' time was over")
+	s.memory.keep(nil)
+	s.memory.keep(listed)
+	if s.memory.gpus["a"].watchedUntil != 0 {
+		t.Errorf("got %v, want the GPU that was gone not watched", s.memory.gpus)
 	}
 }

@@ -48,8 +48,8 @@ type library struct {
 // session is what is freed before the session with the driver ends.
 type session struct {
 	samples []nvml.GpmSample
-	events  nvml.EventSet // nil until a GPU is registered
-	watched []watched
+	events  nvml.EventSet          // nil until a GPU is registered
+	uuids   map[nvml.Device]string // of listed GPUs; one that is lost does not give its own
 }
 
 // loaded is process-wide, as NVML is: go-nvml keeps the functions that it found in package variables, so sources with
@@ -106,7 +106,7 @@ func (l *library) open() error {
 		defer l.mu.Unlock()
 		l.sessions++
 		l.begun++
-		l.session = session{} // if the driver ended the last session, its resources are gone
+		l.session = session{uuids: map[nvml.Device]string{}} // if the driver ended the last session, its resources are gone
 	}
 	return err
 }
@@ -158,7 +158,7 @@ func (l *library) stats() driverStats {
 func (l *library) versions() (driver, version string) {
 	driver, _ = get(l, "nvmlSystemGetDriverVersion", l.SystemGetDriverVersion)
 	version, _ = get(l, "nvmlSystemGetNVMLVersion", l.SystemGetNVMLVersion)
-	return driver, version
+	return text(driver), text(version)
 }
 
 // clocks reads all clocks at once, and again if this thread was interrupted in between.

@@ -4,19 +4,12 @@ package gpu
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
 // maxEvents bounds the events of one reading. The next reading returns the rest.
 const maxEvents = 64
-
-// watched is a GPU that is registered for XID events.
-type watched struct {
-	device nvml.Device
-	uuid   string
-}
 
 // registerEvents also registers a GPU again that has returned, possibly after a reset.
 func (h *handle) registerEvents() error {
@@ -35,18 +28,9 @@ func (h *handle) registerEvents() error {
 	if err != nil {
 		return err
 	}
-	err = h.call("nvmlDeviceRegisterEvents", func() nvml.Return {
+	return h.call(callEvents, func() nvml.Return {
 		return h.device.RegisterEvents(nvml.EventTypeXidCriticalError, set)
 	})
-	if err != nil {
-		return err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := &h.session
-	s.watched = slices.DeleteFunc(s.watched, func(w watched) bool { return w.uuid == h.uuid })
-	s.watched = append(s.watched, watched{h.device, h.uuid})
-	return nil
 }
 
 // eventSet returns the session's event set, and creates it first if needed.
@@ -92,13 +76,6 @@ func (l *library) events() (list []xidEvent, err error) {
 // uuidOf returns the UUID of a GPU that may be lost.
 func (l *library) uuidOf(d nvml.Device) string {
 	l.mu.Lock()
-	i := slices.IndexFunc(l.session.watched, func(w watched) bool { return w.device == d })
-	if i >= 0 {
-		uuid := l.session.watched[i].uuid
-		l.mu.Unlock()
-		return uuid
-	}
-	l.mu.Unlock()
-	uuid, _ := get(l, "nvmlDeviceGetUUID", d.GetUUID)
-	return uuid
+	defer l.mu.Unlock()
+	return l.session.uuids[d]
 }

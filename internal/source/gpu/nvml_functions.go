@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -55,17 +56,24 @@ func (l *library) has(functions ...string) bool {
 	return true
 }
 
+// errImpossibleLength means that the driver returned a list that is longer than the memory that it got for it.
+var errImpossibleLength = errors.New("the driver returned a list that cannot be: look for Xid in the kernel log")
+
 // call makes every call of the driver. It does not call a function that the library lacks, because that would end the
 // process, and it measures how long the call takes.
-func (l *library) call(function string, do func() nvml.Return) error {
+func (l *library) call(function string, do func() nvml.Return) (err error) {
 	name := l.find(function)
 	if name == "" {
 		return codeFunctionNotFound
 	}
 	began := time.Now()
-	ret := do()
-	l.calls.add(name, time.Since(began))
-	return errorOf(ret)
+	defer func() {
+		l.calls.add(name, time.Since(began))
+		if recover() != nil {
+			err = errImpossibleLength
+		}
+	}()
+	return errorOf(do())
 }
 
 // get makes a call that returns one value.

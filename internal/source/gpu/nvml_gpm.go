@@ -17,21 +17,35 @@ type gpmPair struct {
 	metrics  *nvml.GpmMetricsGetType
 }
 
-func (h *handle) gpmSample() error {
+// metrics takes a sample, and sets the means of a list between the two newest samples.
+func (h *handle) metrics(list []answer) error {
 	g := &h.gpm
 	if g.metrics == nil {
 		if err := h.beginGPM(); err != nil {
 			return err
 		}
 	}
-	older, f := g.samples[1-g.newest], "nvmlGpmSampleGet"
+	older, f := g.samples[1-g.newest], callGPM
 	take := func() nvml.Return { return older.Get(h.device) }
 	if h.parentGPU != nil {
 		f, take = "nvmlGpmMigSampleGet", func() nvml.Return { return older.MigGet(h.parentGPU.device, g.instance) }
 	}
-	err := h.call(f, take)
-	if err == nil {
-		g.newest = 1 - g.newest
+	if err := h.call(f, take); err != nil {
+		return err
+	}
+	g.newest = 1 - g.newest
+	if len(list) == 0 {
+		return nil
+	}
+	m := g.metrics
+	m.Sample1, m.Sample2, m.NumMetrics = g.samples[1-g.newest], g.samples[g.newest], uint32(len(list))
+	for i, v := range list {
+		m.Metrics[i] = nvml.GpmMetric{MetricId: rows[v.row].id}
+	}
+	err := h.call("nvmlGpmMetricsGet", func() nvml.Return { return h.GpmMetricsGet(m) })
+	for i := range list {
+		list[i].number, list[i].err = m.Metrics[i].Value, errorOf(nvml.Return(m.Metrics[i].NvmlReturn))
+		list[i].check()
 	}
 	return err
 }
@@ -39,8 +53,7 @@ func (h *handle) gpmSample() error {
 // beginGPM checks that the device supports GPM, and allocates two samples. The streaming state, which other programs
 // may have set, does not matter: a sample can be taken in either state.
 func (h *handle) beginGPM() error {
-	if !h.has("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree", "nvmlGpmSampleGet",
-		"nvmlGpmMetricsGet") {
+	if !h.has("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree", callGPM, "nvmlGpmMetricsGet") {
 		return codeFunctionNotFound
 	}
 	gpu := h.device
@@ -86,20 +99,4 @@ func (l *library) newSample() (nvml.GpmSample, error) {
 	defer l.mu.Unlock()
 	l.session.samples = append(l.session.samples, s)
 	return s, nil
-}
-
-func (h *handle) gpmMetrics(list []metric) error {
-	g := &h.gpm
-	m := g.metrics
-	m.Sample1, m.Sample2, m.NumMetrics = g.samples[1-g.newest], g.samples[g.newest], uint32(len(list))
-	for i, wanted := range list {
-		m.Metrics[i] = nvml.GpmMetric{MetricId: wanted.id}
-	}
-	if err := h.call("nvmlGpmMetricsGet", func() nvml.Return { return h.GpmMetricsGet(m) }); err != nil {
-		return err
-	}
-	for i := range list {
-		list[i].value, list[i].err = m.Metrics[i].Value, errorOf(nvml.Return(m.Metrics[i].NvmlReturn))
-	}
-	return nil
 }

@@ -51,7 +51,7 @@ var conditions = []struct {
 		"NVIDIA reports no utilization of MIG devices: to divide a job's time, run it on a GPU without MIG."},
 	{func(d *deviceReader, _ *reading) bool { return virtual.MatchString(d.name()) },
 		"It is a virtual GPU: search for its Xid errors, power and temperature on its host."},
-	{func(d *deviceReader, _ *reading) bool { return d.machine.isWSL() && d.unsupported[queryProcesses] },
+	{func(d *deviceReader, _ *reading) bool { return d.machine.isWSL() && d.unsupported[processRows.from] },
 		"It is seen through /dev/dxg (WSL2), whose driver lists no processes: follow a program by its PID " +
 			"(stallspan attach PID)."},
 	{func(d *deviceReader, _ *reading) bool { return d.lacking },
@@ -63,11 +63,9 @@ var virtual = regexp.MustCompile(`^(GRID|NVIDIA) .*-[0-9]+(-[0-9]+)?[ABCQ](ME)?$
 
 // features are the names of all features, in the order of the table.
 func features() (names []string) {
-	for _, rows := range [][]row{callRows[:], fieldRows} {
-		for _, p := range rows {
-			if p.feature != "" && !slices.Contains(names, p.feature) {
-				names = append(names, p.feature)
-			}
+	for _, p := range rows {
+		if p.feature != "" && !slices.Contains(names, p.feature) {
+			names = append(names, p.feature)
 		}
 	}
 	return names
@@ -76,18 +74,13 @@ func features() (names []string) {
 // supports reports whether the device supports a feature, after a reading, and since which driver it is there.
 func (d *deviceReader) supports(feature string) (supported bool, since int) {
 	since = math.MaxInt
-	for q, p := range callRows {
+	for i, p := range rows {
 		if p.feature == feature {
-			supported, since = supported || !d.unsupported[q], min(since, p.since)
+			supported, since = supported || !d.unsupported[i], min(since, p.since)
 		}
 	}
-	for _, p := range fieldRows {
-		if p.feature == feature {
-			supported, since = supported || d.batch.provides(p.quantity), min(since, p.since)
-		}
-	}
-	zeros := []string{querySamples.feature(), queryRates.feature(), queryMemory.feature()}
-	if d.hollow && slices.Contains(zeros, feature) {
+	zeros := []int{sampleRows.from, rateRows.from, memoryRows.from}
+	if d.hollow && slices.ContainsFunc(zeros, func(i int) bool { return rows[i].feature == feature }) {
 		return false, since
 	}
 	return supported, since
@@ -99,8 +92,6 @@ func isOlder(version string, than int) bool {
 	number, err := strconv.Atoi(major)
 	return err == nil && number < than
 }
-
-func (q query) feature() string { return callRows[q].feature }
 
 // Probe opens a session with the driver, makes each query of each GPU once, and ends the session. Its error is
 // ErrNotBuilt, ErrNoDriver, ErrAsleep, the error of ctx if the driver does not respond in time (its calls are then
@@ -225,9 +216,9 @@ func probeDevice(d driver, device device, version string, m *machine) Device {
 			newer = append(newer, fmt.Sprintf("%s since %d", f, since))
 		}
 	}
-	sampled, _ := reader.supports(querySamples.feature())
-	rated, _ := reader.supports(queryRates.feature())
-	result.Busy = sampled || rated || r.hasRate
+	var state deviceState
+	state.apply(r, 0)
+	result.Busy = !state.lacksBusy()
 	if len(newer) > 0 {
 		result.Notes = append(result.Notes, "A newer NVIDIA driver may report "+strings.Join(newer, ", ")+".")
 	}
@@ -235,6 +226,10 @@ func probeDevice(d driver, device device, version string, m *machine) Device {
 		if c.is(reader, r) {
 			result.Notes = append(result.Notes, c.means)
 		}
+	}
+	if !result.Busy && !r.hollow && !r.silent && len(r.problems) == 0 {
+		result.Notes = append(result.Notes, "Its driver answers with numbers that cannot be: its busy time is not usable; "+
+			"search the kernel's log for NVRM and Xid, and install another driver.")
 	}
 	var problems sample.Problems
 	problems.Add(r.failed)

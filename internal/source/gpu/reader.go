@@ -9,44 +9,51 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// deviceReader reads one device, and remembers which queries it does not support. It belongs to the thread that calls
-// the device, except current.
+// answer is a number to read, and then the result.
+type answer struct {
+	row    int // in rows
+	number float64
+	narrow bool // 32 bits wide
+	err    error
+}
+
+// deviceReader reads one device, and remembers what it does not support. It belongs to the thread that calls the
+// device, except current.
 type deviceReader struct {
 	device
-	unsupported [numQueries]bool
-	succeeded   [numQueries]bool // at least once
-	initialized bool             // all queries were made once
-	current     atomic.Int32     // the query in progress
+	unsupported []bool       // by row
+	succeeded   []bool       // by row: at least once
+	source      [nothing]int // by quantity: the row that provides it, from 1; 0 for none yet
+	initialized bool         // everything was read once
+	current     atomic.Int32 // the row in progress
+	rotation    int          // readings so far, from a number that differs between GPUs
+	list        []answer     // of one call
+	last        reading
 
-	values   sample.GPUValues // the newest of each
-	result   sample.GPUValues // of one query
-	counters [sample.GPUQuantities]counter
-	batch    batch
-	gpm      gpmState
-	rotation int // position in the rotation of queries
-	last     reading
+	values   sample.GPUValues // the newest of each quantity
+	counters [nothing]counter
+	wraps    [nothing]unwrapper
+	sums     [nothing]float64 // of rates that are added up
+	at       time.Duration    // of the newest reading of values; 0 for none, and after a gap
+	sampled  time.Duration    // of the newest sample of GPM; 0 for none
 
-	machine       *machine
-	hollow        bool // the driver reports that it has no memory: other zeros mean nothing, either
-	shared        bool // its memory is the machine's
-	lacking       bool // the library has no function for a query
-	averagesPower bool // power is a mean of about a second (nvml.h)
-	sparesEnergy  bool // the newest reading had it, and energy
+	machine      *machine
+	hollow       bool // the driver reports that it has no memory: other zeros mean nothing, either
+	shared       bool // its memory is the machine's
+	lacking      bool // the library has no function for something
+	sparesEnergy bool // the newest reading had the mean of power, and energy
 
 	reasons, reasonsBefore uint64        // bits of the newest reading and the one before, or anyReason
-	reasonsAt              time.Duration // the newest reading of details; 0 for none
+	reasonsAt              time.Duration // of the newest reading of them; 0 for none
 }
 
 func newDeviceReader(device device) *deviceReader {
-	d := &deviceReader{device: device, batch: newBatch(), gpm: newGPMState(), reasons: anyReason}
-	d.rotation = device.index() // so that several GPUs do not have the same turns at once
-	if device.parent() == "" {
-		return d
+	d := &deviceReader{device: device, unsupported: make([]bool, len(rows)), succeeded: make([]bool, len(rows)),
+		rotation: device.index(), // so that several GPUs do not have the same turns at once
+		reasons:  anyReason}
+	for i, p := range rows {
+		d.unsupported[i] = device.parent() != "" && p.traits&onMIG == 0
 	}
-	for q := range numQueries {
-		d.unsupported[q] = callRows[q].traits&onMIG == 0
-	}
-	d.batch = batch{}
 	return d
 }
 
@@ -54,7 +61,7 @@ func newDeviceReader(device device) *deviceReader {
 func (d *deviceReader) reset() *deviceReader {
 	fresh := newDeviceReader(d.device)
 	fresh.machine = d.machine
-	fresh.unsupported[queryXIDs] = fresh.unsupported[queryXIDs] || d.initialized
+	fresh.unsupported[eventRows.from] = fresh.unsupported[eventRows.from] || d.initialized
 	return fresh
 }
 
@@ -67,20 +74,23 @@ type reading struct {
 	hasRate           bool
 	utilizationFailed bool             // neither could be read, although supported
 	hollow            bool             // the utilization means nothing
-	unsupported       [numQueries]bool // never successful
-	controller        float64          // percent; with hasRate
+	lacksBuffer       bool             // the driver has no sample buffer
+	silent            bool             // the device reports no utilization
 	hasDetails        bool             // gauges and details were read
 	onlyMemory        bool             // nothing else was read
 	gauges            sample.GPU       // with Has for those that were read
 	meanPower         bool             // gauges.Power is a mean of about a second
 	energySpared      bool             // energy was not due
-	detail            sample.GPUValues
+	detail            sample.GPUValues // without those that are no details
 	processes         []sample.GPUProcess
 	processesRead     bool
-	answered          bool           // a query succeeded
+	lacksProcesses    bool           // they are not supported
+	answered          bool           // a call succeeded
 	failed            error          // the device or the session is lost
-	problems          []error        // failures of supported queries
-	garbage           map[string]int // values outside their physical range, by name
+	problems          []error        // failures of what is supported
+	garbage           map[string]int // values that cannot be, by name
+
+	requested, got uint64 // bits of quantities that were due, and that were read
 }
 
 // request says what to read apart from utilization samples.
@@ -98,35 +108,28 @@ type request struct {
 // read reads a device. It stops if the device is found to be lost. The result is valid until the next call.
 func (d *deviceReader) read(driver driver, w request) *reading {
 	r := &d.last
-	*r = reading{gauges: sample.GPU{ID: d.id()}}
-	if w.onlyMemory {
-		d.readMemory(driver, r)
-		return r
-	}
-	if !d.initialized && w.gauges { // it shows whether other answers mean anything
-		d.readMemoryUse(r)
-	}
-	d.readUtilization(driver, w, r)
+	*r = reading{onlyMemory: w.onlyMemory}
 	if w.reset {
-		d.gpm.at, d.reasonsAt, d.batch.at = 0, 0, 0
+		d.at, d.sampled, d.reasonsAt = 0, 0, 0
 		d.reasons, d.sparesEnergy = anyReason, false
 	}
+	if w.gauges || w.onlyMemory { // first, as it shows whether other answers mean anything
+		r.clocks = driver.clocks()
+		d.readMemoryUse(w, r)
+	}
+	if w.onlyMemory {
+		return r
+	}
+	d.readUtilization(driver, w, r)
 	if w.gauges {
-		r.hasDetails = true
-		d.readGPM(r)     // before the fields: its rates help to unwrap their counters
-		d.readReasons(r) // before the fields: it says which counters grow
-		d.readFields(r)
-		d.readGauges(w, r)
-		if !d.initialized {
-			d.readLimits(r)
-		}
-		d.readDetails(r)
-		d.initialized = true
+		d.readAll(w, r)
 	}
 	if w.processes {
 		r.processes, r.processesRead = d.listProcesses(r), true
 	}
-	r.unsupported = d.unsupported
+	r.lacksBuffer = d.unsupported[sampleRows.from]
+	r.silent = r.lacksBuffer && d.unsupported[rateRows.from] && !r.hasRate
+	r.lacksProcesses = d.unsupported[processRows.from]
 	return r
 }
 
@@ -137,7 +140,7 @@ func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
 		return
 	}
 	ok, idles := false, false
-	d.do(querySamples, r, func() (err error) {
+	d.do(sampleRows, r, func() (err error) {
 		r.points, err = d.samples(w.since)
 		ok = err == nil
 		if idles = errors.Is(err, codeNotFound); idles {
@@ -150,24 +153,217 @@ func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
 	if enough && !w.gauges {
 		return
 	}
-	rated := false
-	d.do(queryRates, r, func() (err error) {
-		r.rate, r.controller, err = d.utilizationRates()
-		rated = err == nil
-		return err
-	})
-	if w.gauges {
-		d.drop(sample.GPUController)
-		if rated {
-			d.set(sample.GPUController, r.controller/100, r)
-		}
-	}
+	d.readRows(rateRows, w, r)
+	rate, rated := d.got(busyRate, r)
+	confirmed := ok || idles && d.unsupported[rateRows.from] // an empty buffer is that of an idle GPU, or of a silent one
+	r.utilizationFailed = len(r.points) == 0 && !rated && !r.hasRate && !confirmed
 	if enough {
 		return
 	}
-	r.hasRate = rated || r.hasRate
-	r.utilizationFailed = !ok && !idles && !r.hasRate
+	if rated {
+		r.rate, r.hasRate = rate, true
+	}
 	r.clocks = driver.clocks()
+}
+
+// readAll reads the rows that are due, and makes gauges and details of them.
+func (d *deviceReader) readAll(w request, r *reading) {
+	r.hasDetails = true
+	d.reasons, d.reasonsBefore = anyReason, d.reasons
+	for _, s := range calls {
+		if s != sampleRows && s != rateRows && s != memoryRows && s != processRows {
+			d.readRows(s, w, r)
+		}
+		if bits, known := d.got(throttleReasons, r); known {
+			d.reasons = uint64(bits)
+		}
+	}
+	d.countReasons(r)
+	d.setGauges(r)
+	d.initialized, d.at = true, r.clocks.at.Mono
+	d.rotation++
+	r.detail = d.values
+	for q := sample.GPUQuantities; q < nothing; q++ {
+		r.detail.Drop(q)
+	}
+	for rate, counter := range counterOf {
+		if d.source[counter] != 0 {
+			r.detail.Drop(rate)
+		}
+	}
+}
+
+// setGauges takes over what is not a detail.
+func (d *deviceReader) setGauges(r *reading) {
+	g := &r.gauges
+	known := func(has sample.GPUFields, list ...quantity) bool {
+		for _, q := range list {
+			if _, known := d.values.Get(q); !known {
+				return false
+			}
+		}
+		g.Has |= has
+		return true
+	}
+	number := func(q quantity) float64 { value, _ := d.values.Get(q); return value }
+	if known(sample.HasTemperature, temperature) {
+		g.Temperature = number(temperature)
+	}
+	if known(sample.HasLink, linkWidth, linkGeneration) {
+		g.LinkWidth, g.LinkGeneration = int(number(linkWidth)), int(number(linkGeneration))
+	}
+	if known(sample.HasLinkMax, linkWidthMax, linkGenerationMax) {
+		g.LinkWidthMax, g.LinkGenerationMax = int(number(linkWidthMax)), int(number(linkGenerationMax))
+	}
+	if watts, known := d.got(power, r); known {
+		g.Power, g.Has = watts, g.Has|sample.HasPower
+	}
+	joules, counted := d.got(energyCounter, r)
+	if counted {
+		g.Energy, g.Has = joules, g.Has|sample.HasEnergy
+	}
+	r.meanPower = g.Has&sample.HasPower != 0 && d.averagesPower()
+	r.energySpared = r.requested&(1<<energyCounter) == 0 && d.sparesEnergy
+	d.sparesEnergy = r.meanPower && (r.energySpared || counted)
+}
+
+// averagesPower reports whether power is a mean of about a second (nvml.h).
+func (d *deviceReader) averagesPower() bool {
+	_, known := d.values.Get(meanPower)
+	return known
+}
+
+// got returns a quantity if it was read in this reading.
+func (d *deviceReader) got(q quantity, r *reading) (value float64, known bool) {
+	if r.got&(1<<q) == 0 {
+		return 0, false
+	}
+	return d.values.Get(q)
+}
+
+// readRows reads those rows of a function that are due, in one call.
+func (d *deviceReader) readRows(s span, w request, r *reading) {
+	d.list = d.list[:0]
+	for i := s.from; i < s.to; i++ {
+		switch p := &rows[i]; {
+		case d.unsupported[i] || d.isSpared(p, i):
+		case d.isDue(p, i, w, r):
+			r.requested |= 1 << p.quantity
+			d.list = append(d.list, answer{row: i})
+		case p.traits&byReason != 0: // its growth since the turn before comes second by second
+			d.values.Set(p.quantity, d.paced(p.quantity, d.counters[p.quantity].value, r))
+		}
+	}
+	if len(d.list) == 0 {
+		return
+	}
+	list := d.list
+	if s == gpmRows && (d.sampled == 0 || r.clocks.at.Mono-d.sampled > maxGPMInterval) {
+		list = nil // the first of two samples: there is no mean yet
+	}
+	ok := d.do(s, r, func() error { return d.device.read(rows[s.from].call, list) })
+	for k := range d.list {
+		v, p := &d.list[k], &rows[d.list[k].row]
+		if ok && list != nil && p.quantity != nothing {
+			d.take(v, k > 0 && d.list[k-1].err == nil, r)
+		}
+		if source := d.sourceOf(p.quantity); r.got&(1<<p.quantity) == 0 && (source < 0 || source == v.row) {
+			d.drop(p.quantity)
+		}
+	}
+	if s == gpmRows {
+		d.sampled = 0
+		if ok {
+			d.sampled = r.clocks.at.Mono
+		}
+	}
+}
+
+// sourceOf returns the row that provides a quantity; -1 for none yet.
+func (d *deviceReader) sourceOf(q quantity) int {
+	if q == nothing {
+		return -1
+	}
+	return d.source[q] - 1
+}
+
+// isSpared reports whether another row provides the quantity of a row.
+func (d *deviceReader) isSpared(p *row, i int) bool {
+	if counter, ok := counterOf[p.quantity]; ok && d.source[counter] != 0 {
+		return !d.wraps[counter].mayWrap()
+	}
+	source := d.sourceOf(p.quantity)
+	return source >= 0 && source != i && p.traits&together == 0
+}
+
+// isDue reports whether a row is read now. In the first reading all are.
+func (d *deviceReader) isDue(p *row, i int, w request, r *reading) bool {
+	has := func(q quantity) bool { return r.got&(1<<q) != 0 }
+	hasTurn := (d.rotation+turns[i])%rotations == 0
+	switch {
+	case p.call == callGPM: // nvml.h requires some time between two samples
+		return d.sampled == 0 || r.clocks.at.Mono-d.sampled >= minGPMInterval
+	case p.quantity == energyCounter: // milliseconds of the driver's time, which the mean of power spares
+		return !has(energyCounter) && (!d.sparesEnergy || hasTurn)
+	case p.quantity == power:
+		return w.power || d.averagesPower() || !has(energyCounter)
+	case p.quantity == throttleReasons:
+		return !has(throttleReasons) && (!d.initialized || d.needsReasons())
+	case !d.initialized:
+		return true
+	case p.traits&byReason != 0:
+		_, known := d.values.Get(p.quantity)
+		return hasTurn || !known || d.source[p.quantity] == 0 || (d.reasons|d.reasonsBefore)&reasonBits[p.quantity] != 0
+	case p.period == slow:
+		return hasTurn
+	}
+	return p.period == second
+}
+
+// take takes over one number. before is whether the number before it in the list was taken over.
+func (d *deviceReader) take(v *answer, before bool, r *reading) {
+	p := &rows[v.row]
+	q := p.quantity
+	switch {
+	case v.err != nil:
+		d.judge(v.row, v.err, false, r)
+		return
+	case p.traits&together != 0 && !before:
+		v.err = errImpossible
+		return
+	case d.isSpared(p, v.row): // by a row before it in the same call
+		return
+	}
+	d.succeeded[v.row], r.answered = true, true
+	number, wide := v.number, d.wraps[q]
+	if p.traits&wraps != 0 && number >= 0 {
+		number = wide.add(number, v.narrow, d.gpmGrowth(q, r))
+	}
+	number *= p.unit.factor
+	if !d.isPossible(p, number, r) {
+		v.err = errImpossible
+		return
+	}
+	switch {
+	case p.traits&byRate != 0:
+		d.sums[q] += number * (r.clocks.at.Mono - d.sampled).Seconds()
+		number = d.sums[q]
+	case p.traits&byReason != 0:
+		number = d.paced(q, number, r)
+	case p.unit == gpmPercent:
+		number = min(number, 1)
+	}
+	d.source[q], d.wraps[q] = v.row+1, wide // a value that cannot be is no wrap
+	d.values.Set(q, number)
+	r.got |= 1 << q
+}
+
+var errImpossible = errors.New("a value that cannot be")
+
+// isPossible is the one place where a value that cannot be is found. It is counted, and then dropped.
+func (d *deviceReader) isPossible(p *row, number float64, r *reading) bool {
+	return r.valid(nameOf(p.quantity), p.unit.contains(number) &&
+		(p.unit.maxGrowth == 0 || d.counters[p.quantity].accept(number, r.clocks.at.Mono, p.unit.maxGrowth)))
 }
 
 // valid counts a value as garbage unless ok is set, which it returns.
@@ -181,36 +377,76 @@ func (r *reading) valid(what string, ok bool) bool {
 	return ok
 }
 
-// do makes one query, unless the device does not support it or was found to be lost.
-func (d *deviceReader) do(q query, r *reading, put func() error) {
-	if r.failed != nil || d.unsupported[q] {
-		return
-	}
-	d.current.Store(int32(q))
-	err := put()
-	switch {
-	case err == nil:
-		d.succeeded[q], r.answered = true, true
-	case d.isRemovedMIG(q, err):
-		r.failed = err
-	case errors.Is(err, codeFunctionNotFound):
-		d.unsupported[q], d.lacking = true, true
-	case errors.Is(err, codeNotSupported), q >= queryXIDs && isUnsupported(err):
-		d.unsupported[q] = true
-	case q >= queryXIDs && errors.Is(err, codeNoPermission): // on some GPUs only root can read details; reported once
-		d.unsupported[q] = true
-		r.problems = append(r.problems, fmt.Errorf("GPU %s: %s: %w", d.id(), q, err))
-	case isLost(err), isSessionEnded(err):
-		r.failed = err
-	default:
-		r.problems = append(r.problems, fmt.Errorf("GPU %s: %s: %w", d.id(), q, err))
+func (d *deviceReader) drop(q quantity) {
+	if q < nothing {
+		d.values.Drop(q)
 	}
 }
 
-// isRemovedMIG reports whether an error means that a MIG device was destroyed: a query that succeeded before is unknown
+// do makes one call for rows, unless the device supports none of them or was found to be lost. It returns false without
+// an answer.
+func (d *deviceReader) do(s span, r *reading, call func() error) bool {
+	if r.failed != nil || s.to == s.from+1 && d.unsupported[s.from] {
+		return false
+	}
+	d.current.Store(int32(s.from))
+	err := call()
+	if err == nil {
+		if rows[s.from].quantity == nothing { // else each number has an error of its own
+			d.succeeded[s.from], r.answered = true, true
+		}
+		return true
+	}
+	for i := s.from; i < s.to; i++ {
+		d.judge(i, err, true, r)
+	}
+	return false
+}
+
+// judge is the one rule for errors, of a whole call or of one of its values: what was asked is not supported, its
+// device or the session is lost, or it failed.
+func (d *deviceReader) judge(i int, err error, whole bool, r *reading) {
+	p := &rows[i]
+	what := p.call
+	if p.name != "" && !whole {
+		what = p.name
+	}
+	refused := p.traits&basic == 0 && errors.Is(err, codeNoPermission) // on some GPUs only root can read details
+	switch {
+	case r.failed != nil:
+	case isLost(err), isSessionEnded(err), whole && d.isRemovedMIG(i, err):
+		r.failed = err
+	case refused, errors.Is(err, codeNotSupported), errors.Is(err, codeFunctionNotFound),
+		p.traits&basic == 0 && errors.Is(err, codeInvalidArgument):
+		d.unsupported[i], d.lacking = true, d.lacking || errors.Is(err, codeFunctionNotFound)
+		if d.sourceOf(p.quantity) == i {
+			d.source[p.quantity] = 0
+		}
+		if refused { // reported once
+			r.report(fmt.Errorf("GPU %s: %s: %w", d.id(), what, err))
+		}
+	case !whole && errors.Is(err, codeNotFound): // no data at the moment
+	default:
+		r.report(fmt.Errorf("GPU %s: %s: %w", d.id(), what, err))
+	}
+}
+
+// report adds a problem, once for all rows of a call.
+func (r *reading) report(problem error) {
+	if n := len(r.problems); n == 0 || r.problems[n-1].Error() != problem.Error() {
+		r.problems = append(r.problems, problem)
+	}
+}
+
+// isRemovedMIG reports whether an error means that a MIG device was destroyed: a call that succeeded before is unknown
 // now. NVML does not document which error that is.
-func (d *deviceReader) isRemovedMIG(q query, err error) bool {
-	return d.succeeded[q] && d.parent() != "" && (errors.Is(err, codeNotFound) || errors.Is(err, codeInvalidArgument))
+func (d *deviceReader) isRemovedMIG(i int, err error) bool {
+	return d.succeeded[i] && d.parent() != "" && (errors.Is(err, codeNotFound) || errors.Is(err, codeInvalidArgument))
+}
+
+// isUnsupported reports whether an error means that what was asked need not be asked again.
+func isUnsupported(err error) bool {
+	return errors.Is(err, codeNotSupported) || errors.Is(err, codeFunctionNotFound) || errors.Is(err, codeInvalidArgument)
 }
 
 // isLost reports whether an error means that one GPU is lost.

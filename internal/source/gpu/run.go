@@ -275,18 +275,23 @@ func (r *run) endSession(err error) {
 
 func (r *run) anyReadable() bool { return slices.ContainsFunc(r.devices, (*deviceState).readable) }
 
-// end ends the run. If calls hang, the session ends when the last of them has returned.
+// end ends the run, and waits until the session has ended. While a call hangs, the session ends once it has returned.
 func (r *run) end() {
 	r.collect()
-	switch calls := r.calls; {
-	case len(calls) > 0:
+	last := sample.Now().Mono + callTimeout
+	for _, c := range slices.Clone(r.calls) {
+		r.await(c, last-sample.Now().Mono)
+	}
+	if calls := r.calls; len(calls) > 0 {
 		go func() {
 			for _, c := range calls {
 				<-c.returned
 			}
 			_ = panicOf(r.driver.close)
 		}()
-	case r.open:
+		return
+	}
+	if r.open || r.closing {
 		if c := r.begin(callTimeout, r.driver.close, func(bool) {}, func() {}); c.isUnderWay() {
 			r.await(c, callTimeout)
 		}

@@ -569,3 +569,47 @@ func TestHangingOpen(t *testing.T) {
 		p.stop()
 	})
 }
+
+// Busy time is not usable while utilization is over 100 percent, and other values are.
+func TestUtilizationOver100(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		d.gpu("a", 1.3)
+		p := startRun(t.Context(), d)
+		time.Sleep(5 * time.Second)
+		p.stop()
+		if g := p.last().GPUs[0]; g.Has&sample.LacksBusy == 0 || g.Busy != 0 || g.Has&sample.HasMemory == 0 {
+			t.Errorf("got %+v, want memory and no busy time", g)
+		}
+	})
+}
+
+// One reading of energy that fell is garbage, and the next goes on from those before.
+func TestEnergyThatGoesBackOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.5)
+		readings := 0
+		g.joules = func() float64 {
+			if readings++; readings == 10 {
+				return 0
+			}
+			return 1e6 + 100*time.Since(g.began).Seconds()
+		}
+		p := startRun(t.Context(), d)
+		time.Sleep(30 * time.Second)
+		p.stop()
+		last := 0.0
+		for _, row := range p.take() {
+			if g := row.GPUs[0]; g.Has&sample.HasEnergy != 0 {
+				if g.Energy < last || g.Energy > 1e6+3100 {
+					t.Fatalf("row at %v: got %v J after %v, want no less and no jump", row.At.Mono, g.Energy, last)
+				}
+				last = g.Energy
+			}
+		}
+		if last < 1e6+2500 {
+			t.Errorf("got %v J at the end, want what was used in 30 s", last)
+		}
+	})
+}

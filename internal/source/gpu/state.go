@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"math"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -59,30 +60,30 @@ func (g *deviceState) readable() bool { return g.device != nil && g.status == sa
 
 // apply updates the state from a reading. lastRow is the time of the newest row. It returns the number of garbage
 // values.
-func (g *deviceState) apply(r *reading, lastRow time.Duration) (garbage int) {
-	if r.unsupported[querySamples] && r.unsupported[queryRates] && !r.hasRate {
+func (g *deviceState) apply(r *reading, lastRow time.Duration) int {
+	if r.silent {
 		g.info.Has |= sample.LacksBusy
 	}
 	known := g.newest
-	garbage = g.applySamples(r)
+	garbage, unknown := g.applySamples(r)
 	if r.hasRate {
 		// The buffer is preferred, but it is empty while some GPUs are idle.
-		g.pollsRate = r.unsupported[querySamples] || r.rate > 0
+		g.pollsRate = r.lacksBuffer || r.rate > 0
 		if !g.addUtilization(r.clocks.at.Mono, r.rate, g.busy.addRate) {
 			garbage++
 		}
 	} else {
 		g.pollsRate = false
 	}
-	g.noUtilization = r.hollow || g.newest == known && (garbage > 0 || r.utilizationFailed)
+	g.noUtilization = r.hollow || g.newest == known && (garbage > 0 || unknown || r.utilizationFailed)
 	g.applyBacklog(lastRow)
 	g.applyGauges(r)
 	return garbage
 }
 
-func (g *deviceState) applySamples(r *reading) (garbage int) {
+func (g *deviceState) applySamples(r *reading) (garbage int, unknown bool) {
 	if len(r.points) == 0 {
-		return 0
+		return 0, false
 	}
 	if g.domain == unknownClock || !g.explainsAny(r) {
 		g.domain = r.clocks.domainOf(r.points) // first reading, another driver, or a clock that was set
@@ -94,6 +95,8 @@ func (g *deviceState) applySamples(r *reading) (garbage int) {
 		known := g.busy.sampled()
 		switch {
 		case p.timestamp == 0: // an unused element of the buffer
+		case math.IsNaN(p.value): // not available
+			unknown = true
 		case !ok || !g.addUtilization(at, p.value, g.busy.add):
 			garbage++
 		default:
@@ -112,7 +115,7 @@ func (g *deviceState) applySamples(r *reading) (garbage int) {
 			g.late.observe(now - oldestNew + g.busy.period)
 		}
 	}
-	return garbage
+	return garbage, unknown
 }
 
 // explainsAny reports whether the known clock domain fits any of the driver's timestamps.
@@ -135,6 +138,9 @@ func (g *deviceState) addUtilization(at time.Duration, percent float64, add func
 	}
 	return true
 }
+
+// lacksBusy reports whether its busy time is not known.
+func (g *deviceState) lacksBusy() bool { return g.noUtilization || g.info.Has&sample.LacksBusy != 0 }
 
 // applyBacklog limits the busy time of late samples to maxBacklog, and what current rates counted too much.
 func (g *deviceState) applyBacklog(lastRow time.Duration) {
@@ -175,7 +181,7 @@ func (g *deviceState) applyGauges(r *reading) {
 	}
 	if !r.meanPower && g.hasEnergyInterval() {
 		watts := (g.gauges.Energy - g.prevEnergy) / (g.gaugeAt - g.prevEnergyAt).Seconds()
-		if watts <= maxPower {
+		if watts <= maxWatts {
 			g.gauges.Power, g.gauges.Has = watts, g.gauges.Has|sample.HasPower
 		}
 	}

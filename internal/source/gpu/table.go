@@ -3,308 +3,286 @@ package gpu
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// What is read of a GPU, how often and by which call.
-
-// query is one call of the driver for a GPU, or two that belong together.
-type query int32
+// quantity is a number that is read of a GPU: one of sample.GPUQuantity, or one of these, which are no details.
+type quantity = sample.GPUQuantity
 
 const (
-	querySamples query = iota
-	queryRates
-	queryMemory
-	queryTemperature
-	queryPower
-	queryEnergy
-	queryLink
-	queryMaxLink
-	queryProcesses
-	queryXIDs
-	queryFields
-	queryGPM
-	queryReasons
-
-	queryEncoder
-	queryDecoder
-	queryClockSM
-	queryClockMemory
-	queryClockGraphics
-	queryClockVideo
-	queryViolationPower
-	queryViolationThermal
-	queryViolationSyncBoost
-	queryViolationBoard
-	queryViolationReliability
-
-	queryPowerLimit
-	queryFan
-	queryCorrected
-	queryUncorrected
-	queryReplays
-	queryRemappedRows
-	queryRetiredPages
-
-	querySlowdown
-	queryShutdown
-	queryMemorySlowdown
-
-	numQueries
+	busyRate          = sample.GPUQuantities + iota // percent, newest period of the driver
+	memoryTotal                                     // bytes
+	memoryUsed                                      // bytes
+	temperature                                     // degrees Celsius
+	power                                           // watts
+	energyCounter                                   // joules
+	meanPower                                       // watts; only a GPU has it whose power is a mean of about a second
+	linkWidth                                       // PCIe lanes now
+	linkGeneration                                  // PCIe generation now
+	linkWidthMax                                    // of GPU and slot
+	linkGenerationMax                               //
+	throttleReasons                                 // bit mask of why clocks are reduced
+	nothing                                         // a call whose result is no number, or is not read by the loop
 )
 
-// cadence is how often a query is made.
-type cadence uint8
+// garbageNames are the names of quantities that are no details, where values that cannot be are reported.
+var garbageNames = map[quantity]string{
+	busyRate: "utilization", memoryTotal: "memory", memoryUsed: "memory", temperature: "temperature", power: "power",
+	energyCounter: "energy", meanPower: "power", linkWidth: "PCIe link", linkGeneration: "PCIe link",
+	linkWidthMax: "PCIe link", linkGenerationMax: "PCIe link", throttleReasons: "throttle reasons",
+}
+
+func nameOf(q quantity) string {
+	if q < sample.GPUQuantities {
+		return q.String()
+	}
+	return garbageNames[q]
+}
+
+// unit is what the driver counts in, and which values are possible.
+type unit struct {
+	factor    float64 // to ratios, seconds, bytes, hertz, joules, watts
+	min, max  float64 // after the factor
+	maxGrowth float64 // of a counter in a second; 0 for what is no counter, or may jump
+}
 
 const (
-	custom      cadence = iota // by code of its own
-	everySecond                // in every reading of details
-	rotating                   // in every tenth, one query at a time, so that the cost is spread
-	once                       // a constant
+	maxWatts   = 10_000               // above any GPU
+	maxSeconds = 30 * 365 * 24 * 3600 // thirty years
+	maxBytes   = 1 << 60              // of a counter
+	maxTraffic = 8e12                 // bytes a second
+	maxRatio   = 1.02                 // GPM divides two counters that are not read at the same time
 )
 
-// rotations is the number of readings after which every rotating query has been made.
-const rotations = 10 // about a second each
+var (
+	percent     = unit{0.01, 0, 1, 0}
+	percents    = unit{1, 0, 100, 0}
+	gpmPercent  = unit{0.01, 0, maxRatio, 0}
+	fanPercent  = unit{0.01, 0, 2, 0} // nvml.h: it may exceed 100 %
+	mebibytes   = unit{1 << 20, 0, maxTraffic, 0}
+	memoryBytes = unit{1, 0, 1 << 50, 0}
+	countBytes  = unit{1, 0, maxBytes, maxTraffic}
+	countKiB    = unit{1024, 0, maxBytes, maxTraffic}
+	milliwatts  = unit{1e-3, 0, maxWatts, 0}
+	millijoules = unit{1e-3, 0, maxWatts * maxSeconds, 2 * maxWatts}
+	celsius     = unit{1, -50, 200, 0}
+	limit       = unit{1, 0, 200, 0} // degrees Celsius
+	megahertz   = unit{1e6, 0, 20e9, 0}
+	nanoseconds = unit{1e-9, 0, maxSeconds, 1.5}  // of throttling: the driver has its own clock
+	errorCount  = unit{1, 0, 1 << 48, 1e6}        // a failing chip corrects thousands a second
+	replays     = unit{1, 0, math.MaxUint32, 1e6} //
+	replaced    = unit{1, 0, 1 << 20, 0}          // rows or pages; a GPU can replace some hundreds
+	flag        = unit{1, 0, 1, 0}                //
+	lanes       = unit{1, 1, 64, 0}               //
+	generation  = unit{1, 1, 16, 0}               //
+	bits        = unit{1, 0, math.MaxUint32, 0}   //
+	none        unit                              //
+)
 
-// row is a value that is read: by a function of the driver, as a field value or as a metric of GPM.
+// contains reports whether a value is possible. NaN is not.
+func (u unit) contains(value float64) bool { return value >= u.min && value <= u.max }
+
+// How often a row is read. Slow ones have turns, so that the cost is spread.
+const (
+	once   = time.Duration(0)
+	second = readInterval
+	slow   = rotations * readInterval
+
+	rotations = 10 // readings in which each slow row has its turn
+)
+
+// row is a number of a GPU: what to read, by which call, in which unit, how often, and since which driver. If several
+// rows have one quantity, the first that works is used. What is asked of one function is asked in one call of device.
 type row struct {
-	name     string             // in nvml.h
-	id       uint32             // of a field value or metric, or a function's argument: which clock, policy, kind or limit
-	scope    uint32             // of a field value: NVLink index
-	quantity sample.GPUQuantity // the result, unless each is custom
-	more     []sample.GPUQuantity
-	unit     float64 // of the number that the function returns; 0 if it returns several
-	each     cadence // of a function
+	call     string // the function of nvml.h
+	name     string // of a field value or metric in nvml.h; "" for what the function itself returns
+	id       uint32 // of the field value or metric; the function's argument; which of its numbers
+	quantity quantity
+	unit     unit
+	period   time.Duration
+	since    int // the first driver whose nvml.h has it; 0 for one before 455
 	traits   traits
-	since    int    // the first driver whose nvml.h has it; 0 for one before 455
 	feature  string // its name in stallspan check; any row with that name provides it
 }
 
 type traits uint8
 
 const (
-	wraps    traits = 1 << iota
-	rarely          // takes the driver long, and is read each second only while isFieldDue finds a reason
-	onMIG           // supported by MIG devices
-	fallback        // called only if no field value provides the same
+	onMIG    traits = 1 << iota // supported by MIG devices
+	basic                       // worth asking again after an error that may pass, and no permission
+	wraps                       // a counter that may wrap at 32 bits
+	allLinks                    // a field value of all NVLinks
+	byReason                    // a slow counter of throttle time, also read while the driver gives its reason
+	byRate                      // a rate that is added up to a counter
+	together                    // not believed if the row before it is not
 )
-
-// quantities are the results.
-func (p *row) quantities() []sample.GPUQuantity {
-	if p.each == custom {
-		return nil
-	}
-	return append([]sample.GPUQuantity{p.quantity}, p.more...)
-}
-
-// callRows has the functions in the order in which they are called. nvmlDeviceGetPcieThroughput is not used: each call
-// measures for 20 ms, and holds the driver's lock meanwhile.
-var callRows = [numQueries]row{
-	querySamples:     {name: "nvmlDeviceGetSamples", traits: onMIG, feature: "utilization samples"},
-	queryRates:       {name: "nvmlDeviceGetUtilizationRates", traits: onMIG, feature: "utilization"},
-	queryMemory:      {name: "nvmlDeviceGetMemoryInfo", traits: onMIG, feature: "memory"},
-	queryTemperature: {name: "nvmlDeviceGetTemperature", feature: "temperature"},
-	queryPower:       {name: "nvmlDeviceGetPowerUsage", feature: "power"},
-	queryEnergy:      {name: "nvmlDeviceGetTotalEnergyConsumption", feature: "energy"},
-	queryLink:        {name: "nvmlDeviceGetCurrPcieLinkWidth", feature: "PCIe link"},
-	queryMaxLink:     {name: "nvmlDeviceGetMaxPcieLinkWidth", feature: "PCIe link limits"},
-	queryProcesses:   {name: "nvmlDeviceGetComputeRunningProcesses", traits: onMIG, feature: "processes"},
-	queryXIDs:        {name: "nvmlDeviceRegisterEvents", feature: "XID events"},
-	queryFields:      {name: "nvmlDeviceGetFieldValues"},
-	queryGPM:         {name: "nvmlGpmSampleGet", traits: onMIG, since: 520, feature: "GPM"},
-	queryReasons:     {name: "nvmlDeviceGetCurrentClocksEventReasons", feature: "throttle time"},
-
-	queryEncoder: {name: "nvmlDeviceGetEncoderUtilization", quantity: sample.GPUEncoder, unit: 0.01,
-		each: everySecond, feature: "encoder and decoder"},
-	queryDecoder: {name: "nvmlDeviceGetDecoderUtilization", quantity: sample.GPUDecoder, unit: 0.01,
-		each: everySecond, feature: "encoder and decoder"},
-	queryClockSM: {name: "nvmlDeviceGetClockInfo", id: 1, quantity: sample.GPUClockSM, unit: 1e6,
-		each: everySecond, feature: "clocks"},
-	queryClockMemory: {name: "nvmlDeviceGetClockInfo", id: 2, quantity: sample.GPUClockMemory,
-		unit: 1e6, each: everySecond, feature: "clocks"},
-	queryClockGraphics: {name: "nvmlDeviceGetClockInfo", quantity: sample.GPUClockGraphics, unit: 1e6,
-		each: everySecond, feature: "clocks"},
-	queryClockVideo: {name: "nvmlDeviceGetClockInfo", id: 3, quantity: sample.GPUClockVideo,
-		unit: 1e6, each: everySecond, feature: "clocks"},
-
-	queryViolationPower: {name: "nvmlDeviceGetViolationStatus", quantity: sample.GPUThrottledPower,
-		unit: 1e-9, each: everySecond, traits: fallback, feature: "throttle time"},
-	queryViolationThermal: {name: "nvmlDeviceGetViolationStatus", id: 1,
-		quantity: sample.GPUThrottledThermal, unit: 1e-9, each: everySecond, traits: fallback, feature: "throttle time"},
-	queryViolationSyncBoost: {name: "nvmlDeviceGetViolationStatus", id: 2,
-		quantity: sample.GPUThrottledSyncBoost, unit: 1e-9, each: everySecond, traits: fallback},
-	queryViolationBoard: {name: "nvmlDeviceGetViolationStatus", id: 3,
-		quantity: sample.GPUThrottledBoard, unit: 1e-9, each: everySecond, traits: fallback},
-	queryViolationReliability: {name: "nvmlDeviceGetViolationStatus", id: 5,
-		quantity: sample.GPUThrottledReliability, unit: 1e-9, each: everySecond, traits: fallback},
-
-	queryPowerLimit: {name: "nvmlDeviceGetEnforcedPowerLimit", quantity: sample.GPUPowerLimit,
-		unit: 1e-3, each: rotating, feature: "power limit"},
-	queryFan: {name: "nvmlDeviceGetFanSpeed", quantity: sample.GPUFan, unit: 0.01, each: rotating, feature: "fan"},
-	queryCorrected: {name: "nvmlDeviceGetTotalEccErrors", quantity: sample.GPUErrorsCorrected,
-		unit: 1, each: rotating, feature: "ECC errors"},
-	queryUncorrected: {name: "nvmlDeviceGetTotalEccErrors", id: 1,
-		quantity: sample.GPUErrorsUncorrected, unit: 1, each: rotating, feature: "ECC errors"},
-	queryReplays: {name: "nvmlDeviceGetPcieReplayCounter", quantity: sample.GPUPCIeReplays, unit: 1,
-		each: rotating, feature: "PCIe replays"},
-	queryRemappedRows: {name: "nvmlDeviceGetRemappedRows", quantity: sample.GPURowsRemapped,
-		more: []sample.GPUQuantity{sample.GPURepairPending, sample.GPURepairFailed}, each: rotating,
-		feature: "row remapping"},
-	queryRetiredPages: {name: "nvmlDeviceGetRetiredPages", quantity: sample.GPUPagesRetired,
-		more: []sample.GPUQuantity{sample.GPURepairPending}, each: rotating, feature: "retired pages"},
-
-	querySlowdown: {name: "nvmlDeviceGetTemperatureThreshold", id: 1, quantity: sample.GPUSlowdownAt,
-		unit: 1, each: once, feature: "temperature limits"},
-	queryShutdown: {name: "nvmlDeviceGetTemperatureThreshold", quantity: sample.GPUShutdownAt,
-		unit: 1, each: once, feature: "temperature limits"},
-	queryMemorySlowdown: {name: "nvmlDeviceGetTemperatureThreshold", id: 2,
-		quantity: sample.GPUMemorySlowdownAt, unit: 1, each: once, feature: "temperature limits"},
-}
-
-func (q query) String() string { return callRows[q].name }
-
-// fieldRows are read in one call. If several provide one quantity, the first that is supported is used. Medians of the
-// time of each on an H200 (driver 580.159.04): 3 ms for energy, 0.8 ms for each of 75, 270 and 271, 0.3 ms for each
-// direction of PCIe, 5 to 26 us for the others. The driver's latencyUsec would show it after some readings only.
-var fieldRows = []row{
-	{name: "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", id: 83, quantity: energyCounter, unit: 1e-3,
-		traits: rarely, feature: "energy"},
-	{name: "NVML_FI_DEV_POWER_AVERAGE", id: 185, quantity: meanPower, unit: 1e-3, since: 535}, // requested once
-	{name: "NVML_FI_DEV_PCIE_COUNT_RX_BYTES", id: 198, quantity: sample.GPUPCIeReceived, unit: 1,
-		traits: wraps, since: 555, feature: "PCIe counters"},
-	{name: "NVML_FI_DEV_PCIE_COUNT_TX_BYTES", id: 197, quantity: sample.GPUPCIeSent, unit: 1,
-		traits: wraps, since: 555, feature: "PCIe counters"},
-	{name: "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", id: 139, scope: allLinks,
-		quantity: sample.GPUNVLinkReceived, unit: 1024, feature: "NVLink counters"},
-	{name: "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", id: 138, scope: allLinks,
-		quantity: sample.GPUNVLinkSent, unit: 1024, feature: "NVLink counters"},
-	{name: "NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES", id: 204, scope: allLinks,
-		quantity: sample.GPUNVLinkReceived, unit: 1, since: 560, feature: "NVLink counters"},
-	{name: "NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", id: 202, scope: allLinks,
-		quantity: sample.GPUNVLinkSent, unit: 1, since: 560, feature: "NVLink counters"},
-	{name: "NVML_FI_DEV_MEMORY_TEMP", id: 82, quantity: sample.GPUTemperatureMemory, unit: 1,
-		feature: "memory temperature"},
-	{name: "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP", id: 74, quantity: sample.GPUThrottledPower,
-		unit: 1e-9, since: 575, feature: "throttle time"},
-	{name: "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN", id: 269,
-		quantity: sample.GPUThrottledThermal, unit: 1e-9, since: 575, feature: "throttle time"},
-	{name: "NVML_FI_DEV_PERF_POLICY_THERMAL", id: 75, quantity: sample.GPUThrottledThermal,
-		unit: 1e-9, traits: rarely, feature: "throttle time"},
-	{name: "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN", id: 270,
-		quantity: sample.GPUThrottledHWThermal, unit: 1e-9, traits: rarely, since: 575},
-	{name: "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN", id: 271,
-		quantity: sample.GPUThrottledPowerBrake, unit: 1e-9, traits: rarely, since: 575},
-	{name: "NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST", id: 76,
-		quantity: sample.GPUThrottledSyncBoost, unit: 1e-9, since: 575},
-	{name: "NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT", id: 77, quantity: sample.GPUThrottledBoard, unit: 1e-9},
-	{name: "NVML_FI_DEV_PERF_POLICY_RELIABILITY", id: 79, quantity: sample.GPUThrottledReliability, unit: 1e-9},
-}
-
-const mebibyte = 1 << 20
-
-// metricRows are the values of nvmlGpmMetricsGet.
-var metricRows = []row{
-	{name: "NVML_GPM_METRIC_SM_UTIL", id: 2, quantity: sample.GPUSMActive, unit: 0.01, since: 520},
-	{name: "NVML_GPM_METRIC_SM_OCCUPANCY", id: 3, quantity: sample.GPUSMOccupancy, unit: 0.01, since: 520},
-	{name: "NVML_GPM_METRIC_ANY_TENSOR_UTIL", id: 5, quantity: sample.GPUTensorActive, unit: 0.01, since: 520},
-	{name: "NVML_GPM_METRIC_DRAM_BW_UTIL", id: 10, quantity: sample.GPUDRAMActive, unit: 0.01, since: 520},
-	{name: "NVML_GPM_METRIC_PCIE_RX_PER_SEC", id: 21, quantity: sample.GPUPCIeReceiveRate, unit: mebibyte, since: 520},
-	{name: "NVML_GPM_METRIC_PCIE_TX_PER_SEC", id: 20, quantity: sample.GPUPCIeSendRate, unit: mebibyte, since: 520},
-	{name: "NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC",
-		id: 60, quantity: sample.GPUNVLinkReceived, unit: mebibyte, since: 520},
-	{name: "NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC",
-		id: 61, quantity: sample.GPUNVLinkSent, unit: mebibyte, since: 520},
-}
-
-// reason is a bit of nvmlDeviceGetCurrentClocksEventReasons, and the query that counts its time, if there is one.
-type reason struct {
-	bit      uint64
-	quantity sample.GPUQuantity
-	counted  query // numQueries for none
-}
-
-var reasons = []reason{
-	{0x4, sample.GPUThrottledPower, queryViolationPower},
-	{0x20, sample.GPUThrottledThermal, queryViolationThermal},
-	{0x40, sample.GPUThrottledHWThermal, numQueries},
-	{0x80, sample.GPUThrottledPowerBrake, numQueries},
-	{0x10, sample.GPUThrottledSyncBoost, queryViolationSyncBoost},
-	{0x200, sample.GPUThrottledBoard, queryViolationBoard},
-	{0x400, sample.GPUThrottledReliability, queryViolationReliability},
-}
-
-// bitOf returns the bit of the reason whose time a quantity counts.
-func bitOf(q sample.GPUQuantity) uint64 {
-	i := slices.IndexFunc(reasons, func(s reason) bool { return s.quantity == q })
-	return reasons[i].bit
-}
 
 const (
-	maxPower        = 10_000                // watts, above any GPU
-	maxSeconds      = 30 * 365 * 24 * 3600  // thirty years
-	maxEnergy       = maxPower * maxSeconds // joules
-	maxBytes        = 1 << 60               // of a counter
-	maxTraffic      = 8e12                  // bytes a second
-	maxClock        = 20e9                  // hertz
-	maxErrors       = 1 << 48
-	maxErrorRate    = 1e6     // errors a second; a failing chip corrects thousands
-	maxReplaced     = 1 << 20 // rows or pages; a GPU can replace some hundreds
-	maxMemory       = 1 << 50 // bytes
-	minTemperature  = -50     // degrees Celsius
-	maxTemperature  = 200     // degrees Celsius
-	maxThrottleRate = 1.5     // seconds of throttling in a second: the driver has its own clock
-	maxRatio        = 1.02    // GPM divides two counters that are not read at the same time
+	callSamples     = "nvmlDeviceGetSamples"
+	callRates       = "nvmlDeviceGetUtilizationRates"
+	callMemory      = "nvmlDeviceGetMemoryInfo"
+	callProcesses   = "nvmlDeviceGetComputeRunningProcesses"
+	callEvents      = "nvmlDeviceRegisterEvents"
+	callGPM         = "nvmlGpmSampleGet"
+	callReasons     = "nvmlDeviceGetCurrentClocksEventReasons"
+	callFields      = "nvmlDeviceGetFieldValues"
+	callTemperature = "nvmlDeviceGetTemperature"
+	callClock       = "nvmlDeviceGetClockInfo"
+	callViolation   = "nvmlDeviceGetViolationStatus"
+	callErrors      = "nvmlDeviceGetTotalEccErrors"
+	callRows        = "nvmlDeviceGetRemappedRows"
+	callPages       = "nvmlDeviceGetRetiredPages"
+	callThreshold   = "nvmlDeviceGetTemperatureThreshold"
 )
 
-// valueRange is the physical range of a quantity. maxGrowth is the maximum rate of a counter a second, 0 for no limit.
-type valueRange struct{ min, max, maxGrowth float64 }
+// rows are read in this order. GPM comes before the field values, as its rates help to unwrap their counters, and so do
+// the reasons, which say what grows. nvmlDeviceGetPcieThroughput is not used: each call measures for 20 ms, and holds
+// the driver's lock meanwhile. Medians of the time of field values on an H200 (driver 580.159.04): 3 ms for energy,
+// 0.8 ms for each of 75, 270 and 271, 0.3 ms for each direction of PCIe, 5 to 26 us for the others. The driver's
+// latencyUsec would show it after some readings only.
+var rows = []row{
+	{callSamples, "", 0, nothing, none, second, 0, onMIG | basic, "utilization samples"},
+	{callRates, "", 0, busyRate, percents, second, 0, onMIG | basic, "utilization"},
+	{callRates, "", 1, sample.GPUController, percent, second, 0, onMIG | basic, ""},
+	{callMemory, "", 0, memoryTotal, memoryBytes, second, 0, onMIG | basic, "memory"},
+	{callMemory, "", 1, memoryUsed, memoryBytes, second, 0, onMIG | basic, ""},
+	{callMemory, "", 2, sample.GPUMemoryReserved, memoryBytes, second, 0, onMIG | basic, ""},
 
-// ranges are the ranges of all quantities.
-var ranges = [sample.GPUQuantities]valueRange{
-	sample.GPUEncoder:              {0, 1, 0},
-	sample.GPUDecoder:              {0, 1, 0},
-	sample.GPUController:           {0, 1, 0},
-	sample.GPUSMActive:             {0, maxRatio, 0},
-	sample.GPUSMOccupancy:          {0, maxRatio, 0},
-	sample.GPUTensorActive:         {0, maxRatio, 0},
-	sample.GPUDRAMActive:           {0, maxRatio, 0},
-	sample.GPUPCIeReceived:         {0, maxBytes, maxTraffic},
-	sample.GPUPCIeSent:             {0, maxBytes, maxTraffic},
-	sample.GPUPCIeReceiveRate:      {0, maxTraffic, 0},
-	sample.GPUPCIeSendRate:         {0, maxTraffic, 0},
-	sample.GPUNVLinkReceived:       {0, maxBytes, maxTraffic},
-	sample.GPUNVLinkSent:           {0, maxBytes, maxTraffic},
-	sample.GPUPowerLimit:           {0, maxPower, 0},
-	sample.GPUTemperatureMemory:    {minTemperature, maxTemperature, 0},
-	sample.GPUSlowdownAt:           {0, maxTemperature, 0},
-	sample.GPUShutdownAt:           {0, maxTemperature, 0},
-	sample.GPUMemorySlowdownAt:     {0, maxTemperature, 0},
-	sample.GPUFan:                  {0, 2, 0}, // nvml.h: it may exceed 100 %
-	sample.GPUClockSM:              {0, maxClock, 0},
-	sample.GPUClockMemory:          {0, maxClock, 0},
-	sample.GPUClockGraphics:        {0, maxClock, 0},
-	sample.GPUClockVideo:           {0, maxClock, 0},
-	sample.GPUThrottledPower:       {0, maxSeconds, maxThrottleRate},
-	sample.GPUThrottledThermal:     {0, maxSeconds, maxThrottleRate},
-	sample.GPUThrottledHWThermal:   {0, maxSeconds, maxThrottleRate},
-	sample.GPUThrottledPowerBrake:  {0, maxSeconds, maxThrottleRate},
-	sample.GPUThrottledSyncBoost:   {0, maxSeconds, maxThrottleRate},
-	sample.GPUThrottledBoard:       {0, maxSeconds, maxThrottleRate},
-	sample.GPUThrottledReliability: {0, maxSeconds, maxThrottleRate},
-	sample.GPUErrorsCorrected:      {0, maxErrors, maxErrorRate},
-	sample.GPUErrorsUncorrected:    {0, maxErrors, maxErrorRate},
-	sample.GPUPCIeReplays:          {0, math.MaxUint32, maxErrorRate},
-	sample.GPURowsRemapped:         {0, maxReplaced, 0},
-	sample.GPUPagesRetired:         {0, maxReplaced, 0},
-	sample.GPURepairPending:        {0, 1, 0},
-	sample.GPURepairFailed:         {0, 1, 0},
-	sample.GPUMemoryReserved:       {0, maxMemory, 0},
+	{callGPM, "NVML_GPM_METRIC_SM_UTIL", 2, sample.GPUSMActive, gpmPercent, second, 520, onMIG, "GPM"},
+	{callGPM, "NVML_GPM_METRIC_SM_OCCUPANCY", 3, sample.GPUSMOccupancy, gpmPercent, second, 520, onMIG, "GPM"},
+	{callGPM, "NVML_GPM_METRIC_ANY_TENSOR_UTIL", 5, sample.GPUTensorActive, gpmPercent, second, 520, onMIG, "GPM"},
+	{callGPM, "NVML_GPM_METRIC_DRAM_BW_UTIL", 10, sample.GPUDRAMActive, gpmPercent, second, 520, onMIG, "GPM"},
+	{callGPM, "NVML_GPM_METRIC_PCIE_RX_PER_SEC", 21, sample.GPUPCIeReceiveRate, mebibytes, second, 520, onMIG, "GPM"},
+	{callGPM, "NVML_GPM_METRIC_PCIE_TX_PER_SEC", 20, sample.GPUPCIeSendRate, mebibytes, second, 520, onMIG, "GPM"},
+	{callGPM, "NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC", 60, sample.GPUNVLinkReceived, mebibytes, second, 520,
+		onMIG | byRate, "GPM"},
+	{callGPM, "NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC", 61, sample.GPUNVLinkSent, mebibytes, second, 520,
+		onMIG | byRate, "GPM"},
+
+	{callReasons, "", 0, throttleReasons, bits, second, 0, 0, "throttle time"},
+	{"nvmlDeviceGetCurrentClocksThrottleReasons", "", 0, throttleReasons, bits, second, 0, 0, "throttle time"},
+
+	{callFields, "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, energyCounter, millijoules, slow, 0, 0, "energy"},
+	{callFields, "NVML_FI_DEV_POWER_AVERAGE", 185, meanPower, milliwatts, once, 535, 0, ""},
+	{callFields, "NVML_FI_DEV_PCIE_COUNT_RX_BYTES", 198, sample.GPUPCIeReceived, countBytes, second, 555, wraps,
+		"PCIe counters"},
+	{callFields, "NVML_FI_DEV_PCIE_COUNT_TX_BYTES", 197, sample.GPUPCIeSent, countBytes, second, 555, wraps,
+		"PCIe counters"},
+	{callFields, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", 139, sample.GPUNVLinkReceived, countKiB, second, 0, allLinks,
+		"NVLink counters"},
+	{callFields, "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", 138, sample.GPUNVLinkSent, countKiB, second, 0, allLinks,
+		"NVLink counters"},
+	{callFields, "NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES", 204, sample.GPUNVLinkReceived, countBytes, second, 560, allLinks,
+		"NVLink counters"},
+	{callFields, "NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES", 202, sample.GPUNVLinkSent, countBytes, second, 560, allLinks,
+		"NVLink counters"},
+	{callFields, "NVML_FI_DEV_MEMORY_TEMP", 82, sample.GPUTemperatureMemory, celsius, second, 0, 0,
+		"memory temperature"},
+	{callFields, "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP", 74, sample.GPUThrottledPower, nanoseconds, second, 575,
+		0, "throttle time"},
+	{callFields, "NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN", 269, sample.GPUThrottledThermal, nanoseconds,
+		second, 575, 0, "throttle time"},
+	{callFields, "NVML_FI_DEV_PERF_POLICY_THERMAL", 75, sample.GPUThrottledThermal, nanoseconds, slow, 0, byReason,
+		"throttle time"},
+	{callFields, "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN", 270, sample.GPUThrottledHWThermal, nanoseconds,
+		slow, 575, byReason, ""},
+	{callFields, "NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN", 271, sample.GPUThrottledPowerBrake,
+		nanoseconds, slow, 575, byReason, ""},
+	{callFields, "NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST", 76, sample.GPUThrottledSyncBoost, nanoseconds, second,
+		575, 0, ""},
+	{callFields, "NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT", 77, sample.GPUThrottledBoard, nanoseconds, second, 0, 0, ""},
+	{callFields, "NVML_FI_DEV_PERF_POLICY_RELIABILITY", 79, sample.GPUThrottledReliability, nanoseconds, second, 0, 0, ""},
+
+	{callTemperature, "", 0, temperature, celsius, second, 0, basic, "temperature"},
+	{"nvmlDeviceGetTotalEnergyConsumption", "", 0, energyCounter, millijoules, slow, 0, basic, "energy"},
+	{"nvmlDeviceGetPowerUsage", "", 0, power, milliwatts, second, 0, basic, "power"},
+	{"nvmlDeviceGetCurrPcieLinkWidth", "", 0, linkWidth, lanes, second, 0, basic, ""},
+	{"nvmlDeviceGetCurrPcieLinkGeneration", "", 0, linkGeneration, generation, second, 0, basic, "PCIe link"},
+	{"nvmlDeviceGetMaxPcieLinkWidth", "", 0, linkWidthMax, lanes, once, 0, basic, ""},
+	{"nvmlDeviceGetMaxPcieLinkGeneration", "", 0, linkGenerationMax, generation, once, 0, basic, "PCIe link limits"},
+	{callProcesses, "", 0, nothing, none, slow, 0, onMIG | basic, "processes"},
+	{callEvents, "", 0, nothing, none, once, 0, 0, "XID events"},
+
+	{"nvmlDeviceGetEncoderUtilization", "", 0, sample.GPUEncoder, percent, second, 0, 0, "encoder and decoder"},
+	{"nvmlDeviceGetDecoderUtilization", "", 0, sample.GPUDecoder, percent, second, 0, 0, "encoder and decoder"},
+	{callClock, "", 1, sample.GPUClockSM, megahertz, second, 0, 0, "clocks"},
+	{callClock, "", 2, sample.GPUClockMemory, megahertz, second, 0, 0, "clocks"},
+	{callClock, "", 0, sample.GPUClockGraphics, megahertz, second, 0, 0, "clocks"},
+	{callClock, "", 3, sample.GPUClockVideo, megahertz, second, 0, 0, "clocks"},
+	{callViolation, "", 0, sample.GPUThrottledPower, nanoseconds, second, 0, 0, "throttle time"},
+	{callViolation, "", 1, sample.GPUThrottledThermal, nanoseconds, second, 0, 0, "throttle time"},
+	{callViolation, "", 2, sample.GPUThrottledSyncBoost, nanoseconds, second, 0, 0, ""},
+	{callViolation, "", 3, sample.GPUThrottledBoard, nanoseconds, second, 0, 0, ""},
+	{callViolation, "", 5, sample.GPUThrottledReliability, nanoseconds, second, 0, 0, ""},
+
+	{"nvmlDeviceGetEnforcedPowerLimit", "", 0, sample.GPUPowerLimit, milliwatts, slow, 0, 0, "power limit"},
+	{"nvmlDeviceGetFanSpeed", "", 0, sample.GPUFan, fanPercent, slow, 0, 0, "fan"},
+	{callErrors, "", 0, sample.GPUErrorsCorrected, errorCount, slow, 0, 0, "ECC errors"},
+	{callErrors, "", 1, sample.GPUErrorsUncorrected, errorCount, slow, 0, 0, "ECC errors"},
+	{"nvmlDeviceGetPcieReplayCounter", "", 0, sample.GPUPCIeReplays, replays, slow, 0, 0, "PCIe replays"},
+	{callRows, "", 0, sample.GPURowsRemapped, replaced, slow, 0, 0, "row remapping"},
+	{callRows, "", 1, sample.GPURepairPending, flag, slow, 0, together, ""},
+	{callRows, "", 2, sample.GPURepairFailed, flag, slow, 0, together, ""},
+	{callPages, "", 0, sample.GPUPagesRetired, replaced, slow, 0, 0, "retired pages"},
+	{callPages, "", 1, sample.GPURepairPending, flag, slow, 0, together, ""},
+	{callThreshold, "", 1, sample.GPUSlowdownAt, limit, once, 0, 0, "temperature limits"},
+	{callThreshold, "", 0, sample.GPUShutdownAt, limit, once, 0, 0, "temperature limits"},
+	{callThreshold, "", 2, sample.GPUMemorySlowdownAt, limit, once, 0, 0, "temperature limits"},
 }
 
-// contains reports whether a value is in range. NaN is not.
-func (s valueRange) contains(value float64) bool { return value >= s.min && value <= s.max }
+// calls are the rows of each function, as the first one's index and the one after the last.
+var calls = func() (list []span) {
+	for i := range rows {
+		if n := len(list); n > 0 && rows[list[n-1].from].call == rows[i].call {
+			list[n-1].to++
+			continue
+		}
+		list = append(list, span{i, i + 1})
+	}
+	return list
+}()
 
-func validLink(width, generation int) bool {
-	return width > 0 && width <= 64 && generation > 0 && generation <= 16
+type span struct{ from, to int }
+
+// rowsOf returns the rows of a function.
+func rowsOf(call string) span {
+	i := slices.IndexFunc(calls, func(s span) bool { return rows[s.from].call == call })
+	return calls[i]
+}
+
+// The rows that have a reader of their own.
+var (
+	sampleRows, rateRows, memoryRows = rowsOf(callSamples), rowsOf(callRates), rowsOf(callMemory)
+	processRows, gpmRows             = rowsOf(callProcesses), rowsOf(callGPM)
+	eventRows                        = rowsOf(callEvents)
+)
+
+// turns are in which of so many readings each slow row is read: what takes the driver long is not read together. Rows
+// that belong together, or provide the same, have one turn.
+var turns = func() []int {
+	list, turn := make([]int, len(rows)), 0
+	for i, p := range rows {
+		known := slices.IndexFunc(rows[:i], func(before row) bool {
+			return before.quantity == p.quantity && before.period == slow
+		})
+		switch {
+		case p.period != slow:
+		case p.traits&together != 0:
+			list[i] = list[i-1]
+		case known >= 0:
+			list[i] = list[known]
+		default:
+			list[i], turn = turn%rotations, turn+1
+		}
+	}
+	return list
+}()
+
+// reasonBits are the bits of throttleReasons, with the counter of their time.
+var reasonBits = map[quantity]uint64{
+	sample.GPUThrottledPower: 0x4, sample.GPUThrottledThermal: 0x20, sample.GPUThrottledHWThermal: 0x40,
+	sample.GPUThrottledPowerBrake: 0x80, sample.GPUThrottledSyncBoost: 0x10, sample.GPUThrottledBoard: 0x200,
+	sample.GPUThrottledReliability: 0x400,
 }

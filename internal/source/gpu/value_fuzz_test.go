@@ -23,9 +23,9 @@ func FuzzDecodeValue(f *testing.F) {
 		if kind != uint32(nvml.VALUE_TYPE_DOUBLE) && !math.IsNaN(got) && (got != math.Trunc(got) || math.Abs(got) > 1<<64) {
 			t.Errorf("type %d, bits %x: got %v, want a whole number", kind, bits, got)
 		}
-		for q, limits := range ranges {
-			if limits.contains(got) && (math.IsNaN(got) || math.IsInf(got, 0)) {
-				t.Errorf("quantity %d takes %v", q, got)
+		for _, p := range rows {
+			if p.unit.contains(got) && (math.IsNaN(got) || math.IsInf(got, 0)) {
+				t.Errorf("%v takes %v", p.quantity, got)
 			}
 		}
 	})
