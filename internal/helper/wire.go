@@ -317,9 +317,8 @@ func list[T any](c *codec, all *[]T, least, most int, each func(*T)) {
 		return
 	}
 	for len(c.rest) > 0 && len(*all) < most {
-		var v T
-		each(&v)
-		*all = append(*all, v)
+		*all = append(*all, *new(T))
+		each(&(*all)[len(*all)-1]) // in its place: a value of its own would be allocated
 	}
 	c.require(len(*all) >= least)
 }
