@@ -55,7 +55,7 @@ func (f *Finder) ask(p process, owner string) {
 		r.waiting = append(r.waiting, p)
 	}
 	if !r.busy {
-		r.busy = f.asking.Go(func() { f.askAll(r) })
+		r.busy = f.asking.Start(func() { f.askAll(r) })
 	}
 }
 

@@ -80,7 +80,7 @@ func (p *pods) of(uid, container string, gpus []string) (name podName, known boo
 	defer p.mu.Unlock()
 	if p.last.IsZero() || now.Sub(p.last) >= askEvery {
 		p.last = now
-		p.busy = p.busy || p.asking.Go(p.ask)
+		p.busy = p.busy || p.asking.Start(p.ask)
 	}
 	if name, known = p.containers[container]; known {
 		return name, true

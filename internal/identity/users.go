@@ -63,7 +63,7 @@ func (u *users) name(uid int64) string {
 	}
 	other := u.others[uid]
 	if other.until.Before(now) {
-		u.busy = u.busy || u.asking.Go(func() { u.ask(uid, number) })
+		u.busy = u.busy || u.asking.Start(func() { u.ask(uid, number) })
 	}
 	return cmp.Or(other.name, number)
 }

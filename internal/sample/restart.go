@@ -86,8 +86,8 @@ type Tasks struct {
 	running sync.WaitGroup
 }
 
-// Go starts a task. It returns false after Stop.
-func (t *Tasks) Go(task func()) bool {
+// Start starts a task. It returns false after Stop.
+func (t *Tasks) Start(task func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped {
@@ -101,7 +101,7 @@ func (t *Tasks) Go(task func()) bool {
 	return true
 }
 
-// Wait waits for the tasks that are running, up to limit. Call no Go meanwhile.
+// Wait waits for the tasks that are running, up to limit. Call no Start meanwhile.
 func (t *Tasks) Wait(limit time.Duration) { Within(limit, t.running.Wait) }
 
 // Stop starts no more tasks, and waits for those that are running, up to limit.

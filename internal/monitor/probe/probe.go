@@ -61,7 +61,7 @@ func await[T any](p *Probe, client string, timeout time.Duration, task func() T)
 		return result
 	}
 	done := make(chan T, 1)
-	if !p.tasks.Go(func() {
+	if !p.tasks.Start(func() {
 		defer p.running.Release(client)
 		done <- task()
 	}) {
