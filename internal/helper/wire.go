@@ -248,8 +248,7 @@ func (a *content) maps() (n int) {
 	return n
 }
 
-// ofModels returns the files of models among others, as many as an answer holds: of no other one it is said that it is
-// open.
+// ofModels returns the files of models among others, as many as an answer holds. A helper gives away no other name.
 func ofModels(all []process.File) (list []process.File) {
 	size := headerBytes + 4
 	for _, f := range all {

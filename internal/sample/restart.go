@@ -76,8 +76,8 @@ func Restart(ctx context.Context, report func(error), run func()) {
 	}
 }
 
-// Tasks are short tasks on goroutines of their own, each of which may wait for something that never answers. The zero
-// value is ready.
+// Tasks are short tasks on goroutines of their own. A task may wait for something that never answers. The zero value is
+// ready.
 type Tasks struct {
 	Report func(error) // for panics; nil for none
 

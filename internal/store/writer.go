@@ -183,8 +183,9 @@ func (w *Writer) open(g Group, columns []Column, length time.Duration, start int
 	return r
 }
 
-// AddEntry adds an entry, and waits for no disk. The entry waits until Flush. If too many wait, those of the lane that has most are lost, the oldest
-// first. Times are not added then, nor is what is too large, and the result is false: the next growth has the times.
+// AddEntry adds an entry, and waits for no disk. The entry waits until Flush. If too many wait, those of the lane that
+// has most are lost, the oldest first. Times are not added then, nor is what is too large, and the result is false: the
+// next growth has the times.
 func (w *Writer) AddEntry(e Entry) bool {
 	bad := len(e.Text) > maxText || e.Kind != Times && !json.Valid(e.Text)
 	w.mu.Lock()

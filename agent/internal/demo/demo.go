@@ -155,7 +155,8 @@ func (d *demo) train(ctx context.Context) (cold, warm *window.Report, err error)
 	if err := d.cold(); err != nil {
 		return nil, nil, err
 	}
-	_, err = d.window(window.Window{Kind: window.ModelLoad, Model: model, Path: d.files.Model()}, func() error { return emulate.Load(ctx, d.files) })
+	_, err = d.window(window.Window{Kind: window.ModelLoad, Model: model, Path: d.files.Model()},
+		func() error { return emulate.Load(ctx, d.files) })
 	if err != nil {
 		return nil, nil, err
 	}
