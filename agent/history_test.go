@@ -24,7 +24,8 @@ func storedPast(t *testing.T) (folder string) {
 	t.Helper()
 	const step = 10 * time.Second // of stored intervals
 	folder = filepath.Join(t.TempDir(), "history")
-	w, err := store.Open(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
+	w := store.New(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
+	err := w.Open()
 	if err != nil {
 		t.Fatal(err)
 	}

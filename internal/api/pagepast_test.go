@@ -33,7 +33,8 @@ func TestPageReadsTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := store.Open(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
+	w := store.New(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
+	err = w.Open()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,21 +10,16 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// CalibrateOptions describe the epochs to plan. The zero value is valid.
-type CalibrateOptions struct {
-	EpochTime time.Duration // length of a cold epoch if there are enough records; default 8 s, maximum one hour
-	Seed      uint64        // selects the records and their order
-}
-
 // Calibrate measures how long it takes to read a record from this disk and from the page cache. It plans epochs that
-// wait for the disk for about 60 % of their time when they are cold. It measures on a shard that no epoch reads, and
+// wait for the disk for about 60 % of their time when they are cold, and then are about so long, if there are enough
+// records; 0 for 8 s, an hour at most. It measures on a shard that no epoch reads, and
 // does not change which other files are cached. It takes one to four seconds, or up to six on a disk with 100 ms per
 // read.
 //
 // It fails if the page cache makes no difference.
-func Calibrate(ctx context.Context, f *Files, a *Accelerator, o CalibrateOptions) (Plan, error) {
-	if o.EpochTime <= 0 {
-		o.EpochTime = defaultEpoch
+func Calibrate(ctx context.Context, f *Files, a *Accelerator, epoch time.Duration) (Plan, error) {
+	if epoch <= 0 {
+		epoch = defaultEpoch
 	}
 	own := f.shard(0)
 	if err := with(own, forget); err != nil {
@@ -33,7 +28,7 @@ func Calibrate(ctx context.Context, f *Files, a *Accelerator, o CalibrateOptions
 	if err := f.checkCold(own); err != nil {
 		return Plan{}, err
 	}
-	cold, warm, err := f.measure(ctx, a, o.Seed)
+	cold, warm, err := f.measure(ctx, a)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -42,9 +37,7 @@ func Calibrate(ctx context.Context, f *Files, a *Accelerator, o CalibrateOptions
 			"under this %s, or the disk is as fast as memory; pass --dir with a path on another disk",
 			f.dir, cold, warm, f.system.Name)
 	}
-	plan := newPlan(cold, warm, f.Records(), o.EpochTime)
-	plan.Seed = o.Seed
-	return plan, nil
+	return newPlan(cold, warm, f.Records(), epoch), nil
 }
 
 // extent is when a measurement ends: when records and reading are both reached, or when most is reached with at least
@@ -64,13 +57,13 @@ var (
 // measure returns the typical mean time of a record in the rhythm of an epoch, cold and then cached. The first
 // measurement has no pauses and determines that rhythm. The second one uses it, because a disk that rests between
 // batches responds differently from a disk under constant load.
-func (f *Files) measure(ctx context.Context, a *Accelerator, seed uint64) (cold, warm time.Duration, err error) {
+func (f *Files) measure(ctx context.Context, a *Accelerator) (cold, warm time.Duration, err error) {
 	r, err := f.openRecords(0, calibrationShards)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	order := r.shuffled(seed)
+	order := r.shuffled()
 
 	times, err := rehearse(ctx, r, a, order[:len(order)/4], Plan{}, restless)
 	if err != nil {
@@ -107,7 +100,7 @@ func rehearse(ctx context.Context, r *records, a *Accelerator, order []int, plan
 			break
 		}
 		before := sample.Now().Mono
-		if _, err := r.read(position); err != nil {
+		if err := r.read(position); err != nil {
 			return nil, err
 		}
 		times = append(times, sample.Now().Mono-before)
@@ -171,12 +164,11 @@ const (
 
 // Plan is an epoch: Steps times a batch of RecordsPerStep records followed by Compute on the accelerator.
 type Plan struct {
-	Seed           uint64 // selects the records and their order
 	Steps          int
 	RecordsPerStep int
 	Compute        time.Duration // per step
 
-	// The measurements: the mean time to read one record and update the checksum in the rhythm of this epoch.
+	// The measurements: the mean time to read one record in the rhythm of this epoch.
 	Cold time.Duration // not cached
 	Warm time.Duration // cached
 }

@@ -30,7 +30,7 @@ func TestColdIsColdAndWarmIsWarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.close()
-	if _, err := r.read(7); err != nil {
+	if err := r.read(7); err != nil {
 		t.Fatal(err)
 	}
 	after, _, err := f.Cached()
@@ -60,9 +60,9 @@ func TestClosedFilesAreAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, cachedErr := f.Cached()
-	_, loadErr := Load(t.Context(), f)
-	_, epochErr := Epoch(t.Context(), f, NewAccelerator("a"), Plan{Steps: 1, RecordsPerStep: 1})
-	_, planErr := Calibrate(t.Context(), f, NewAccelerator("a"), CalibrateOptions{})
+	loadErr := Load(t.Context(), f)
+	epochErr := Epoch(t.Context(), f, NewAccelerator("a"), Plan{Steps: 1, RecordsPerStep: 1})
+	_, planErr := Calibrate(t.Context(), f, NewAccelerator("a"), 0)
 	for name, err := range map[string]error{
 		"Cold": f.Cold(), "Warm": f.Warm(t.Context()), "Cached": cachedErr, "Load": loadErr, "Epoch": epochErr, "Calibrate": planErr,
 	} {

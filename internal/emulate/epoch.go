@@ -4,108 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"time"
-
-	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Trained is what an Epoch did, by its own clock. Total exceeds Waited and Computed by the checksums and bookkeeping.
-type Trained struct {
-	Steps    int // completed
-	Records  int
-	Bytes    int64
-	Waited   time.Duration // inside read calls: the truth for a storage stall
-	Computed time.Duration // the accelerator was busy
-	Total    time.Duration
-	Checksum uint32 // CRC-32C of the records in order: equal for equal plans on equal files
-}
-
 // Epoch trains for plan.Steps steps: it reads a batch of records one after another, each at a pseudo-random place and
-// none twice, and then computes. When ctx ends it stops within one batch, and returns its progress with ctx's error.
-func Epoch(ctx context.Context, f *Files, a *Accelerator, plan Plan) (done Trained, err error) {
+// none twice, and then computes. When ctx ends it stops within one batch, and returns ctx's error.
+func Epoch(ctx context.Context, f *Files, a *Accelerator, plan Plan) (err error) {
 	if plan.Steps < 0 || plan.RecordsPerStep < 0 ||
 		(plan.RecordsPerStep > 0 && plan.Steps > f.Records()/plan.RecordsPerStep) {
-		return Trained{}, fmt.Errorf("a plan of %d steps with %d records each does not fit files of %d records: calibrate "+
-			"with these files",
-			plan.Steps, plan.RecordsPerStep, f.Records())
+		return fmt.Errorf("a plan of %d steps with %d records each does not fit files of %d records: calibrate "+
+			"with these files", plan.Steps, plan.RecordsPerStep, f.Records())
 	}
-	begin := sample.Now().Mono
-	defer func() { done.Total = sample.Now().Mono - begin }()
 	runtime.LockOSThread() // like a real training loop; the Go runtime would move it between threads
 	defer runtime.UnlockOSThread()
 	r, err := f.openRecords(calibrationShards, epochShards)
 	if err != nil {
-		return Trained{}, err
+		return err
 	}
-	defer func() {
-		done.Checksum = r.checksum
-		err = errors.Join(err, r.close())
-	}()
-	order := r.shuffled(plan.Seed)
+	defer func() { err = errors.Join(err, r.close()) }()
+	order := r.shuffled()
 	for range plan.Steps {
 		for _, position := range order[:plan.RecordsPerStep] {
 			if err := ctx.Err(); err != nil {
-				return done, err
+				return err
 			}
-			waited, err := r.read(position)
-			if err != nil {
-				return done, err
+			if err := r.read(position); err != nil {
+				return err
 			}
-			done.Waited += waited
-			done.Records++
-			done.Bytes += recordBytes
 		}
 		order = order[plan.RecordsPerStep:]
-		done.Computed += a.Compute(plan.Compute)
-		done.Steps++
+		a.Compute(plan.Compute)
 	}
-	return done, nil
+	return nil
 }
 
-// castagnoli is the checksum with a CPU instruction: about 0.1 us per KiB.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// Loaded is what a Load did.
-type Loaded struct {
-	Bytes    int64
-	Waited   time.Duration // inside read calls
-	Total    time.Duration
-	Checksum uint32 // CRC-32C of the model
-}
-
-// Load reads the whole model file sequentially through the page cache, like a program that loads weights, and computes
-// its checksum. The accelerator is idle. When ctx ends it stops within one read, and returns its progress with ctx's
-// error.
-func Load(ctx context.Context, f *Files) (Loaded, error) {
-	buffer := make([]byte, mib)
-	var done Loaded
+// Load reads the whole model file sequentially through the page cache, like a program that loads weights. The
+// accelerator is idle. When ctx ends it stops within one read, and returns ctx's error.
+func Load(ctx context.Context, f *Files) error {
 	runtime.LockOSThread() // like a real training loop; the Go runtime would move it between threads
 	defer runtime.UnlockOSThread()
-	begin := sample.Now().Mono
-	err := with(f.Model(), func(file *os.File) error {
-		for {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			before := sample.Now().Mono
-			n, err := file.Read(buffer)
-			done.Waited += sample.Now().Mono - before
-			done.Bytes += int64(n)
-			done.Checksum = crc32.Update(done.Checksum, castagnoli, buffer[:n])
-			if errors.Is(err, io.EOF) {
-				return nil
-			} else if err != nil {
-				return err
-			}
-		}
-	})
-	done.Total = sample.Now().Mono - begin
-	return done, err
+	return readThrough(ctx, f.Model())
 }
 
 const (
@@ -125,7 +65,6 @@ type records struct {
 	stride   int64 // bytes from one record to the next
 	perShard int
 	buffer   [recordBytes]byte
-	checksum uint32 // over all records read, in their order
 }
 
 // stride returns the distance between two records, perShard their number in a shard.
@@ -151,17 +90,10 @@ func (f *Files) openRecords(first, n int) (*records, error) {
 	return r, nil
 }
 
-// read reads the record at a position below len(open) x perShard and updates the checksum. It returns the time inside
-// the read call.
-func (r *records) read(position int) (time.Duration, error) {
-	before := sample.Now().Mono
+// read reads the record at a position below len(open) x perShard.
+func (r *records) read(position int) error {
 	_, err := r.open[position/r.perShard].ReadAt(r.buffer[:], int64(position%r.perShard)*r.stride)
-	waited := sample.Now().Mono - before
-	if err != nil {
-		return waited, err
-	}
-	r.checksum = crc32.Update(r.checksum, castagnoli, r.buffer[:])
-	return waited, nil
+	return err
 }
 
 func (r *records) close() error {
@@ -172,7 +104,7 @@ func (r *records) close() error {
 	return err
 }
 
-// shuffled returns every position of n shards once, in an order that depends on the seed only.
-func (r *records) shuffled(seed uint64) []int {
-	return rand.New(rand.NewPCG(seed, 0)).Perm(len(r.open) * r.perShard)
+// shuffled returns every position of n shards once, in the same order each time.
+func (r *records) shuffled() []int {
+	return rand.New(rand.NewPCG(0, 0)).Perm(len(r.open) * r.perShard)
 }

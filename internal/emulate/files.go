@@ -217,25 +217,29 @@ func (f *Files) cachedOf(paths ...string) (found, of int64, err error) {
 
 // Warm reads all files into the page cache, which keeps what it has room for; Cached returns how much.
 func (f *Files) Warm(ctx context.Context) error {
-	buffer := make([]byte, mib)
 	for _, path := range f.paths() {
-		err := with(path, func(file *os.File) error {
-			for {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
-				if _, err := file.Read(buffer); errors.Is(err, io.EOF) {
-					return nil
-				} else if err != nil {
-					return err
-				}
-			}
-		})
-		if err != nil {
+		if err := readThrough(ctx, path); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readThrough reads a file from its begin to its end.
+func readThrough(ctx context.Context, path string) error {
+	buffer := make([]byte, mib)
+	return with(path, func(file *os.File) error {
+		for {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if _, err := file.Read(buffer); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+	})
 }
 
 // with opens a file for reading, uses it and closes it.

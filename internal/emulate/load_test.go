@@ -3,24 +3,19 @@ package emulate
 import (
 	"context"
 	"errors"
-	"hash/crc32"
-	"os"
 	"testing"
 )
 
 func TestLoadReadsTheWholeModel(t *testing.T) {
 	f := prepare(t)
-	model, err := os.ReadFile(f.Model())
-	if err != nil {
+	if err := f.Cold(); err != nil {
+		t.Skip(err)
+	}
+	if err := Load(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	want := crc32.Checksum(model, castagnoli)
-	done, err := Load(t.Context(), f)
-	if err != nil || done.Bytes != f.ModelBytes() || done.Checksum != want {
-		t.Errorf("got %+v, %v, want checksum %d", done, err, want)
-	}
-	if done.Waited <= 0 || done.Waited > done.Total {
-		t.Errorf("waited for %v of %v", done.Waited, done.Total)
+	if found, of, err := f.cachedOf(f.Model()); err != nil || of != f.ModelBytes() || found < of*95/100 {
+		t.Errorf("got %d of %d bytes in the page cache, %v; want the whole model", found, of, err)
 	}
 }
 
@@ -28,7 +23,7 @@ func TestLoadStopsWhenCancelled(t *testing.T) {
 	f := prepare(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if done, err := Load(ctx, f); !errors.Is(err, context.Canceled) || done.Bytes != 0 {
-		t.Errorf("cancelled Load: got %+v, %v; want no bytes and the context's error", done, err)
+	if err := Load(ctx, f); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled Load: got %v, want the context's error", err)
 	}
 }

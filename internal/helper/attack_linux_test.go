@@ -88,9 +88,9 @@ func TestDamagedFrames(t *testing.T) {
 				t.Errorf("frame %d: got %x, want %x", i, frame, ended(""))
 			}
 		case opBytes:
-			var list [1]process.Bytes
-			if err := parseBytes(frame[headerBytes:], list[:]); err != nil || list[0].Chars == 0 {
-				t.Errorf("frame %d: got %+v, %v; want bytes of the victim", i, list, err)
+			var a content
+			if err := a.parse(frame[headerBytes:], opBytes); err != nil || len(a.bytes) != 1 || a.bytes[0].Chars == 0 {
+				t.Errorf("frame %d: got %+v, %v; want bytes of the victim", i, a.bytes, err)
 			}
 		}
 	}
@@ -140,23 +140,20 @@ func TestAnswersAreNumbers(t *testing.T) {
 			t.Errorf("%d: got %q, want numbers", q.op, frame)
 		}
 		_, _, body, _ := split(frame)
-		ok := false
+		var a content
+		ok := a.parse(body, q.op) == nil && a.failed == 0
 		switch q.op {
 		case opBytes:
-			var list [3]process.Bytes
-			ok = parseBytes(body, list[:]) == nil && list[0].Chars > 0 && list[0].Err == 0
+			ok = ok && len(a.bytes) == 3 && a.bytes[0].Chars > 0 && a.bytes[0].Err == 0
 		case opFiles:
-			list, files, failed, err := parseFiles(body)
-			ok = err == nil && failed == 0 && files >= len(list) && len(list) > 0
+			ok = ok && a.files >= len(a.open) && len(a.open) > 0
 		case opSame:
-			same, failed, err := parseSame(body)
-			ok = err == nil && failed == 0 && same
+			ok = ok && a.yes
 		case opDevice:
-			open, files, failed, err := parseDevice(body)
-			ok = err == nil && failed == 0 && open && files > 0
+			ok = ok && a.yes && a.files > 0
 		case opModels:
-			all, failed, err := parseModels(body)
-			ok = err == nil && failed == 0 && len(all.List) == 1 && all.List[0].Path == weights.Name() && all.List[0].Write
+			all := a.models
+			ok = ok && len(all.List) == 1 && all.List[0].Path == weights.Name() && all.List[0].Write
 		}
 		if !ok {
 			t.Errorf("%d: got %x, want the form of its answer", q.op, frame)
@@ -164,9 +161,9 @@ func TestAnswersAreNumbers(t *testing.T) {
 	}
 	other := process.Key{PID: pid, Start: of.Start + 1}
 	frame, err := s.answer((&question{op: opBytes, keys: []process.Key{other}}).append(nil))
-	var list [1]process.Bytes
-	if err != nil || parseBytes(frame[headerBytes:], list[:]) != nil || list[0].Err != syscall.ESRCH {
-		t.Errorf("another process with the PID: got %+v, %v; want %v", list, err, syscall.ESRCH)
+	var a content
+	if err != nil || a.parse(frame[headerBytes:], opBytes) != nil || len(a.bytes) != 1 || a.bytes[0].Err != syscall.ESRCH {
+		t.Errorf("another process with the PID: got %+v, %v; want %v", a.bytes, err, syscall.ESRCH)
 	}
 }
 

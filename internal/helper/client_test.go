@@ -154,8 +154,8 @@ func TestClientWaitsOnce(t *testing.T) {
 // An answer to another kind of question, or of another length, is no answer.
 func TestClientRefusesWrongAnswers(t *testing.T) {
 	for name, answer := range map[string][]byte{
-		"another kind":   appendSame(header(nil, opSame, 1), true, 0),
-		"another length": appendBytes(header(nil, opBytes, 1), make([]process.Bytes, 2)),
+		"another kind":   (&content{yes: true}).append(header(nil, opSame, 1), opSame),
+		"another length": (&content{bytes: make([]process.Bytes, 2)}).append(header(nil, opBytes, 1), opBytes),
 		"no version":     {0, byte(opBytes), 1, 0, 0, 0},
 		"too long":       append(header(nil, opBytes, 1), slices.Repeat([]byte{0}, maxAnswer)...),
 	} {

@@ -38,6 +38,7 @@ type connection struct {
 type answer struct {
 	op          op
 	body        []byte
+	content     // of the body
 	descriptors []int
 	life        uint64 // of the helper that answers
 	err         error
@@ -138,12 +139,15 @@ func (c *connection) take() {
 			return
 		}
 		o, number, body, err := split(buf[:n])
-		d := decoder{rest: body}
 		switch {
 		case err != nil || n > maxAnswer:
 			c.distrust()
 		case o == opHello:
-			if helper, keeper := d.pid(), d.pid(); d.end() == nil {
+			var helper, keeper int
+			in := codec{reads: true, rest: body}
+			in.pid(&helper)
+			in.pid(&keeper)
+			if in.end() == nil {
 				c.greet(helper, keeper)
 			}
 		case o == opEnded:
@@ -263,8 +267,8 @@ func (c *connection) deliver(number uint32, a answer) bool {
 	return true
 }
 
-// ask sends a question and returns the content of its answer.
-func (c *connection) ask(o op, frame func(number uint32) []byte, wait time.Duration) (answer, error) {
+// ask sends a question and returns its answer.
+func (c *connection) ask(q *question, wait time.Duration) (answer, error) {
 	to := make(chan answer, 1)
 	c.mu.Lock()
 	if c.failing != nil {
@@ -272,25 +276,25 @@ func (c *connection) ask(o op, frame func(number uint32) []byte, wait time.Durat
 		return answer{}, c.failing
 	}
 	c.number++
-	number := c.number
-	c.waiting[number] = to
+	q.number = c.number
+	c.waiting[q.number] = to
 	c.mu.Unlock()
-	if _, err := c.conn.Write(frame(number)); err != nil {
-		c.forget(number)
+	if _, err := c.conn.Write(q.append(make([]byte, 0, maxQuestion))); err != nil {
+		c.forget(q.number)
 		return answer{}, c.errGone()
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case a := <-to:
-		if a.err == nil && a.op != o {
+		if a.err == nil && (a.op != q.op || a.parse(a.body, q.op) != nil) {
 			closeAll(a.descriptors)
-			a.err = c.errAnswer()
+			return answer{}, c.errAnswer()
 		}
 		return a, a.err
 	case <-timer.C:
 	}
-	if !c.forget(number) {
+	if !c.forget(q.number) {
 		closeAll((<-to).descriptors) // it came at this moment
 	}
 	c.late(wait)

@@ -235,13 +235,14 @@ func TestLoadsDoNotWait(t *testing.T) {
 func TestBytesSkipWhatHangs(t *testing.T) {
 	s := &server{reader: process.NewDirect("/proc")}
 	p := hang.Start(t, hang.Options{How: hang.Exec})
-	ask := func() (into [2]process.Bytes) {
+	ask := func() []process.Bytes {
 		q := question{op: opBytes, number: 1, keys: []process.Key{{PID: p.PID}, {PID: os.Getpid()}}}
 		frame, err := s.answer(q.append(nil))
-		if err != nil || parseBytes(frame[headerBytes:], into[:]) != nil {
+		var a content
+		if err != nil || a.parse(frame[headerBytes:], opBytes) != nil || len(a.bytes) != 2 {
 			t.Fatalf("got %x, %v, want an answer", frame, err)
 		}
-		return into
+		return a.bytes
 	}
 	for range 3 {
 		got := ask()

@@ -21,29 +21,29 @@ func (s *server) answer(frame []byte) ([]byte, error) {
 	if err := q.parse(frame); err != nil {
 		return nil, err
 	}
-	b := header(s.frame[:0], q.op, q.number)
+	var a content
+	var err error
 	switch q.op {
 	case opBytes:
-		list := s.answers[:len(q.keys)]
-		if err := s.reader.Bytes(q.keys, list); err != nil {
+		a.bytes = s.answers[:len(q.keys)]
+		if err := s.reader.Bytes(q.keys, a.bytes); err != nil {
 			return nil, err
 		}
-		b = appendBytes(b, list)
 	case opFiles:
-		list, files, err := s.reader.Files(q.keys[0], q.from, q.limit)
-		b = appendFiles(b, list, files, number(err))
+		a.open, a.files, err = s.reader.Files(q.keys[0], q.from, q.limit)
 	case opSame:
-		same, err := s.reader.SameProgram(q.keys[0], q.keys[1])
-		b = appendSame(b, same, number(err))
+		a.yes, err = s.reader.SameProgram(q.keys[0], q.keys[1])
 	case opModels:
-		all, err := s.reader.ModelFiles(q.keys[0], q.models)
-		b = appendModels(b, all, number(err))
+		a.models, err = s.reader.ModelFiles(q.keys[0], q.models)
+		a.models.List = ofModels(a.models.List)
 	case opDevice:
-		open, files, err := s.reader.HasDevice(q.keys[0], q.device)
-		b = appendDevice(b, open, files, number(err))
+		a.yes, a.files, err = s.reader.HasDevice(q.keys[0], q.device)
+	default:
+		return nil, errFrame
 	}
-	s.frame = b
-	return b, nil
+	a.failed = number(err)
+	s.frame = a.append(header(s.frame[:0], q.op, q.number), q.op)
+	return s.frame, nil
 }
 
 // number returns the number of an error, 0 for none.

@@ -19,20 +19,17 @@ type Tracer struct{ *connection }
 
 // Open implements bpf.Opener. Meanwhile other questions are answered.
 func (t *Tracer) Open(want bpf.Wanted) (bpf.Tracing, error) {
-	got, err := t.ask(&traceQuestion{op: opTrace, want: want}, loadWait)
-	if err != nil {
-		return nil, err
-	}
-	var a traceAnswer
-	err = a.parse(got.body)
-	descriptors := got.descriptors
+	a, err := t.ask(&question{op: opTrace, want: want}, loadWait)
 	switch {
 	case err != nil:
+		return nil, err
 	case a.handle == 0:
 		err = errors.New(a.reason)
-	case len(descriptors) == a.descriptors():
+	case len(a.descriptors) != a.maps():
+		err = t.errAnswer()
+	default:
 		memory := bpf.Memory{EventBytes: int(a.eventBytes), Disks: a.disks}
-		rest := descriptors
+		rest := a.descriptors
 		if a.eventBytes > 0 {
 			memory.Events, memory.Counters, rest = rest[0], rest[1], rest[2:]
 		}
@@ -40,20 +37,11 @@ func (t *Tracer) Open(want bpf.Wanted) (bpf.Tracing, error) {
 			memory.Cells, memory.Directory = rest[0], rest[1]
 		}
 		return &traced{
-			tracer: t, life: got.life, handle: a.handle, descriptors: descriptors, memory: memory, lacks: a.lacks,
+			tracer: t, life: a.life, handle: a.handle, descriptors: a.descriptors, memory: memory, lacks: a.lacks,
 		}, nil
-	default:
-		err = errFrame
 	}
-	closeAll(descriptors)
+	closeAll(a.descriptors)
 	return nil, err
-}
-
-func (t *Tracer) ask(q *traceQuestion, wait time.Duration) (answer, error) {
-	return t.connection.ask(q.op, func(number uint32) []byte {
-		q.number = number
-		return q.append(nil)
-	}, wait)
 }
 
 // traced is a bpf.Tracing of the helper.
@@ -73,32 +61,28 @@ func (t *traced) Lacks() bpf.Refusals { return t.lacks }
 func (t *traced) Memory() bpf.Memory { return t.memory }
 
 // ask sends a question about this tracing, and returns the error that the helper had.
-func (t *traced) ask(q *traceQuestion) error {
+func (t *traced) ask(q question) error {
 	if err := t.tracer.over(t.life); err != nil {
 		return err
 	}
 	q.handle = t.handle
-	a, err := t.tracer.ask(q, answerWait)
+	a, err := t.tracer.ask(&q, answerWait)
 	closeAll(a.descriptors) // such answers have none
-	if err != nil {
-		return err
+	if err == nil && a.failed != 0 {
+		err = a.failed
 	}
-	d := decoder{rest: a.body}
-	if failed := d.errno(); d.end() == nil && failed != 0 {
-		return failed
-	}
-	return d.end()
+	return err
 }
 
 // SetJob implements bpf.Tracing.
 func (t *traced) SetJob(slot, generation uint32) error {
-	return t.ask(&traceQuestion{op: opJob, slot: slot, generation: generation})
+	return t.ask(question{op: opJob, slot: slot, generation: generation})
 }
 
 // Adopt implements bpf.Tracing.
 func (t *traced) Adopt(slot, generation uint32, pids []int) error {
 	for some := range slices.Chunk(pids, maxAdopted) {
-		if err := t.ask(&traceQuestion{op: opAdopt, slot: slot, generation: generation, pids: some}); err != nil {
+		if err := t.ask(question{op: opAdopt, slot: slot, generation: generation, pids: some}); err != nil {
 			return err
 		}
 	}
@@ -106,17 +90,17 @@ func (t *traced) Adopt(slot, generation uint32, pids []int) error {
 }
 
 // Flush implements bpf.Tracing.
-func (t *traced) Flush() error { return t.ask(&traceQuestion{op: opFlush}) }
+func (t *traced) Flush() error { return t.ask(question{op: opFlush}) }
 
 // Report implements bpf.Tracing.
-func (t *traced) Report() error { return t.ask(&traceQuestion{op: opReport}) }
+func (t *traced) Report() error { return t.ask(question{op: opReport}) }
 
 // Ended implements bpf.Tracing. It does not wait.
 func (t *traced) Ended() error { return t.tracer.over(t.life) }
 
 // Close ends this tracing.
 func (t *traced) Close() error {
-	err := t.ask(&traceQuestion{op: opUntrace})
+	err := t.ask(question{op: opUntrace})
 	closeAll(t.descriptors)
 	t.descriptors = nil
 	if t.tracer.over(t.life) != nil || errors.Is(err, syscall.EBADF) {

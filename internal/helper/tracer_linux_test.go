@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,7 +221,7 @@ func TestFilterOfTheTracer(t *testing.T) {
 }
 
 // traceQuestions are all questions to the tracer.
-var traceQuestions = []traceQuestion{
+var traceQuestions = []question{
 	{op: opTrace, number: 1, want: bpf.Wanted{Threads: true}},
 	{op: opTrace, number: 2, want: bpf.Wanted{Threads: true, Disks: true}},
 	{op: opJob, number: 3, handle: 1, slot: 1, generation: 7},
@@ -236,29 +235,28 @@ var traceQuestions = []traceQuestion{
 func TestTraceQuestions(t *testing.T) {
 	for _, want := range traceQuestions {
 		frame := want.append(nil)
-		var got traceQuestion
-		if err := got.parse(frame); err != nil || !reflect.DeepEqual(got, want) {
+		var got question
+		if err := got.parse(frame); err != nil || !bytes.Equal(got.append(nil), frame) {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 		for n := range frame {
 			whole := want.op == opAdopt && n == len(frame)-4 // with a process less
-			if err := new(traceQuestion).parse(frame[:n]); err == nil && !whole {
+			if err := new(question).parse(frame[:n]); err == nil && !whole {
 				t.Errorf("%d: got no error for the first %d bytes, want one", want.op, n)
 			}
 		}
-		if err := new(traceQuestion).parse(append(frame, 0)); err == nil {
+		if err := new(question).parse(append(frame, 0)); err == nil {
 			t.Errorf("%d: got no error with a byte more, want one", want.op)
 		}
 	}
 	for name, frame := range map[string][]byte{
-		"a question to the reader": header(nil, opBytes, 1),
-		"slot 0":                   (&traceQuestion{op: opJob, handle: 1}).append(nil),
-		"slot too high":            (&traceQuestion{op: opJob, handle: 1, slot: bpf.MaxJobs + 1}).append(nil),
-		"no processes":             (&traceQuestion{op: opAdopt, handle: 1, slot: 1}).append(nil),
-		"process 0":                (&traceQuestion{op: opAdopt, handle: 1, slot: 1, pids: []int{0}}).append(nil),
-		"many processes":           (&traceQuestion{op: opAdopt, handle: 1, slot: 1, pids: ones(maxAdopted + 1)}).append(nil),
+		"slot 0":         (&question{op: opJob, handle: 1}).append(nil),
+		"slot too high":  (&question{op: opJob, handle: 1, slot: bpf.MaxJobs + 1}).append(nil),
+		"no processes":   (&question{op: opAdopt, handle: 1, slot: 1}).append(nil),
+		"process 0":      (&question{op: opAdopt, handle: 1, slot: 1, pids: []int{0}}).append(nil),
+		"many processes": (&question{op: opAdopt, handle: 1, slot: 1, pids: ones(maxAdopted + 1)}).append(nil),
 	} {
-		if err := new(traceQuestion).parse(frame); !errors.Is(err, errFrame) {
+		if err := new(question).parse(frame); !errors.Is(err, errFrame) {
 			t.Errorf("%s: got %v, want %v", name, err, errFrame)
 		}
 	}
@@ -330,7 +328,7 @@ func TestTraceAnswers(t *testing.T) {
 	for _, want := range []bpf.Wanted{{}, {Threads: true}, {Disks: true}, {Threads: true, Disks: true}} {
 		closed := 0
 		_, ask := tracingsOf(fakes(&closed))
-		got, err := ask((&traceQuestion{op: opTrace, want: want}).append(nil))
+		got, err := ask((&question{op: opTrace, want: want}).append(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,13 +336,13 @@ func TestTraceAnswers(t *testing.T) {
 		_, _, body, _ := split(got.frame)
 		for n := range body {
 			whole := n == 9 || n == 9+17 // without both refusals, or the last one
-			if err := new(traceAnswer).parse(body[:n]); (err == nil) != whole {
+			if err := new(content).parse(body[:n], opTrace); (err == nil) != whole {
 				t.Errorf("got %v for the first %d bytes of %d, want an error: %v", err, n, len(body), !whole)
 			}
 		}
-		var a traceAnswer
-		if err := a.parse(body); err != nil || a.disks != want.Disks || (a.eventBytes == 4096) != want.Threads ||
-			len(descriptors) != a.descriptors() || !slices.Equal(a.lacks.Causes(), fakeTracing{}.Lacks().Causes()) {
+		var a content
+		if err := a.parse(body, opTrace); err != nil || a.disks != want.Disks || (a.eventBytes == 4096) != want.Threads ||
+			len(descriptors) != a.maps() || !slices.Equal(a.lacks.Causes(), fakeTracing{}.Lacks().Causes()) {
 			t.Errorf("%+v: got %+v, %v, %d descriptors", want, a, err, len(descriptors))
 		}
 		descriptor := 5
@@ -361,7 +359,7 @@ func TestTraceAnswers(t *testing.T) {
 func TestTracings(t *testing.T) {
 	closed := 0
 	s, answer := tracingsOf(fakes(&closed))
-	ask := func(q traceQuestion) (body []byte, descriptors []int) {
+	ask := func(q question) (body []byte, descriptors []int) {
 		t.Helper()
 		got, err := answer(q.append(nil))
 		if err != nil {
@@ -370,37 +368,40 @@ func TestTracings(t *testing.T) {
 		_, _, body, _ = split(got.frame)
 		return body, got.descriptors
 	}
-	var a traceAnswer
+	var a content
 	for i := range maxTracings + 1 {
-		body, descriptors := ask(traceQuestion{op: opTrace, want: bpf.Wanted{Threads: true}})
-		a = traceAnswer{}
-		err := a.parse(body)
+		body, descriptors := ask(question{op: opTrace, want: bpf.Wanted{Threads: true}})
+		a = content{}
+		err := a.parse(body, opTrace)
 		if full := i == maxTracings; err != nil || (a.reason != "") != full || (len(descriptors) == 2) == full {
 			t.Errorf("tracing %d: got %+v, %v, %v", i, a, descriptors, err)
 		}
 	}
 	for _, test := range []struct {
-		q    traceQuestion
+		q    question
 		want syscall.Errno
 	}{
-		{traceQuestion{op: opJob, handle: 1, slot: 1}, syscall.E2BIG},
-		{traceQuestion{op: opAdopt, handle: 1, slot: 1, pids: []int{1}}, 0},
-		{traceQuestion{op: opFlush, handle: 1}, syscall.EIO},
-		{traceQuestion{op: opUntrace, handle: 1}, 0},
-		{traceQuestion{op: opFlush, handle: 1}, syscall.EBADF},
+		{question{op: opJob, handle: 1, slot: 1}, syscall.E2BIG},
+		{question{op: opAdopt, handle: 1, slot: 1, pids: []int{1}}, 0},
+		{question{op: opFlush, handle: 1}, syscall.EIO},
+		{question{op: opUntrace, handle: 1}, 0},
+		{question{op: opFlush, handle: 1}, syscall.EBADF},
 	} {
 		body, _ := ask(test.q)
-		d := decoder{rest: body}
-		if got := d.errno(); got != test.want || d.end() != nil {
-			t.Errorf("%+v: got %v, want %v", test.q, got, test.want)
+		var a content
+		if err := a.parse(body, test.q.op); a.failed != test.want || err != nil {
+			t.Errorf("%+v: got %v, %v; want %v", test.q, a.failed, err, test.want)
 		}
 	}
 	if closed != 1 {
 		t.Errorf("got %d tracings closed, want 1", closed)
 	}
+	if got, err := answer(questions[0].append(nil)); !errors.Is(err, errFrame) {
+		t.Errorf("a question to the reader: got %+v, %v; want %v", got, err, errFrame)
+	}
 	s.open = func(bpf.Wanted) (bpf.Tracing, error) { return nil, errors.New(strings.Repeat("x", 2*maxReason)) }
-	body, _ := ask(traceQuestion{op: opTrace})
-	if err := a.parse(body); err != nil || len(a.reason) != maxReason {
+	body, _ := ask(question{op: opTrace})
+	if err := a.parse(body, opTrace); err != nil || len(a.reason) != maxReason {
 		t.Errorf("got a reason of %d bytes, %v; want %d", len(a.reason), err, maxReason)
 	}
 }
@@ -421,11 +422,11 @@ func FuzzTrace(f *testing.F) {
 		descriptors := got.descriptors
 		o, _, body, err := split(got.frame)
 		loads := o == opTrace
-		a := traceAnswer{}
-		if err != nil || loads && a.parse(body) != nil || !loads && len(body) != 2 {
+		a := content{}
+		if err != nil || loads && a.parse(body, opTrace) != nil || !loads && len(body) != 2 {
 			t.Errorf("got %x for %x, want the form of its answer", got.frame, frame)
 		}
-		if loads && a.descriptors() != len(descriptors) || !loads && len(descriptors) > 0 {
+		if loads && a.maps() != len(descriptors) || !loads && len(descriptors) > 0 {
 			t.Errorf("got %d descriptors for question %d", len(descriptors), o)
 		}
 	})

@@ -3,9 +3,11 @@ package helper
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"strings"
 	"syscall"
 
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
@@ -16,17 +18,19 @@ const Version = 9
 const (
 	headerBytes    = 6 // version, op, and the number of the question, which its answer repeats
 	keyBytes       = 12
-	bytesBytes     = 26
-	fileBytes      = 17
 	modelFileBytes = 31   // without its path
 	maxKeys        = 512  // of a question
 	maxOpenFiles   = 1024 // of an answer
 	maxListening   = 1024
+	maxAdopted     = 1024    // processes of a question
+	maxRefusals    = 64      // of an answer
 	maxPID         = 1 << 22 // PID_MAX_LIMIT
 	maxQuestion    = headerBytes + maxKeys*keyBytes
 	maxAnswer      = 20 << 10
 	maxErrno       = 4095 // MAX_ERRNO
 	maxReason      = 512  // bytes of a text
+	maxMap         = 1 << 30
+	maxFile        = 1 << 62 // bytes
 )
 
 // errFrame is the error of a frame that breaks the format.
@@ -53,15 +57,8 @@ const (
 	opEnd
 )
 
-// question is a parsed question of an agent.
-type question struct {
-	op          op
-	number      uint32
-	keys        []process.Key
-	from, limit int
-	models      process.FilesWanted
-	device      uint64
-}
+// traces reports whether an operation is for the tracer.
+func (o op) traces() bool { return o >= opTrace && o <= opUntrace }
 
 func header(b []byte, o op, number uint32) []byte {
 	return binary.LittleEndian.AppendUint32(append(b, Version, byte(o)), number)
@@ -69,8 +66,10 @@ func header(b []byte, o op, number uint32) []byte {
 
 // hello is the frame with which a helper begins.
 func hello(helper, keeper int) []byte {
-	b := binary.LittleEndian.AppendUint32(header(nil, opHello, 0), uint32(helper))
-	return binary.LittleEndian.AppendUint32(b, uint32(keeper))
+	c := codec{rest: header(nil, opHello, 0)}
+	c.pid(&helper)
+	c.pid(&keeper)
+	return c.rest
 }
 
 // ended is the frame that reports the end of a helper.
@@ -86,237 +85,302 @@ func split(frame []byte) (o op, number uint32, body []byte, err error) {
 	return op(frame[1]), binary.LittleEndian.Uint32(frame[2:]), frame[headerBytes:], nil
 }
 
+// question is one of an agent. Its operation decides which fields it has.
+type question struct {
+	op          op
+	number      uint32
+	keys        []process.Key
+	from, limit int
+	models      process.FilesWanted
+	device      uint64
+
+	want             bpf.Wanted
+	handle           uint32
+	slot, generation uint32
+	pids             []int
+}
+
 // append adds the frame of a question.
 func (q *question) append(b []byte) []byte {
-	b = header(b, q.op, q.number)
-	for _, key := range q.keys {
-		b = binary.LittleEndian.AppendUint32(b, uint32(key.PID))
-		b = binary.LittleEndian.AppendUint64(b, key.Start)
-	}
-	switch q.op {
-	case opFiles:
-		b = binary.LittleEndian.AppendUint16(b, uint16(q.from))
-		b = binary.LittleEndian.AppendUint16(b, uint16(q.limit))
-	case opModels:
-		b = append(b, bits(q.models.Maps, q.models.Sockets))
-	case opDevice:
-		b = binary.LittleEndian.AppendUint64(b, q.device)
-	}
-	return b
+	c := codec{rest: header(b, q.op, q.number)}
+	q.fields(&c)
+	return c.rest
 }
 
 // parse takes a question from a frame. It reuses the memory of q, and accepts exactly what append makes.
 func (q *question) parse(frame []byte) error {
-	d := decoder{}
+	*q = question{keys: q.keys[:0], pids: q.pids[:0]}
+	c := codec{reads: true}
 	var err error
-	q.keys, q.from, q.limit = q.keys[:0], 0, 0
-	q.models, q.device = process.FilesWanted{}, 0
-	if q.op, q.number, d.rest, err = split(frame); err != nil {
+	if q.op, q.number, c.rest, err = split(frame); err != nil {
 		return err
 	}
-	keys := 0
+	q.fields(&c)
+	return c.end()
+}
+
+// fields writes or reads what follows the header.
+func (q *question) fields(c *codec) {
 	switch q.op {
 	case opBytes:
-		keys = len(d.rest) / keyBytes
-		d.bad = keys == 0 || keys > maxKeys
-	case opFiles, opModels, opDevice:
-		keys = 1
+		list(c, &q.keys, 1, maxKeys, c.key)
 	case opSame:
-		keys = 2
-	default:
-		return errFrame
-	}
-	for range keys {
-		q.keys = append(q.keys, process.Key{PID: d.pid(), Start: d.uint64()})
+		list(c, &q.keys, 2, 2, c.key)
+	case opFiles, opModels, opDevice:
+		if c.reads {
+			q.keys = append(q.keys, process.Key{})
+		}
+		c.key(&q.keys[0])
+	case opJob, opAdopt, opFlush, opReport, opUntrace:
+		num(c, 4, &q.handle, 0, math.MaxUint32)
 	}
 	switch q.op {
+	case opBytes, opSame, opFlush, opReport, opUntrace:
 	case opFiles:
-		q.from, q.limit = int(d.uint16()), int(d.uint16())
-		d.bad = d.bad || q.limit == 0 || q.limit > maxOpenFiles
+		num(c, 2, &q.from, 0, math.MaxUint16)
+		num(c, 2, &q.limit, 1, maxOpenFiles)
 	case opModels:
-		wanted := d.flags(2)
-		q.models.Maps, q.models.Sockets = wanted&1 != 0, wanted&2 != 0
+		c.flags(&q.models.Maps, &q.models.Sockets)
 	case opDevice:
-		q.device = d.uint64()
+		num(c, 8, &q.device, 0, math.MaxUint64)
+	case opTrace:
+		c.flags(&q.want.Threads, &q.want.Disks)
+	case opJob, opAdopt:
+		num(c, 4, &q.slot, 1, bpf.MaxJobs)
+		num(c, 4, &q.generation, 0, math.MaxUint32)
+		if q.op == opAdopt {
+			list(c, &q.pids, 1, maxAdopted, c.pid)
+		}
+	default:
+		c.fail()
 	}
-	return d.end()
 }
 
-// decoder takes numbers from a frame. After an error it returns zeros.
-type decoder struct {
-	rest []byte
-	bad  bool
+// content is that of an answer. The operation decides which fields it has.
+type content struct {
+	failed syscall.Errno
+	bytes  []process.Bytes
+	open   []process.OpenFile
+	files  int // open ones
+	yes    bool
+	models process.Files
+
+	handle     uint32 // of what traces; 0 for none
+	eventBytes uint32 // 0 if threads are not followed
+	disks      bool
+	reason     string // why nothing traces
+	lacks      bpf.Refusals
 }
 
-func (d *decoder) take(n int) []byte {
-	if len(d.rest) < n {
-		d.bad, d.rest = true, nil
-		return make([]byte, n)
+// append adds the content of an answer to its header: as much as an answer holds.
+func (a *content) append(b []byte, o op) []byte {
+	a.failed, a.files = min(a.failed, maxErrno), min(a.files, maxOpenFiles)
+	a.open = a.open[:min(len(a.open), maxOpenFiles)]
+	a.models.Listening = min(a.models.Listening, maxListening)
+	c := codec{rest: b}
+	a.fields(&c, o)
+	return c.rest
+}
+
+// parse accepts exactly what append makes.
+func (a *content) parse(body []byte, o op) error {
+	c := codec{reads: true, rest: body}
+	a.fields(&c, o)
+	return c.end()
+}
+
+// fields writes or reads all.
+func (a *content) fields(c *codec, o op) {
+	switch o {
+	case opBytes:
+		list(c, &a.bytes, 0, maxKeys, c.bytes)
+	case opTrace:
+		a.traced(c)
+	default:
+		c.errno(&a.failed)
 	}
-	part := d.rest[:n]
-	d.rest = d.rest[n:]
-	return part
-}
-
-func (d *decoder) uint8() uint8   { return d.take(1)[0] }
-func (d *decoder) uint16() uint16 { return binary.LittleEndian.Uint16(d.take(2)) }
-func (d *decoder) uint32() uint32 { return binary.LittleEndian.Uint32(d.take(4)) }
-func (d *decoder) uint64() uint64 { return binary.LittleEndian.Uint64(d.take(8)) }
-
-func (d *decoder) pid() int {
-	n := d.uint32()
-	if n == 0 || n > maxPID {
-		d.bad = true
+	switch o {
+	case opFiles:
+		num(c, 2, &a.files, 0, maxOpenFiles)
+		list(c, &a.open, 0, maxOpenFiles, c.openFile)
+	case opSame:
+		c.flags(&a.yes)
+	case opModels:
+		num(c, 2, &a.models.Listening, 0, maxListening)
+		list(c, &a.models.List, 0, process.MaxFiles, c.modelFile)
+	case opDevice:
+		c.flags(&a.yes)
+		num(c, 2, &a.files, 0, maxOpenFiles)
+		c.require(!a.yes || a.failed == 0)
 	}
-	return int(n)
 }
 
-func (d *decoder) errno() syscall.Errno {
-	n := d.uint16()
-	d.bad = d.bad || n > maxErrno
-	return syscall.Errno(n)
+func (a *content) traced(c *codec) {
+	num(c, 4, &a.handle, 0, math.MaxUint32)
+	num(c, 4, &a.eventBytes, 0, maxMap)
+	c.flags(&a.disks)
+	if a.handle == 0 {
+		c.require(a.eventBytes == 0 && !a.disks)
+		c.text(&a.reason, maxReason)
+		return
+	}
+	list(c, (*[]bpf.Refusal)(&a.lacks), 0, maxRefusals, func(one *bpf.Refusal) {
+		why := ""
+		if !c.reads {
+			why = one.Why.Error()
+		}
+		c.text(&one.What, maxReason)
+		c.text(&why, maxReason)
+		if c.reads {
+			one.Why = errors.New(why)
+		}
+	})
+}
+
+// maps is how many descriptors go with the answer.
+func (a *content) maps() (n int) {
+	if a.eventBytes > 0 {
+		n += 2
+	}
+	if a.disks {
+		n += 2
+	}
+	return n
+}
+
+// ofModels returns the files of models among others, as many as an answer holds. A helper gives away no other name.
+func ofModels(all []process.File) (list []process.File) {
+	size := headerBytes + 4
+	for _, f := range all {
+		if f.Path == "" || len(f.Path) > process.MaxFilePath || !process.OfModel(f.Path) ||
+			size+modelFileBytes+len(f.Path) > maxAnswer {
+			continue
+		}
+		size += modelFileBytes + len(f.Path)
+		list = append(list, f)
+	}
+	return list[:min(len(list), process.MaxFiles)]
+}
+
+// codec writes what its methods are given, or reads it into that: so a frame is described once. After the first fault
+// it reads zeros.
+type codec struct {
+	reads bool
+	rest  []byte // written, or not read yet
+	bad   bool
+}
+
+func (c *codec) fail() { c.bad, c.rest = true, nil }
+
+func (c *codec) require(ok bool) {
+	if c.reads && !ok {
+		c.fail()
+	}
 }
 
 // end returns an error for a frame that was too short, too long or wrong.
-func (d *decoder) end() error {
-	if d.bad || len(d.rest) > 0 {
+func (c *codec) end() error {
+	if c.bad || len(c.rest) > 0 {
 		return errFrame
 	}
 	return nil
 }
 
-func appendErrno(b []byte, err syscall.Errno) []byte {
-	return binary.LittleEndian.AppendUint16(b, uint16(min(err, maxErrno)))
+// num is a number of so many bytes. It is read only within bounds.
+func num[T ~int | ~int64 | ~uint8 | ~uint32 | ~uint64 | ~uintptr](c *codec, size int, v *T, least, most uint64) {
+	var whole [8]byte
+	if !c.reads {
+		binary.LittleEndian.PutUint64(whole[:], uint64(*v))
+		c.rest = append(c.rest, whole[:size]...)
+		return
+	}
+	if *v = 0; len(c.rest) < size {
+		c.fail()
+		return
+	}
+	copy(whole[:size], c.rest)
+	n := binary.LittleEndian.Uint64(whole[:])
+	if c.rest = c.rest[size:]; n < least || n > most {
+		c.fail()
+		return
+	}
+	*v = T(n)
 }
 
-func appendBytes(b []byte, list []process.Bytes) []byte {
-	for i := range list {
-		v := &list[i]
-		b = appendErrno(b, v.Err)
-		for _, n := range [...]uint64{v.Read, v.Chars, v.Write} {
-			b = binary.LittleEndian.AppendUint64(b, n)
+// list is the rest of a frame: from least to most values.
+func list[T any](c *codec, all *[]T, least, most int, each func(*T)) {
+	if !c.reads {
+		for i := range *all {
+			each(&(*all)[i])
 		}
+		return
 	}
-	return b
+	for len(c.rest) > 0 && len(*all) < most {
+		*all = append(*all, *new(T))
+		each(&(*all)[len(*all)-1]) // in its place: a value of its own would be allocated
+	}
+	c.require(len(*all) >= least)
 }
 
-func parseBytes(body []byte, into []process.Bytes) error {
-	d := decoder{rest: body}
-	for i := range into {
-		into[i] = process.Bytes{Err: d.errno(), Read: d.uint64(), Chars: d.uint64(), Write: d.uint64()}
-	}
-	return d.end()
-}
-
-func appendFiles(b []byte, list []process.OpenFile, files int, err syscall.Errno) []byte {
-	b = appendErrno(b, err)
-	b = binary.LittleEndian.AppendUint16(b, uint16(files))
-	for i := range list[:min(len(list), maxOpenFiles)] {
-		f := &list[i]
-		b = binary.LittleEndian.AppendUint32(b, uint32(f.Mount))
-		b = binary.LittleEndian.AppendUint32(b, f.Inode)
-		b = binary.LittleEndian.AppendUint64(b, f.Pipe)
-		b = append(b, bits(f.Reads, f.Writes, f.Stays))
-	}
-	return b
-}
-
-// bits returns a number with a bit for each truth, the lowest first.
-func bits(all ...bool) (number byte) {
+// flags is a byte with a bit for each truth, the lowest first.
+func (c *codec) flags(all ...*bool) {
+	var bits uint8
 	for i, is := range all {
-		if is {
-			number |= 1 << i
+		if *is {
+			bits |= 1 << i
 		}
 	}
-	return number
-}
-
-func parseFiles(body []byte) (list []process.OpenFile, files int, failed syscall.Errno, err error) {
-	d := decoder{rest: body}
-	failed, files = d.errno(), int(d.uint16())
-	d.bad = d.bad || files > maxOpenFiles || len(d.rest) > maxOpenFiles*fileBytes
-	for len(d.rest) > 0 && !d.bad {
-		mount, inode, pipe, is := d.uint32(), d.uint32(), d.uint64(), d.uint8()
-		d.bad = d.bad || mount >= 1<<31 || is >= 1<<3
-		list = append(list, process.OpenFile{Mount: int(mount), Inode: inode, Pipe: pipe,
-			Ends: process.Ends{Reads: is&1 != 0, Writes: is&2 != 0, Stays: is&4 != 0}})
+	num(c, 1, &bits, 0, 1<<len(all)-1)
+	for i, is := range all {
+		*is = bits&(1<<i) != 0
 	}
-	return list, files, failed, d.end()
 }
 
-// flags takes a number of bits.
-func (d *decoder) flags(bits int) uint8 {
-	n := d.uint8()
-	d.bad = d.bad || n >= 1<<bits
-	return n
-}
-
-// appendModels adds as many files as fit.
-func appendModels(b []byte, all process.Files, err syscall.Errno) []byte {
-	b = appendErrno(b, err)
-	b = binary.LittleEndian.AppendUint16(b, uint16(min(all.Listening, maxListening)))
-	for _, f := range all.List {
-		if len(f.Path) > process.MaxFilePath || len(b)+modelFileBytes+len(f.Path) > maxAnswer || !process.OfModel(f.Path) {
-			continue // only files of models are answered
-		}
-		b = binary.LittleEndian.AppendUint32(b, uint32(f.FD+1))
-		for _, n := range [...]int64{f.Size, f.Offset, f.Mapped} {
-			b = binary.LittleEndian.AppendUint64(b, uint64(n))
-		}
-		b = append(b, bits(f.Write))
-		b = binary.LittleEndian.AppendUint16(b, uint16(len(f.Path)))
-		b = append(b, f.Path...)
+// text is one that is not empty. A longer one is cut.
+func (c *codec) text(s *string, most int) {
+	n := min(len(*s), most)
+	num(c, 2, &n, 1, uint64(most))
+	switch {
+	case !c.reads:
+		c.rest = append(c.rest, (*s)[:n]...)
+	case n > len(c.rest):
+		c.fail()
+	default:
+		*s, c.rest = string(c.rest[:n]), c.rest[n:]
 	}
-	return b
 }
 
-func parseModels(body []byte) (all process.Files, failed syscall.Errno, err error) {
-	d := decoder{rest: body}
-	failed, all.Listening = d.errno(), int(d.uint16())
-	d.bad = d.bad || all.Listening > maxListening
-	for len(d.rest) > 0 && !d.bad && len(all.List) < process.MaxFiles {
-		fd := d.uint32()
-		f := process.File{FD: int(fd) - 1, Size: d.size(), Offset: d.size(), Mapped: d.size(), Write: d.flags(1) != 0}
-		n := int(d.uint16())
-		d.bad = d.bad || n > process.MaxFilePath || fd > maxPID
-		if d.bad {
-			break
-		}
-		f.Path = string(d.take(n))
-		d.bad = d.bad || !strings.HasPrefix(f.Path, "/") || strings.ContainsRune(f.Path, 0) || !process.OfModel(f.Path)
-		all.List = append(all.List, f)
+func (c *codec) pid(pid *int) { num(c, 4, pid, 1, maxPID) }
+
+func (c *codec) errno(number *syscall.Errno) { num(c, 2, number, 0, maxErrno) }
+
+func (c *codec) key(key *process.Key) {
+	c.pid(&key.PID)
+	num(c, 8, &key.Start, 0, math.MaxUint64)
+}
+
+func (c *codec) bytes(b *process.Bytes) {
+	c.errno(&b.Err)
+	for _, n := range [...]*uint64{&b.Read, &b.Chars, &b.Write} {
+		num(c, 8, n, 0, math.MaxUint64)
 	}
-	if err = d.end(); err != nil {
-		return process.Files{}, failed, err
+}
+
+func (c *codec) openFile(f *process.OpenFile) {
+	num(c, 4, &f.Mount, 0, math.MaxInt32)
+	num(c, 4, &f.Inode, 0, math.MaxUint32)
+	num(c, 8, &f.Pipe, 0, math.MaxUint64)
+	c.flags(&f.Reads, &f.Writes, &f.Stays)
+}
+
+func (c *codec) modelFile(f *process.File) {
+	fd := f.FD + 1
+	num(c, 4, &fd, 0, maxPID)
+	f.FD = fd - 1
+	for _, n := range [...]*int64{&f.Size, &f.Offset, &f.Mapped} {
+		num(c, 8, n, 0, maxFile)
 	}
-	return all, failed, nil
-}
-
-// size takes a size of a file in bytes.
-func (d *decoder) size() int64 {
-	n := d.uint64()
-	d.bad = d.bad || n > 1<<62
-	return int64(n)
-}
-
-func appendDevice(b []byte, open bool, files int, err syscall.Errno) []byte {
-	b = append(appendErrno(b, err), bits(open))
-	return binary.LittleEndian.AppendUint16(b, uint16(min(files, maxOpenFiles)))
-}
-
-func parseDevice(body []byte) (open bool, files int, failed syscall.Errno, err error) {
-	d := decoder{rest: body}
-	failed, open, files = d.errno(), d.flags(1) != 0, int(d.uint16())
-	d.bad = d.bad || files > maxOpenFiles || open && failed != 0
-	return open && !d.bad, files, failed, d.end()
-}
-
-func appendSame(b []byte, same bool, err syscall.Errno) []byte {
-	return append(appendErrno(b, err), bits(same))
-}
-
-func parseSame(body []byte) (same bool, failed syscall.Errno, err error) {
-	d := decoder{rest: body}
-	failed, same = d.errno(), d.flags(1) != 0
-	return same && !d.bad, failed, d.end()
+	c.flags(&f.Write)
+	c.text(&f.Path, process.MaxFilePath)
+	c.require(strings.HasPrefix(f.Path, "/") && !strings.ContainsRune(f.Path, 0) && process.OfModel(f.Path))
 }

@@ -3,12 +3,14 @@ package helper
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"reflect"
 	"slices"
 	"syscall"
 	"testing"
 
+	"github.com/stallspan/stallspan/internal/source/bpf"
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
@@ -74,6 +76,7 @@ func TestWrongQuestions(t *testing.T) {
 		"unknown files":          frame(opModels, key(1), []byte{4}),
 		"a device of no process": frame(opDevice, []byte{1, 0, 0, 0, 0, 0, 0, 0}),
 		"half a device":          frame(opDevice, key(1), []byte{1, 0, 0, 0}),
+		"a question to a tracer": (&question{op: opFlush, handle: 1}).append(nil),
 		"files of a path":        frame(opModels, key(1), []byte{0}, []byte("/etc")),
 	} {
 		s := &server{reader: noReader{t}}
@@ -121,50 +124,58 @@ var models = process.Files{Listening: 2, List: []process.File{
 func TestAnswersAboutFiles(t *testing.T) {
 	with := process.Files{Listening: 2}
 	with.List = append(append(with.List, process.File{FD: 3, Path: "/home/u/diary.txt"}), models.List...)
-	got, failed, err := parseModels(appendModels(nil, with, syscall.ESRCH))
-	if err != nil || failed != syscall.ESRCH || !reflect.DeepEqual(got, models) {
-		t.Errorf("got %+v, %v, %v; want %+v", got, failed, err, models)
+	var got content
+	sent := content{failed: syscall.ESRCH, models: process.Files{Listening: 2, List: ofModels(with.List)}}
+	err := got.parse(sent.append(nil, opModels), opModels)
+	if err != nil || got.failed != syscall.ESRCH || !reflect.DeepEqual(got.models, models) {
+		t.Errorf("got %+v, %v; want %+v", got, err, models)
 	}
-	long := process.Files{List: slices.Repeat(models.List, 2*process.MaxFiles)}
-	if frame := appendModels(header(nil, opModels, 1), long, 0); len(frame) > maxAnswer {
+	long := content{models: process.Files{List: ofModels(slices.Repeat(models.List, 2*process.MaxFiles))}}
+	if frame := long.append(header(nil, opModels, 1), opModels); len(frame) > maxAnswer {
 		t.Errorf("many files: got %d bytes, want %d at most", len(frame), maxAnswer)
 	}
-	good := appendModels(nil, models, 0)
+	if err := got.parse((&content{models: with}).append(nil, opModels), opModels); err == nil {
+		t.Errorf("a file of no model: got %+v, want an error", got.models)
+	}
+	good := (&content{models: models}).append(nil, opModels)
 	for name, bad := range map[string][]byte{
 		"another file":     bytes.Replace(good, []byte("a.gguf"), []byte("passwd"), 1),
 		"a relative path":  bytes.Replace(good, []byte("/m/a.gguf"), []byte("m//a.gguf"), 1),
 		"a zero in a path": bytes.Replace(good, []byte("/m/a.gguf"), []byte("/m\x00a.gguf"), 1),
 		"cut":              good[:len(good)-1],
 	} {
-		if got, _, err := parseModels(bad); err == nil {
-			t.Errorf("%s: got %+v, want an error", name, got)
+		if err := got.parse(bad, opModels); err == nil {
+			t.Errorf("%s: got %+v, want an error", name, got.models)
 		}
 	}
 }
 
 func TestAnswers(t *testing.T) {
-	list := []process.Bytes{{Read: 1, Chars: 2, Write: math.MaxUint64}, {Err: syscall.EACCES}}
-	got := make([]process.Bytes, 2)
-	if err := parseBytes(appendBytes(nil, list), got); err != nil || !slices.Equal(got, list) {
-		t.Errorf("bytes: got %v, %v; want %v", got, err, list)
+	again := func(o op, a content) (got content) {
+		t.Helper()
+		if err := got.parse(a.append(nil, o), o); err != nil {
+			t.Errorf("%d: got %v, want %+v", o, err, a)
+		}
+		return got
 	}
-	if err := parseBytes(appendBytes(nil, list), got[:1]); err == nil {
-		t.Error("bytes of two processes for one: got no error")
+	list := []process.Bytes{{Read: 1, Chars: 2, Write: math.MaxUint64}, {Err: syscall.EACCES}}
+	if got := again(opBytes, content{bytes: list}); !slices.Equal(got.bytes, list) {
+		t.Errorf("bytes: got %v, want %v", got.bytes, list)
 	}
 	open := []process.OpenFile{{Mount: 3, Inode: 1<<32 - 1},
 		{Mount: 4, Pipe: math.MaxUint64, Ends: process.Ends{Reads: true, Stays: true}},
 		{Mount: 4, Pipe: 5, Ends: process.Ends{Writes: true}}}
-	gotOpen, files, failed, err := parseFiles(appendFiles(nil, open, 9, 0))
-	if err != nil || files != 9 || failed != 0 || !slices.Equal(gotOpen, open) {
-		t.Errorf("files: got %v, %d, %v, %v; want %v", gotOpen, files, failed, err, open)
+	if got := again(opFiles, content{open: open, files: 9}); got.files != 9 || got.failed != 0 ||
+		!slices.Equal(got.open, open) {
+		t.Errorf("files: got %+v, want %v", got, open)
 	}
-	if got, _, _, err := parseFiles(appendFiles(nil, slices.Repeat(open, maxOpenFiles), maxOpenFiles, 0)); err != nil ||
-		len(got) != maxOpenFiles {
-		t.Errorf("many files: got %d, %v; want %d", len(got), err, maxOpenFiles)
+	many := content{open: slices.Repeat(open, maxOpenFiles), files: 2 * maxOpenFiles}
+	if got := again(opFiles, many); len(got.open) != maxOpenFiles || got.files != maxOpenFiles {
+		t.Errorf("many files: got %d of %d, want %d", len(got.open), got.files, maxOpenFiles)
 	}
 	for _, want := range []bool{true, false} {
-		if got, failed, err := parseSame(appendSame(nil, want, 0)); err != nil || failed != 0 || got != want {
-			t.Errorf("same: got %v, %v, %v; want %v", got, failed, err, want)
+		if got := again(opSame, content{yes: want}); got.failed != 0 || got.yes != want {
+			t.Errorf("same: got %+v, want %v", got, want)
 		}
 	}
 }
@@ -188,46 +199,21 @@ func FuzzQuestion(f *testing.F) {
 
 // FuzzAnswer has the agent accept exactly what the helper sends.
 func FuzzAnswer(f *testing.F) {
-	f.Add(uint8(opBytes), appendBytes(nil, []process.Bytes{{Read: 1, Chars: 2, Write: 3}, {Err: syscall.EACCES}}))
-	f.Add(uint8(opFiles), appendFiles(nil, []process.OpenFile{{Mount: 1}, {Mount: 2, Pipe: 7,
-		Ends: process.Ends{Writes: true, Stays: true}}}, 3, 0))
-	f.Add(uint8(opSame), appendSame(nil, true, 0))
-	f.Add(uint8(opModels), appendModels(nil, models, 0))
-	f.Add(uint8(opDevice), appendDevice(nil, true, 7, 0))
+	for o, a := range map[op]*content{
+		opBytes: {bytes: []process.Bytes{{Read: 1, Chars: 2, Write: 3}, {Err: syscall.EACCES}}},
+		opFiles: {files: 3, open: []process.OpenFile{{Mount: 1}, {Mount: 2, Pipe: 7,
+			Ends: process.Ends{Writes: true, Stays: true}}}},
+		opSame: {yes: true}, opModels: {models: models}, opDevice: {yes: true, files: 7},
+		opTrace: {handle: 1, lacks: bpf.Refusals{{What: "one", Why: errors.New("needs more")}}},
+	} {
+		f.Add(uint8(o), a.append(nil, o))
+	}
 	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {
-		var got []byte
-		var err error
-		switch op(kind) {
-		case opBytes:
-			list := make([]process.Bytes, len(body)/bytesBytes)
-			err = parseBytes(body, list)
-			got = appendBytes(nil, list)
-		case opFiles:
-			var list []process.OpenFile
-			var files int
-			var failed syscall.Errno
-			list, files, failed, err = parseFiles(body)
-			got = appendFiles(nil, list, files, failed)
-		case opSame:
-			var same bool
-			var failed syscall.Errno
-			same, failed, err = parseSame(body)
-			got = appendSame(nil, same, failed)
-		case opDevice:
-			var open bool
-			var files int
-			var failed syscall.Errno
-			open, files, failed, err = parseDevice(body)
-			got = appendDevice(nil, open, files, failed)
-		case opModels:
-			var all process.Files
-			var failed syscall.Errno
-			all, failed, err = parseModels(body)
-			got = appendModels(nil, all, failed)
-		default:
+		var a content
+		if a.parse(body, op(kind)) != nil {
 			return
 		}
-		if err == nil && !bytes.Equal(got, body) {
+		if got := a.append(nil, op(kind)); !bytes.Equal(got, body) {
 			t.Errorf("%d: %x is accepted as %x", kind, body, got)
 		}
 	})

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"iter"
 	"slices"
 	"time"
 
@@ -260,17 +259,6 @@ func (m *Means) Set(d Detail, value float64) {
 
 // Get returns a mean, and whether it is known.
 func (m *Means) Get(d Detail) (mean float64, ok bool) { return m.values[d], m.has&(1<<d) != 0 }
-
-// All iterates over the known means.
-func (m *Means) All() iter.Seq2[Detail, float64] {
-	return func(yield func(Detail, float64) bool) {
-		for d := range Details {
-			if mean, ok := m.Get(d); ok && !yield(d, mean) {
-				return
-			}
-		}
-	}
-}
 
 // Empty reports whether no mean is known.
 func (m *Means) Empty() bool { return m.has == 0 }

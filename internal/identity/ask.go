@@ -4,14 +4,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // reader reads the claims of one user's processes in one container. A process may hold up who reads its memory. Then
 // only the claims of its own user wait.
 type reader struct {
-	later
-	waiting []process // at most maxWaiting; guarded by Finder.mu
+	busy    bool      // a task reads; this and the next field are guarded by Finder.mu
+	waiting []process // at most maxWaiting
 }
 
 // process is a process that no other is confused with.
@@ -34,17 +35,17 @@ const (
 // ask reads the claims of a process in the background. Those that do not fit are asked for again.
 func (f *Finder) ask(p process, owner string) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	r := f.readers[owner]
 	if r == nil {
 		if len(f.readers) >= maxReaders {
 			for other, old := range f.readers {
-				if old.idle() && len(old.waiting) == 0 {
+				if !old.busy {
 					delete(f.readers, other)
 				}
 			}
 		}
 		if len(f.readers) >= maxReaders {
-			f.mu.Unlock()
 			return
 		}
 		r = new(reader)
@@ -53,14 +54,16 @@ func (f *Finder) ask(p process, owner string) {
 	if len(r.waiting) < maxWaiting && !slices.Contains(r.waiting, p) {
 		r.waiting = append(r.waiting, p)
 	}
-	f.mu.Unlock()
-	r.start(func() { f.askAll(r) })
+	if !r.busy {
+		r.busy = f.asking.Start(func() { f.askAll(r) })
+	}
 }
 
 func (f *Finder) askAll(r *reader) {
 	for {
 		f.mu.Lock()
 		if len(r.waiting) == 0 {
+			r.busy = false
 			f.mu.Unlock()
 			return
 		}
@@ -71,7 +74,7 @@ func (f *Finder) askAll(r *reader) {
 			known = *e.claims
 		}
 		f.mu.Unlock()
-		f.askOne(p, known)
+		_ = sample.Protect(func() { f.askOne(p, known) }) // counted there
 	}
 }
 
@@ -111,19 +114,4 @@ func (f *Finder) askOne(p process, known claims) {
 	with := *e
 	with.claims, with.again = &c.claims, time.Time{}
 	f.known[p.pid] = &with
-}
-
-// closeReaders waits for all readers, up to so long.
-func (f *Finder) closeReaders(most time.Duration) {
-	f.mu.Lock()
-	all := make([]*reader, 0, len(f.readers))
-	for _, r := range f.readers {
-		r.waiting = nil
-		all = append(all, r)
-	}
-	f.mu.Unlock()
-	end := time.Now().Add(most)
-	for _, r := range all {
-		r.close(time.Until(end))
-	}
 }

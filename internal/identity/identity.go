@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/identity/locate"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/semconv"
@@ -71,6 +72,7 @@ type Finder struct {
 	owners *locate.Owners
 	users  users
 	pods   pods
+	asking sample.Tasks // processes
 
 	mu      sync.Mutex // guards the fields below; not held while files are read
 	known   map[int]*entry
@@ -169,9 +171,14 @@ func (f *Finder) of(pid int, gpus []string) Identity {
 
 // Close waits for what is read in the background. Of must not be called after it.
 func (f *Finder) Close() {
-	f.closeReaders(closeIn)
-	f.users.asking.close(closeIn)
-	f.pods.asking.close(askTimeout + closeIn)
+	f.mu.Lock()
+	for _, r := range f.readers {
+		r.waiting = nil
+	}
+	f.mu.Unlock()
+	f.asking.Stop(closeIn)
+	f.users.asking.Stop(closeIn)
+	f.pods.asking.Stop(askTimeout + closeIn)
 }
 
 // cached returns the entry of a process, or a new one.

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,14 +45,7 @@ func program(t testing.TB, root string, pid, start int, cgroup, exe string, uid 
 }
 
 // waitAll waits until claims have been read.
-func waitAll(f *Finder) {
-	f.mu.Lock()
-	all := slices.Collect(maps.Values(f.readers))
-	f.mu.Unlock()
-	for _, r := range all {
-		r.wait(time.Minute)
-	}
-}
+func waitAll(f *Finder) { f.asking.Wait(time.Minute) }
 
 func has(i Identity, key, value string, claimed bool) bool {
 	return slices.Contains(i.Attributes, Attribute{key, value, claimed})

@@ -15,6 +15,7 @@ import (
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/stallspan/stallspan/internal/identity/locate"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -54,9 +55,10 @@ type podName struct{ namespace, pod, container string }
 type pods struct {
 	root, socket string // socket is "" to ask none
 
-	asking later
+	asking sample.Tasks
 
 	mu         sync.Mutex           // guards the fields below
+	busy       bool                 // the kubelet is asked now
 	last       time.Time            // when the kubelet was asked
 	containers map[string]podName   // by ID
 	devices    map[string][]podName // by a GPU's UUID
@@ -78,7 +80,7 @@ func (p *pods) of(uid, container string, gpus []string) (name podName, known boo
 	defer p.mu.Unlock()
 	if p.last.IsZero() || now.Sub(p.last) >= askEvery {
 		p.last = now
-		p.asking.start(p.ask)
+		p.busy = p.busy || p.asking.Start(p.ask)
 	}
 	if name, known = p.containers[container]; known {
 		return name, true
@@ -122,10 +124,14 @@ func (p *pods) holder(gpus []string) (only podName) {
 
 // ask asks the kubelet.
 func (p *pods) ask() {
-	containers := logged(p.root)
-	devices := p.list()
+	var containers map[string]podName
+	var devices map[string][]podName
+	failed := sample.Protect(func() { containers, devices = logged(p.root), p.list() })
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.busy = false; failed != nil {
+		return // counted there
+	}
 	p.containers, p.devices = containers, devices
 	for pod, c := range p.given {
 		if time.Since(c.seen) > lastsFor {

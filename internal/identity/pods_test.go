@@ -93,7 +93,7 @@ func TestPodsOfTheKubelet(t *testing.T) {
 	if _, known := p.of("u1", idA, []string{gpuA}); known {
 		t.Error("got a name before the first answer, want none")
 	}
-	p.asking.wait(time.Minute)
+	p.asking.Wait(time.Minute)
 	for _, test := range []struct {
 		uid  string
 		gpus []string
@@ -141,7 +141,7 @@ func TestPodsByLogs(t *testing.T) {
 	f := New(root, Options{})
 	defer f.Close()
 	f.Of(7, gpuA)
-	f.pods.asking.wait(time.Minute)
+	f.pods.asking.Wait(time.Minute)
 	waitAll(f)
 	f.known[7].again = time.Time{}
 	want := Identity{[]Attribute{
@@ -191,7 +191,7 @@ func TestBadKubelets(t *testing.T) {
 			if took := time.Since(began); took > askTimeout/2 {
 				t.Errorf("an answer took %v, want that it does not wait", took)
 			}
-			p.asking.wait(time.Minute)
+			p.asking.Wait(time.Minute)
 			if took := time.Since(began); took > askTimeout+10*time.Second {
 				t.Errorf("asking took %v, want %v", took, askTimeout)
 			}

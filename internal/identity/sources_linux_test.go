@@ -33,7 +33,7 @@ func TestFirstSourceWins(t *testing.T) {
 	defer f.Close()
 	for range 2 { // the kubelet and the environment are asked in the background
 		f.Of(7, gpuA)
-		f.pods.asking.wait(time.Minute)
+		f.pods.asking.Wait(time.Minute)
 		waitAll(f)
 		f.known[7].again = time.Time{}
 	}

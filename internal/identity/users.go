@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // users are the names of a machine's users: those of /etc/passwd below root, and if that is this process's root, those
@@ -16,9 +18,10 @@ import (
 type users struct {
 	root   string
 	lookUp func(uid string) (*user.User, error)
-	asking later
+	asking sample.Tasks
 
 	mu     sync.Mutex // guards the fields below
+	busy   bool       // a service is asked now
 	names  map[int64]string
 	looked time.Time
 	stamp  time.Time             // of the file
@@ -60,7 +63,7 @@ func (u *users) name(uid int64) string {
 	}
 	other := u.others[uid]
 	if other.until.Before(now) {
-		u.asking.start(func() { u.ask(uid, number) })
+		u.busy = u.busy || u.asking.Start(func() { u.ask(uid, number) })
 	}
 	return cmp.Or(other.name, number)
 }
@@ -68,11 +71,14 @@ func (u *users) name(uid int64) string {
 // ask asks the services for a user.
 func (u *users) ask(uid int64, number string) {
 	other := serviceUser{until: time.Now().Add(unknownFor)}
-	if found, err := u.lookUp(number); err == nil {
-		other = serviceUser{name: found.Username, until: time.Now().Add(knownFor)}
-	}
+	_ = sample.Protect(func() { // counted there
+		if found, err := u.lookUp(number); err == nil {
+			other = serviceUser{name: found.Username, until: time.Now().Add(knownFor)}
+		}
+	})
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.busy = false
 	if u.others == nil || len(u.others) >= maxOthers {
 		u.others = make(map[int64]serviceUser)
 	}

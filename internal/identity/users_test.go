@@ -28,19 +28,19 @@ func TestUsersOfServices(t *testing.T) {
 		t.Errorf("meanwhile: got %q, want root", got)
 	}
 	answer <- true
-	u.asking.wait(time.Minute)
+	u.asking.Wait(time.Minute)
 	if got := u.name(far); got != "ldap-3999999000" {
 		t.Errorf("after the answer: got %q, want ldap-3999999000", got)
 	}
 	u.name(far + 1)
 	answer <- false
-	u.asking.wait(time.Minute)
+	u.asking.Wait(time.Minute)
 	for range 2 {
 		if got := u.name(far + 1); got != "3999999001" {
 			t.Errorf("without a name: got %q, want the number", got)
 		}
 	}
-	if u.asking.wait(time.Minute); calls != 2 {
+	if u.asking.Wait(time.Minute); calls != 2 {
 		t.Errorf("got %d questions, want 2: answers are kept", calls)
 	}
 	for i := range int64(3 * maxOthers) {
@@ -68,5 +68,5 @@ func TestUsersBelowRoot(t *testing.T) {
 			t.Errorf("later, user %d: got %q, want %q", uid, got, want)
 		}
 	}
-	u.asking.wait(time.Minute)
+	u.asking.Wait(time.Minute)
 }

@@ -41,7 +41,6 @@ type schedule struct {
 type stretch struct {
 	from, to time.Duration
 	leader   int
-	settled  bool // it ends with a reading of the GPU, and cannot change any more
 }
 
 // blocks is memory for the blocks of one account at a time.
@@ -285,9 +284,9 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 				if p.At <= s.done {
 					break
 				}
-				return s.within(stretch{from, to, s.leader, true}, p.At, steps[:n])
+				return s.within(stretch{from, to, s.leader}, p.At, steps[:n])
 			}
-			s.resolve(s.again(stretch{from, to, s.leader, true}, steps[:n]), from, to)
+			s.resolve(s.again(stretch{from, to, s.leader}, steps[:n]), from, to)
 			steps = steps[n:]
 		}
 	}
@@ -303,7 +302,7 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 		steps = []history.Step{{Start: s.done, End: to.At}}
 	}
 	if to.At > p.At {
-		return s.within(stretch{s.done, to.At, s.leader, false}, p.At, steps)
+		return s.within(stretch{s.done, to.At, s.leader}, p.At, steps)
 	}
 	return s.beyond(p.At, steps)
 }
@@ -372,7 +371,7 @@ func (s *schedule) resolve(b *block, from, to time.Duration) {
 // beyond returns the sums at a moment after done. steps are of the GPU since; nil without one.
 func (s *schedule) beyond(at time.Duration, steps []history.Step) sums {
 	if at > s.done {
-		return s.within(stretch{s.done, at, s.leader, false}, at, steps)
+		return s.within(stretch{s.done, at, s.leader}, at, steps)
 	}
 	now := s.sums
 	now.clocks = s.clocksAt(at)

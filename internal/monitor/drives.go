@@ -37,12 +37,11 @@ func drivesFile(slow config.Slow) string {
 
 // driveHealth reads the drives on a goroutine of its own: they take seconds to respond, and some hang.
 type driveHealth struct {
-	config    Drives
-	stream    sample.Stream
-	boot      string
-	history   *drives.History // opened by the goroutine: its disk may hang
-	receivers receivers[[]sample.Drive]
-	ended     chan struct{} // closed when the goroutine ends
+	config  Drives
+	stream  sample.Stream
+	boot    string
+	history *drives.History // opened by the goroutine: its disk may hang
+	ended   chan struct{}   // closed when the goroutine ends
 }
 
 // drivesStopTime is how long wait waits: a round that is cancelled kills its smartctl, and gives up on one that hangs
@@ -102,5 +101,4 @@ func (d *driveHealth) take(m *Monitor, source string, s *sample.Sample, err erro
 	}
 	s.Drives = d.history.Update(s.Drives, d.config.Ask.Listing(), time.Now())
 	m.readings.Append(source, s, err)
-	d.receivers.emit(s.Drives)
 }

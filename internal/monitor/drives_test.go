@@ -39,21 +39,26 @@ END
 	return path
 }
 
-// Drives are read, judged by their history, and passed to the snapshot and to receivers.
+// drivesJournal is a journal that keeps the first drive of each reading of drives.
+type drivesJournal chan sample.Drive
+
+func (j drivesJournal) Write(e *recording.Entry) error {
+	if e.Sample != nil && len(e.Sample.Drives) > 0 && len(j) < cap(j) {
+		j <- e.Sample.Drives[0]
+	}
+	return nil
+}
+
+// Drives are read, judged by their history, and passed to the snapshot and to the journal.
 func TestDrives(t *testing.T) {
 	history := filepath.Join(t.TempDir(), "drives.json")
-	m, err := New(Config{Drives: &Drives{History: history, Ask: drives.Options{
+	rounds := make(drivesJournal, 100)
+	m, err := New(Config{Journal: rounds, Drives: &Drives{History: history, Ask: drives.Options{
 		Smartctl: answers(t), Only: true, Disks: []drives.Disk{{Device: "/dev/sdq"}}, Every: 10 * time.Millisecond,
 	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rounds := make(chan sample.Drive, 100)
-	defer m.OnDrives(func(all []sample.Drive) {
-		if len(rounds) < cap(rounds) {
-			rounds <- all[0]
-		}
-	})()
 	m.Start()
 	defer m.Stop()
 	first, second := <-rounds, <-rounds

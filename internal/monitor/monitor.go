@@ -419,12 +419,3 @@ func Boot(root string) time.Time { return sampling.Boot(root) }
 func (m *Monitor) OnEvent(emit func(alert.Event)) (unsubscribe func()) {
 	return m.alerts.receivers.add(emit)
 }
-
-// OnDrives calls emit with all drives after each round of smartctl, the worst first, until unsubscribe is called. emit
-// must not change the list.
-func (m *Monitor) OnDrives(emit func([]sample.Drive)) (unsubscribe func()) {
-	if m.drives == nil {
-		return func() {}
-	}
-	return m.drives.receivers.add(emit)
-}

@@ -39,7 +39,7 @@ func TestMake(t *testing.T) {
 			}
 			defer func() { _ = files.Close() }()
 			accelerator := emulate.NewAccelerator("emulated-0")
-			plan, err := emulate.Calibrate(t.Context(), files, accelerator, emulate.CalibrateOptions{EpochTime: length})
+			plan, err := emulate.Calibrate(t.Context(), files, accelerator, length)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,19 +138,19 @@ func work(ctx context.Context, files *emulate.Files, accelerator *emulate.Accele
 	if err := files.Cold(); err != nil {
 		return err
 	}
-	if _, err := emulate.Load(ctx, files); err != nil {
+	if err := emulate.Load(ctx, files); err != nil {
 		return err
 	}
 	if err := files.Cold(); err != nil {
 		return err
 	}
-	if _, err := emulate.Epoch(ctx, files, accelerator, plan); err != nil {
+	if err := emulate.Epoch(ctx, files, accelerator, plan); err != nil {
 		return err
 	}
 	if err := files.Warm(ctx); err != nil {
 		return err
 	}
-	if _, err := emulate.Epoch(ctx, files, accelerator, plan); err != nil {
+	if err := emulate.Epoch(ctx, files, accelerator, plan); err != nil {
 		return err
 	}
 	return checkpoint(filepath.Join(filepath.Dir(files.Model()), "checkpoint.bin"))

@@ -2,7 +2,6 @@ package recording
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -15,7 +14,6 @@ const (
 	maxQueued = 16 << 20         // compressed bytes that wait for the disk: hours of a typical machine
 	maxWrite  = 64 << 10         // bytes per write
 	patience  = 10 * time.Second // how long Close waits for a disk without progress
-	maxPanics = 5                // of one recording, which ends then
 )
 
 var (
@@ -26,10 +24,7 @@ var (
 // spool queues the bytes of a recording, and writes them to its files on a goroutine of its own.
 type spool struct {
 	warn func(error)
-	ctx  context.Context // until close
-	stop context.CancelFunc
 	done chan struct{} // closed when the goroutine has ended
-	now  []piece       // what is being written, without what is; only the goroutine uses it
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -50,7 +45,6 @@ type piece struct {
 
 func newSpool(files *series, warn func(error)) *spool {
 	s := &spool{warn: warn, done: make(chan struct{})}
-	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.changed = sync.NewCond(&s.mu)
 	go s.run(files)
 	return s
@@ -106,7 +100,6 @@ func (s *spool) wait() error {
 // close waits until everything is written and the file is closed. It gives up on a disk that hangs: the goroutine then
 // ends with the program.
 func (s *spool) close() error {
-	s.stop()
 	s.mu.Lock()
 	s.closed = true
 	s.changed.Broadcast()
@@ -132,24 +125,15 @@ func (s *spool) state() (queued int, err error) {
 	return s.queued, s.err
 }
 
-// run is the only user of the files. After a panic it goes on with what is not written, at the end without a pause.
+// run is the only user of the files. The recording ends with an error of the disk, and with a panic.
 func (s *spool) run(files *series) {
 	defer close(s.done)
-	panics := 0
-	sample.Restart(s.ctx, func(err error) {
-		if panics++; panics == maxPanics {
-			s.fail(err)
-		}
-		s.report(err)
-	}, func() { s.writeAll(files) })
-	for _, last := range []func(){func() { s.writeAll(files) }, func() {
-		if err := files.file.Close(); err != nil {
-			s.fail(cmp.Or(errors.Unwrap(err), err)) // without the path, which the caller knows
-		}
-	}} {
-		if err := sample.Protect(last); err != nil {
-			s.fail(err)
-		}
+	for _, part := range []func() error{
+		func() error { return s.writeAll(files) }, func() error { return files.file.Close() },
+	} {
+		var err error
+		failed := sample.Protect(func() { err = part() })
+		s.fail(cmp.Or(failed, errors.Unwrap(err), err)) // without the path, which the caller knows
 	}
 }
 
@@ -160,17 +144,17 @@ func (s *spool) report(err error) {
 }
 
 // writeAll writes until the end of the recording.
-func (s *spool) writeAll(files *series) {
+func (s *spool) writeAll(files *series) error {
 	for {
-		if len(s.now) == 0 {
-			s.now = s.take()
+		pieces := s.take()
+		if len(pieces) == 0 {
+			return nil
 		}
-		if _, failed := s.state(); failed != nil || len(s.now) == 0 {
-			return
+		for i := range pieces {
+			if err := s.put(files, &pieces[i]); err != nil {
+				return err
+			}
 		}
-		err := s.put(files)
-		s.now = nil
-		s.fail(err)
 	}
 }
 
@@ -201,25 +185,21 @@ func (s *spool) fail(err error) {
 	s.changed.Broadcast()
 }
 
-// put writes what take returned to the files. If a part cannot get a file of its own, it continues in the previous one.
-func (s *spool) put(files *series) error {
-	for ; len(s.now) > 0; s.now = s.now[1:] {
-		p := &s.now[0]
-		if p.begins {
-			p.begins = false
-			if err := files.next(); err != nil {
-				s.report(err)
-			}
+// put writes a piece to the files. If a part cannot get a file of its own, it continues in the previous one.
+func (s *spool) put(files *series, p *piece) error {
+	if p.begins {
+		if err := files.next(); err != nil {
+			s.report(err)
 		}
-		for len(p.bytes) > 0 {
-			n, err := files.file.Write(p.bytes[:min(len(p.bytes), maxWrite)])
-			p.bytes = p.bytes[n:]
-			s.mu.Lock()
-			s.queued -= n
-			s.mu.Unlock()
-			if err != nil {
-				return cmp.Or(errors.Unwrap(err), err)
-			}
+	}
+	for left := p.bytes; len(left) > 0; {
+		n, err := files.file.Write(left[:min(len(left), maxWrite)])
+		left = left[n:]
+		s.mu.Lock()
+		s.queued -= n
+		s.mu.Unlock()
+		if err != nil {
+			return err
 		}
 	}
 	return nil

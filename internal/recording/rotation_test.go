@@ -393,46 +393,8 @@ func TestRotationKeepsDrives(t *testing.T) {
 	}
 }
 
-// A panic while the files are written costs no bytes: the goroutine pauses, and goes on with what is not written.
-func TestPanicOfTheSpool(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "a")
-		file, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		other := path + "-other" // so that no part can begin, which is reported
-		if err := os.WriteFile(other, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		before, began, calls := sample.Panics(), time.Now(), 0
-		s := newSpool(&series{path: other, file: file, keep: faultKeep}, func(error) {
-			if calls++; calls%2 == 1 {
-				panic("for the test")
-			}
-		})
-		for _, part := range []string{"one", "two", "three"} {
-			s.cut()
-			if _, err := s.Write([]byte(part)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := s.wait(); err != nil {
-			t.Error(err)
-		}
-		took := time.Since(began)
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
-		text, err := os.ReadFile(path)
-		if got := sample.Panics() - before; string(text) != "onetwothree" || err != nil || got != 3 || took != 7*time.Second {
-			t.Errorf("got %q, %v, %d panics after %v; want onetwothree, 3 panics and 7s", text, err, got, took)
-		}
-	})
-}
-
 // A recording that cannot be written because of a bug ends with an error.
-func TestLastPanicOfTheSpool(t *testing.T) {
+func TestPanicOfTheSpool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpool(nil, func(error) {}) // without files
 		s.cut()
@@ -468,8 +430,10 @@ func recordTwo(path string) {
 	s := &spool{warn: func(err error) { fmt.Println(err) }}
 	err := files.open()
 	if err == nil {
-		s.now = []piece{{bytes: partOf(3)}, {begins: true, bytes: partOf(4)}}
-		err = s.put(files)
+		err = s.put(files, &piece{bytes: partOf(3)})
+	}
+	if err == nil {
+		err = s.put(files, &piece{begins: true, bytes: partOf(4)})
 	}
 	if err != nil {
 		fmt.Println(err)

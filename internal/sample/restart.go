@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -73,4 +74,40 @@ func Restart(ctx context.Context, report func(error), run func()) {
 		case <-timer.C:
 		}
 	}
+}
+
+// Tasks are short tasks on goroutines of their own. A task may wait for something that never answers. The zero value is
+// ready.
+type Tasks struct {
+	Report func(error) // for panics; nil for none
+
+	mu      sync.Mutex
+	stopped bool
+	running sync.WaitGroup
+}
+
+// Start starts a task. It returns false after Stop.
+func (t *Tasks) Start(task func()) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return false
+	}
+	t.running.Go(func() {
+		if err := Protect(task); err != nil && t.Report != nil {
+			t.Report(err)
+		}
+	})
+	return true
+}
+
+// Wait waits for the tasks that are running, up to limit. Call no Start meanwhile.
+func (t *Tasks) Wait(limit time.Duration) { Within(limit, t.running.Wait) }
+
+// Stop starts no more tasks, and waits for those that are running, up to limit.
+func (t *Tasks) Stop(limit time.Duration) {
+	t.mu.Lock()
+	t.stopped = true
+	t.mu.Unlock()
+	t.Wait(limit)
 }

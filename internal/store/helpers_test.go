@@ -29,8 +29,8 @@ func columnsOf(disk string, n int) (all []Column) {
 
 func opened(t testing.TB, folder string, size int64) *Writer {
 	t.Helper()
-	w, err := Open(Options{Folder: folder, MaxSize: size, MaxAge: DefaultMaxAge})
-	if err != nil {
+	w := New(Options{Folder: folder, MaxSize: size, MaxAge: DefaultMaxAge})
+	if err := w.Open(); err != nil {
 		t.Fatal(err)
 	}
 	return w

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 }
 
 func writeForever(folder string) error {
-	w, err := Open(Options{Folder: folder, MaxSize: DefaultMaxSize, MaxAge: DefaultMaxAge})
+	w := New(Options{Folder: folder, MaxSize: DefaultMaxSize, MaxAge: DefaultMaxAge})
+	err := w.Open()
 	if err != nil {
 		return err
 	}

@@ -307,7 +307,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 func TestOneWriter(t *testing.T) {
 	folder := t.TempDir()
 	w := opened(t, folder, DefaultMaxSize)
-	if _, err := Open(Options{Folder: folder}); err == nil || !strings.Contains(err.Error(), "another agent") {
+	if err := New(Options{Folder: folder}).Open(); err == nil || !strings.Contains(err.Error(), "another agent") {
 		t.Errorf("a second writer: got %v, want it refused", err)
 	}
 	closed(t, w, at(0))
@@ -507,4 +507,22 @@ func sizes(t *testing.T, folder string) map[content]int {
 		}
 	}
 	return size
+}
+
+// While a disk hangs, what is added waits, and the caller does not.
+func TestAddWaitsForNoDisk(t *testing.T) {
+	folder := t.TempDir()
+	w := opened(t, folder, DefaultMaxSize)
+	w.disk.Lock()
+	w.add(0)
+	added := w.AddEntry(Entry{Kind: Event, At: at(0), Text: json.RawMessage(`{"name":"a"}`)})
+	_, written := w.Oldest()
+	w.disk.Unlock()
+	if !added || written || w.Lost() > 0 {
+		t.Errorf("got an entry added: %v, written: %v, %d lost", added, written, w.Lost())
+	}
+	flush(t, w, at(1))
+	if got := readFolder(t, folder, time.Time{}, time.Time{}); len(got.entries) != 1 || len(got.numbers) != 1 {
+		t.Errorf("got %+v, want both", got)
+	}
 }

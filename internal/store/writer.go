@@ -63,59 +63,74 @@ type Options struct {
 // Writer writes the files of a folder. It is safe for concurrent use.
 type Writer struct {
 	options Options
-	lock    *os.File                // held until Close
+	opened  atomic.Bool
 	oldest  atomic.Int64            // Unix seconds, the first time in the files; 0 without files
 	rates   [entryKinds]*trust.Rate // bytes a day that lanes may take; windows and events have the same
 
-	mu      sync.Mutex // guards the fields below
+	disk    sync.Mutex // guards the fields up to the next mutex; held while the disk is written, which may hang
+	lock    *os.File   // held from Open to Close
 	encoder encoder
 	file    *os.File // nil before the first Flush
 	day     time.Time
 	part    int
 	size    int64 // bytes of the file that are complete blocks
 	number  uint32
-	noted   bool               // rates have what earlier writers wrote
-	written [groups]*numbered  // in this file
-	rows    []*Rows            // that wait
-	texts   trust.Queue[Entry] // windows and events that wait
-	times   []Entry            // that wait
-	lost    uint64
+	noted   bool              // rates have what earlier writers wrote
+	written [groups]*numbered // in this file
+
+	mu    sync.Mutex         // guards the fields below; taken after disk
+	rows  []*Rows            // that wait
+	texts trust.Queue[Entry] // windows and events that wait
+	times []Entry            // that wait
+	lost  uint64
 }
 
-// Open opens a folder for writing, and creates it. Only one writer may have it open.
-func Open(o Options) (*Writer, error) {
-	folder, err := trust.Follow(o.Folder)
+// New returns a writer of a folder that is not open yet: what is added waits.
+func New(o Options) *Writer {
+	const day = 24 * time.Hour
+	texts, times := trust.NewWholeRate(int(o.MaxSize/textShare), day), trust.NewWholeRate(int(o.MaxSize/timesShare), day)
+	w := &Writer{options: o, rates: [entryKinds]*trust.Rate{Window: texts, Event: texts, Times: times}}
+	w.texts.Size = maxTextsWaiting
+	return w
+}
+
+// Open opens the folder, and creates it. Only one writer may have it open.
+func (w *Writer) Open() error {
+	w.disk.Lock()
+	defer w.disk.Unlock()
+	folder, err := trust.Follow(w.options.Folder)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	o.Folder = folder
+	w.options.Folder = folder
 	if err := makeFolder(folder); err != nil {
-		return nil, err
+		return err
 	}
 	lock, err := create(filepath.Join(folder, ".lock"))
 	if errors.Is(err, fs.ErrExist) {
 		lock, err = open(filepath.Join(folder, ".lock"), os.O_RDWR)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := state.Lock(lock, 0); err != nil {
 		_ = lock.Close()
-		return nil, fmt.Errorf("another agent writes the history in %s: stop one of them", folder)
+		return fmt.Errorf("another agent writes the history in %s: stop one of them", folder)
 	}
-	const day = 24 * time.Hour
-	texts, times := trust.NewWholeRate(int(o.MaxSize/textShare), day), trust.NewWholeRate(int(o.MaxSize/timesShare), day)
-	w := &Writer{options: o, lock: lock, rates: [entryKinds]*trust.Rate{Window: texts, Event: texts, Times: times}}
-	w.texts.Size = maxTextsWaiting
+	w.lock = lock
 	w.noteOldest()
-	return w, nil
+	w.opened.Store(true)
+	return nil
 }
+
+// Opened reports whether the folder is open.
+func (w *Writer) Opened() bool { return w.opened.Load() }
 
 // Close writes what waits, and lets other writers open the folder.
 func (w *Writer) Close(now sample.Stamp) error {
 	err := w.Flush(now)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.disk.Lock()
+	defer w.disk.Unlock()
 	if w.file != nil {
 		_ = w.file.Close()
 	}
@@ -168,19 +183,20 @@ func (w *Writer) open(g Group, columns []Column, length time.Duration, start int
 	return r
 }
 
-// AddEntry adds an entry. It waits until Flush. If too many wait, those of the lane that has most are lost, the oldest
-// first. Times are not added then, nor is what is too large, and the result is false: the next growth has the times.
+// AddEntry adds an entry, and waits for no disk. The entry waits until Flush. If too many wait, those of the lane that
+// has most are lost, the oldest first. Times are not added then, nor is what is too large, and the result is false: the
+// next growth has the times.
 func (w *Writer) AddEntry(e Entry) bool {
+	bad := len(e.Text) > maxText || e.Kind != Times && !json.Valid(e.Text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e.Kind == Times {
-		if len(w.times) >= maxTimesWaiting || len(e.Text) > maxText {
-			return false
-		}
+	switch {
+	case e.Kind == Times && (bad || len(w.times) >= maxTimesWaiting):
+		return false
+	case e.Kind == Times:
 		w.times = append(w.times, e)
 		return true
-	}
-	if len(e.Text) > maxText || !json.Valid(e.Text) {
+	case bad:
 		w.lost++
 		return false
 	}
@@ -199,43 +215,58 @@ func (w *Writer) Lost() uint64 {
 // Flush appends what waits to the file of the day, and removes files that are too old or too large in sum. What clients
 // have too much of in a day is lost. After an error, what waits goes on waiting.
 func (w *Writer) Flush(now sample.Stamp) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.disk.Lock()
+	defer w.disk.Unlock()
 	if w.waiting() == 0 {
 		return nil
 	}
 	if err := w.choose(now); err != nil {
 		return w.reason(err)
 	}
+	w.mu.Lock()
 	t := w.encode(w.written, w.number, w.size == 0)
-	all, lost := t.machine, t.lost
+	rows, times, texts := w.rows, w.times, w.texts.Last(0)
+	w.rows, w.times = nil, nil // what is added meanwhile waits for the next Flush
+	w.mu.Unlock()
+	err := w.write(&t, now)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.rows, w.times = append(rows, w.rows...), append(times, w.times...)
+		return w.reason(err)
+	}
+	w.lost += uint64(t.lost)
+	w.texts.Forget(texts)
+	return nil
+}
+
+// write appends a text to the file. What clients have too much of in a day becomes lost.
+func (w *Writer) write(t *text, now sample.Stamp) error {
+	all := t.machine
 	left, used := map[share]int{}, map[share]int{}
 	for _, p := range t.pieces {
 		if _, known := left[p.share]; !known {
 			left[p.share] = w.rates[p.kind].Left(p.lane, now.Mono)
 		}
 		if used[p.share]+len(p.block) > left[p.share] {
-			lost += p.entries
+			t.lost += p.entries
 			continue
 		}
 		used[p.share] += len(p.block)
 		all = append(all, p.block...)
 	}
 	if err := w.makeRoom(int64(len(all))); err != nil {
-		return w.reason(err)
+		return err
 	}
 	if _, err := w.file.WriteAt(all, w.size); err != nil {
 		_ = w.file.Truncate(w.size) // a block that is cut would be skipped, too
-		return w.reason(err)
+		return err
 	}
 	for of, bytes := range used {
 		w.rates[of.kind].Note(of.lane, bytes, now.Mono)
 	}
 	w.size += int64(len(all))
-	w.lost += uint64(lost)
 	w.written, w.number = t.written, t.number
-	w.rows, w.times = nil, nil
-	w.texts.Forget(w.texts.Last(0))
 	if w.oldest.Load() == 0 {
 		w.noteOldest()
 	}
@@ -243,6 +274,8 @@ func (w *Writer) Flush(now sample.Stamp) error {
 }
 
 func (w *Writer) waiting() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, r := range w.rows {
 		n += len(r.Starts)
 	}
@@ -283,7 +316,7 @@ type share struct {
 	lane string
 }
 
-// encode makes blocks of what waits, for a file that has these columns.
+// encode makes blocks of what waits, for a file that has these columns. The caller holds both mutexes.
 func (w *Writer) encode(written [groups]*numbered, number uint32, begin bool) (t text) {
 	t.written, t.number = written, number
 	if begin {
@@ -352,7 +385,9 @@ type View struct {
 }
 
 // View returns what there is now. It waits for a disk on which a Flush hangs.
-func (w *Writer) View() (*View, error) {
+func (w *Writer) View() *View {
+	w.disk.Lock()
+	defer w.disk.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.encode([groups]*numbered{}, 0, true)
@@ -363,7 +398,7 @@ func (w *Writer) View() (*View, error) {
 	if w.file != nil {
 		v.newest = w.file.Name()
 	}
-	return v, nil
+	return v
 }
 
 // Each calls take with each file that may have something between two times, and at last with what waits.
@@ -387,11 +422,7 @@ func (v *View) Each(from, until time.Time, take func(io.Reader) error) error {
 // Copy writes what is between two times as a file: that of one moment, however long it takes. With shows, it leaves out
 // what the function Copy does.
 func (w *Writer) Copy(to io.Writer, from, until time.Time, shows func(Entry) bool) error {
-	v, err := w.View()
-	if err != nil {
-		return err
-	}
-	return v.Each(from, until, func(file io.Reader) error { return Copy(to, file, from, until, shows) })
+	return w.View().Each(from, until, func(file io.Reader) error { return Copy(to, file, from, until, shows) })
 }
 
 // Oldest returns the first time that may be in the files. It does not wait for a disk.

@@ -23,7 +23,7 @@ func TestAnnouncedWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := emulate.Load(context.Background(), files); err != nil {
+	if err := emulate.Load(context.Background(), files); err != nil {
 		t.Fatal(err)
 	}
 	text, err := client.End(t.Context(), begun.ID)

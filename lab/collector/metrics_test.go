@@ -94,7 +94,7 @@ func TestMetricsInADatabase(t *testing.T) {
 	const read = `sum(system_disk_io_bytes_total{disk_io_direction="read"})`
 	before := c.query(address, read)
 	files := coldFiles(t, 128*mib)
-	if _, err := emulate.Load(t.Context(), files); err != nil {
+	if err := emulate.Load(t.Context(), files); err != nil {
 		t.Fatal(err)
 	}
 	c.until("the database has the read bytes", func() bool {

@@ -43,7 +43,7 @@ func load(t *testing.T, tracer trace.Tracer, files *emulate.Files, name string, 
 	ctx, span := tracer.Start(context.Background(), name, trace.WithAttributes(say...))
 	defer span.End()
 	time.Sleep(250 * time.Millisecond)
-	if _, err := emulate.Load(ctx, files); err != nil {
+	if err := emulate.Load(ctx, files); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(250 * time.Millisecond)

@@ -43,7 +43,8 @@ func Busy(at time.Time) float64 { return float64(1+at.Unix()/3600%4) / 5 }
 // WriteWeek writes the seven days before a time, which is rounded down to an hour, and returns the rounded one.
 func WriteWeek(folder string, now time.Time) (end time.Time, err error) {
 	end = now.Truncate(time.Hour)
-	w, err := store.Open(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
+	w := store.New(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
+	err = w.Open()
 	if err != nil {
 		return end, err
 	}

@@ -94,7 +94,7 @@ func (d *demo) run(ctx context.Context, dir string) (err error) {
 	defer func() { err = errors.Join(err, d.files.Close()) }()
 	d.accelerator = emulate.NewAccelerator(accelerator)
 	d.say("Measuring how long a read of a 4 KiB sample takes.")
-	d.plan, err = emulate.Calibrate(ctx, d.files, d.accelerator, emulate.CalibrateOptions{})
+	d.plan, err = emulate.Calibrate(ctx, d.files, d.accelerator, 0)
 	if err != nil {
 		return err
 	}
@@ -155,10 +155,8 @@ func (d *demo) train(ctx context.Context) (cold, warm *window.Report, err error)
 	if err := d.cold(); err != nil {
 		return nil, nil, err
 	}
-	_, err = d.window(window.Window{Kind: window.ModelLoad, Model: model, Path: d.files.Model()}, func() error {
-		_, err := emulate.Load(ctx, d.files)
-		return err
-	})
+	_, err = d.window(window.Window{Kind: window.ModelLoad, Model: model, Path: d.files.Model()},
+		func() error { return emulate.Load(ctx, d.files) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -190,10 +188,8 @@ func (d *demo) cold() error {
 }
 
 func (d *demo) epoch(ctx context.Context, number int) (*window.Report, error) {
-	return d.window(window.Window{Kind: window.Epoch, Epoch: number, HasEpoch: true}, func() error {
-		_, err := emulate.Epoch(ctx, d.files, d.accelerator, d.plan)
-		return err
-	})
+	return d.window(window.Window{Kind: window.Epoch, Epoch: number, HasEpoch: true},
+		func() error { return emulate.Epoch(ctx, d.files, d.accelerator, d.plan) })
 }
 
 // window runs work in a window of its own, as a training loop would.

@@ -51,7 +51,6 @@ type View struct {
 	File     string        // the recording; "" for this machine
 
 	frames  []*Frame // the oldest first
-	dropped int      // older ones
 	at      int      // the frame that is shown
 	paused  bool
 	ended   bool // the recording has no more frames
@@ -78,7 +77,6 @@ func (v *View) Add(f *Frame) {
 	v.frames = append(v.frames, f)
 	if over := len(v.frames) - keptFrames; over > 0 {
 		v.frames = slices.Delete(v.frames, 0, over)
-		v.dropped += over
 		v.at = max(0, v.at-over)
 	}
 	if newest && !v.paused || v.reading {

@@ -71,7 +71,6 @@ const (
 // enough, it scans all processes: at most once a second, and for at most a fiftieth of the time. Queries that need a
 // scan wait for it; cached ones do not. A container that is younger than the last scan is found up to a second late.
 type Locator struct {
-	root     string
 	proc     string // the folder
 	self     self
 	groups   *cgroup.View
@@ -90,7 +89,7 @@ type Locator struct {
 func New(root, node string, assumeLocal bool) *Locator {
 	proc := procOf(root)
 	return &Locator{
-		root: root, proc: proc, self: newSelf(proc), groups: cgroup.NewView(root), us: thisMachine(root, node, assumeLocal),
+		proc: proc, self: newSelf(proc), groups: cgroup.NewView(root), us: thisMachine(root, node, assumeLocal),
 		began: time.Now(),
 	}
 }

@@ -70,7 +70,7 @@ func (m *Measured) isDue() bool {
 // stopped, it does nothing and leaves done open.
 func (m *Measured) Read() (done <-chan struct{}) {
 	over := make(chan struct{})
-	m.probe.tasks.run(func() {
+	m.probe.tasks.Start(func() {
 		if m.reading.TryLock() {
 			defer close(over)
 			defer m.reading.Unlock()

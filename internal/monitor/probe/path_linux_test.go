@@ -214,7 +214,7 @@ func TestTasksAreBounded(t *testing.T) {
 	if n := len(p.scans.open); n > maxScans {
 		t.Errorf("%d looks at all processes", n)
 	}
-	p.tasks.stop()
+	p.Stop()
 	if p.Path(&window.Window{Kind: window.ModelLoad, Path: "/etc/passwd"}); p.running.Taken() != 0 {
 		t.Errorf("%d looks after the end", p.running.Taken())
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/trust"
@@ -28,7 +29,7 @@ type Probe struct {
 	reader process.Reader // nil for none
 
 	mounts  atomic.Pointer[string] // see ownMounts; nil until it is known
-	tasks   background
+	tasks   sample.Tasks
 	running *trust.Places // of the tasks of await
 	scans   scans
 }
@@ -36,12 +37,13 @@ type Probe struct {
 // New returns a Probe of the machine below root. It asks reader, if that is not nil, for what this process may not
 // read. report receives panics on any goroutine; nil for none.
 func New(root string, disks *disk.Source, reader process.Reader, report func(error)) *Probe {
-	return &Probe{root: root, disks: disks, reader: reader, tasks: background{report: report},
+	return &Probe{root: root, disks: disks, reader: reader, tasks: sample.Tasks{Report: report},
 		running: trust.NewPlaces(maxRunning)}
 }
 
-// Stop waits for the probes that are running: for a second at most.
-func (p *Probe) Stop() { p.tasks.stop() }
+// Stop waits for the probes that are running: for a second at most, as a file system that does not respond may hold one
+// forever.
+func (p *Probe) Stop() { p.tasks.Stop(time.Second) }
 
 // PathExists reports whether name is the absolute path of a file or folder of this machine. It returns false if the
 // file system takes longer than 100 ms.
@@ -50,4 +52,27 @@ func (p *Probe) PathExists(name string) bool {
 		_, err := os.Stat(filepath.Join("/", p.root, name))
 		return err == nil
 	})
+}
+
+// await returns what task returns, or the zero value if that takes longer than timeout, if the task cannot start, or if
+// too many are running: in all, or for this client.
+func await[T any](p *Probe, client string, timeout time.Duration, task func() T) (result T) {
+	if p.running.Take(client) != nil {
+		return result
+	}
+	done := make(chan T, 1)
+	if !p.tasks.Start(func() {
+		defer p.running.Release(client)
+		done <- task()
+	}) {
+		p.running.Release(client)
+		return result
+	}
+	late := time.NewTimer(timeout)
+	defer late.Stop()
+	select {
+	case result = <-done:
+	case <-late.C:
+	}
+	return result
 }

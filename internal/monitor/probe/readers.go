@@ -95,7 +95,7 @@ func (s *scans) scan(p *Probe) *scan {
 		}
 	}
 	fresh := &scan{began: now, done: make(chan struct{})}
-	if !p.tasks.run(func() {
+	if !p.tasks.Start(func() {
 		defer close(fresh.done)
 		fresh.totals = scanProcesses(p.root, p.reader)
 		fresh.ended = sample.Now().Mono

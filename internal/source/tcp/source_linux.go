@@ -223,9 +223,6 @@ func (s *Socket) parse(body []byte) bool {
 	s.Local = address(family, body[8:24], body[4:6])
 	s.Remote = address(family, body[24:40], body[6:8])
 	s.Cookie = uint64(order.Uint32(body[44:])) | uint64(order.Uint32(body[48:]))<<32
-	if !s.Listening { // there it is the length of a queue
-		s.Unread = order.Uint32(body[56:])
-	}
 	s.Inode = order.Uint32(body[68:])
 	for rest := body[messageSize:]; len(rest) >= attrSize; {
 		length := int(order.Uint16(rest))

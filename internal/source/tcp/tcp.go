@@ -24,7 +24,6 @@ type Socket struct {
 	RTT          time.Duration
 	MinRTT       time.Duration // 0 where it is not known
 	Silent       time.Duration // since data came last, or since it is connected
-	Unread       uint32        // bytes received that the program has not read
 	ReceiveSpace uint32        // bytes that the peer may send ahead at most; 0 where it is not known
 
 	counts bool     // it has the counters

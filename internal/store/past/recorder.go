@@ -30,24 +30,13 @@ const (
 // tolerance is how far the clocks may move against each other before an interval is left out.
 const tolerance = time.Second
 
-// Bounds of the windows and events of one period, in bytes.
-const (
-	maxWaiting = 4 << 20
-	minWaiting = 4 << 10 // that each counts at least: a report is made of a window when the period ends
-)
-
 // Recorder records one machine. It is safe for concurrent use. A nil Recorder records nothing.
 type Recorder struct {
-	options  store.Options
+	writer   *store.Writer
 	ctx      context.Context
 	cancel   context.CancelFunc
 	stopping sync.Once
 	ended    chan struct{} // closed when the goroutine ends; nil before Start
-
-	mu      sync.Mutex // guards the fields below
-	waiting trust.Queue[waiting]
-	lost    uint64 // windows and events, because they came too fast
-	writer  *store.Writer
 
 	times times
 
@@ -59,15 +48,9 @@ type Recorder struct {
 	reported uint64        // losses
 }
 
-// waiting is an entry that waits to be written.
-type waiting struct {
-	store.Entry
-	window *window.Report // nil for an entry that has its text
-}
-
 // New returns a recorder that writes to a folder once it is started.
 func New(o store.Options) *Recorder {
-	r := &Recorder{options: o, waiting: trust.Queue[waiting]{Size: maxWaiting}}
+	r := &Recorder{writer: store.New(o)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }
@@ -116,7 +99,7 @@ func (r *Recorder) run() {
 	}
 }
 
-// Window takes a window that ended. It does not wait. A client's slow windows have as much room as its others.
+// Window takes a window that ended. It waits for no disk. A client's slow windows have as much room as its others.
 func (r *Recorder) Window(w *window.Report) {
 	if r == nil {
 		return
@@ -125,30 +108,28 @@ func (r *Recorder) Window(w *window.Report) {
 	if w.Slow {
 		lane += ", slow"
 	}
-	r.add(waiting{store.Entry{Kind: store.Window, Client: w.Client, Lane: lane}, w})
+	report := explain.NewReport(w)
+	text, err := json.Marshal(report)
+	if err != nil {
+		return // a number that JSON cannot represent
+	}
+	r.writer.AddEntry(store.Entry{Kind: store.Window, At: report.End, Client: w.Client, Text: text, Lane: lane})
 }
 
-// Keep takes a window of a client that another program has measured, as JSON. It does not wait. report must not change
-// later.
+// Keep takes a window of a client that another program has measured, as JSON. It waits for no disk. report must not
+// change later.
 func (r *Recorder) Keep(ended time.Time, client string, report []byte) {
-	r.add(waiting{Entry: store.Entry{
-		Kind: store.Window, At: ended, Client: client, Text: report, Lane: trust.Lane(client),
-	}})
+	if r != nil {
+		r.writer.AddEntry(store.Entry{Kind: store.Window, At: ended, Client: client, Text: report, Lane: trust.Lane(client)})
+	}
 }
 
 // Event takes an event in the form of the API. client is whose window it is about, or "", and lane whose room it takes.
-// It does not wait. line must not change later.
+// It waits for no disk. line must not change later.
 func (r *Recorder) Event(at time.Time, client, lane string, line []byte) {
-	r.add(waiting{Entry: store.Entry{Kind: store.Event, At: at, Client: client, Text: line, Lane: lane}})
-}
-
-func (r *Recorder) add(one waiting) {
-	if r == nil {
-		return
+	if r != nil {
+		r.writer.AddEntry(store.Entry{Kind: store.Event, At: at, Client: client, Text: line, Lane: lane})
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lost += uint64(len(r.waiting.Add(one.Lane, max(len(one.Text), minWaiting), one)))
 }
 
 // round writes what is new.
@@ -157,7 +138,6 @@ func (r *Recorder) round(now sample.Stamp) {
 		return
 	}
 	r.advance(now)
-	r.passEntries()
 	if r.times.pass(now, false, r.writer) || now.Mono >= r.flush {
 		r.flush = now.Mono + flushEvery
 		r.note(r.writer.Flush(now))
@@ -170,28 +150,23 @@ func (r *Recorder) close(now sample.Stamp) {
 		return
 	}
 	r.advance(now)
-	r.passEntries()
 	r.times.pass(now, true, r.writer)
 	r.note(r.writer.Close(now))
 }
 
 // open opens the folder, and tries again after a minute.
 func (r *Recorder) open(now sample.Stamp) bool {
-	if r.writer != nil {
+	if r.writer.Opened() {
 		return true
 	}
 	if now.Mono < r.retry && r.ctx.Err() == nil {
 		return false
 	}
-	writer, err := store.Open(r.options)
-	if err != nil {
+	if err := r.writer.Open(); err != nil {
 		r.retry = now.Mono + flushEvery
 		r.note(fmt.Errorf("the history is not written: %w", err))
 		return false
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.writer = writer
 	return true
 }
 
@@ -200,13 +175,7 @@ func (r *Recorder) note(err error) {
 	if err != nil {
 		r.report(err)
 	}
-	r.mu.Lock()
-	lost := r.lost
-	if r.writer != nil {
-		lost += r.writer.Lost()
-	}
-	r.mu.Unlock()
-	if lost > r.reported {
+	if lost := r.writer.Lost(); lost > r.reported {
 		r.reported = lost
 		r.report(errors.New("parts of the history are missing, because they came too fast or could not be written"))
 	}
@@ -229,47 +198,15 @@ func (r *Recorder) advance(now sample.Stamp) {
 	}
 }
 
-// passEntries passes windows and events to the writer.
-func (r *Recorder) passEntries() {
-	r.mu.Lock()
-	all, next := r.waiting.From(0, r.waiting.Len())
-	r.waiting.Forget(next)
-	r.mu.Unlock()
-	for _, one := range all {
-		if w := one.window; w != nil {
-			report := explain.NewReport(w)
-			text, err := json.Marshal(report)
-			if err != nil {
-				continue // a number that JSON cannot represent
-			}
-			one.At, one.Text = report.End, text
-		}
-		r.writer.AddEntry(one.Entry)
-	}
-}
-
 // Copy writes what is between two times in the form of the store's files. With owns, it leaves out the jobs, and the
 // windows of clients for which that is false. The newest seconds are missing.
 func (r *Recorder) Copy(to io.Writer, from, until time.Time, shows func(store.Entry) bool) error {
-	writer := r.opened()
-	if writer == nil {
+	if !r.writer.Opened() {
 		return errors.New("the history is not written yet: try again in ten seconds, or see stallspan check")
 	}
-	return writer.Copy(to, from, until, shows)
+	return r.writer.Copy(to, from, until, shows)
 }
 
 // Oldest returns the first time that may be in the files. It is not known before they are open. It does
 // not wait for a disk.
-func (r *Recorder) Oldest() (at time.Time, ok bool) {
-	if writer := r.opened(); writer != nil {
-		return writer.Oldest()
-	}
-	return at, false
-}
-
-// opened returns the writer; nil before the folder is open.
-func (r *Recorder) opened() *store.Writer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.writer
-}
+func (r *Recorder) Oldest() (at time.Time, ok bool) { return r.writer.Oldest() }

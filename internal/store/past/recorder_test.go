@@ -288,7 +288,7 @@ func TestWindowsAndEvents(t *testing.T) {
 	m := newMachine(t, 0, 1)
 	folder := t.TempDir()
 	r, problems := begun(t, m.history, folder)
-	const most = maxWaiting / minWaiting
+	const most = 1024 // of 4 KiB each, that wait in the writer
 	report := func(id string, slow bool) *window.Report {
 		w := &window.Report{Window: window.Window{ID: id, Kind: window.Epoch, Client: "uid 7"}}
 		w.Slow = slow

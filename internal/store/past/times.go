@@ -165,9 +165,9 @@ func (t *times) passJob(
 }
 
 // waiting returns the counters of now, and a view of the files that lacks nothing but how much they have grown. The
-// view is nil without a writer.
+// view is nil before the folder is open.
 func (t *times) waiting(w *store.Writer) (
-	rows []sample.GPUTime, names []sample.JobName, grown []growth, v *store.View, err error,
+	rows []sample.GPUTime, names []sample.JobName, grown []growth, v *store.View,
 ) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,10 +178,10 @@ func (t *times) waiting(w *store.Writer) (
 		p, _ := t.grown(&rows[i])
 		grown = append(grown, p)
 	}
-	if w != nil {
-		v, err = w.View()
+	if w.Opened() {
+		v = w.View()
 	}
-	return rows, names, grown, v, err
+	return rows, names, grown, v
 }
 
 // JobTimes returns the time of GPUs and jobs between two moments, zero for no limit, and who the jobs are: of earlier
@@ -189,10 +189,10 @@ func (t *times) waiting(w *store.Writer) (
 // which no agent ran counts for no job. It reads at half of a core's speed. With an error, the times are those of
 // this program alone.
 func (r *Recorder) JobTimes(since, until time.Time) ([]sample.GPUTime, []sample.JobName, error) {
-	rows, names, grown, files, err := r.times.waiting(r.opened())
+	rows, names, grown, files := r.times.waiting(r.writer)
 	s := newSums(since, until)
-	if err == nil && files != nil {
-		if err = s.read(files, since, until); err != nil {
+	if files != nil {
+		if err := s.read(files, since, until); err != nil {
 			return rows, names, err
 		}
 	}
@@ -204,7 +204,7 @@ func (r *Recorder) JobTimes(since, until time.Time) ([]sample.GPUTime, []sample.
 		s.names[jobKey{r.times.Boot, names[i].ID}] = names[i]
 	}
 	all, named := s.rowsOf(r.times.Boot)
-	return all, named, err
+	return all, named, nil
 }
 
 // sums are the times of jobs between two moments.

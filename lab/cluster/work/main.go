@@ -55,7 +55,7 @@ func epochs(ctx context.Context, epoch func(number int, work func())) {
 	}
 	defer func() { _ = files.Close() }()
 	gpu := emulate.NewAccelerator("emulated")
-	plan, err := emulate.Calibrate(ctx, files, gpu, emulate.CalibrateOptions{EpochTime: 3 * time.Second})
+	plan, err := emulate.Calibrate(ctx, files, gpu, 3*time.Second)
 	if err != nil {
 		fail(err)
 	}
@@ -63,7 +63,7 @@ func epochs(ctx context.Context, epoch func(number int, work func())) {
 		if err := files.Cold(); err != nil {
 			fmt.Println(err)
 		}
-		epoch(number, func() { _, _ = emulate.Epoch(ctx, files, gpu, plan) })
+		epoch(number, func() { _ = emulate.Epoch(ctx, files, gpu, plan) })
 	}
 }
 
