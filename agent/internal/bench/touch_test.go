@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 )
 
-// What is slow the first time only is told from what is always slow, and from what is always fast.
+// A disk that is slow the first time only is neither one that is always slow nor one that is always fast.
 func TestTouch(t *testing.T) {
 	const parts = 20
 	for name, c := range map[string]struct {
