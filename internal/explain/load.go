@@ -33,10 +33,10 @@ func warmth(r *window.Report) string {
 }
 
 // neighbor names the process of another job that read most, if it read at least half as much as the disks of the load
-// did, if these can have served both, and unless it is known that the load hardly waited for storage.
+// did, if these can have served both, and unless it is known that the load did not wait for storage.
 func neighbor(r *window.Report) string {
 	i := slices.IndexFunc(r.Load.Readers, func(x window.Reader) bool { return !x.Own })
-	spared := r.Split && r.Shares().Storage < window.Thresholds.Stall
+	spared := r.Split && percent(r.Shares().Storage) == percent(0)
 	if i < 0 || len(r.Disks) == 0 || spared {
 		return ""
 	}
