@@ -8,8 +8,11 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// warmth returns how much of a load came from memory; "" if unknown.
+// warmth returns how much of a load came from memory; "" if unknown, unless the file system hides it.
 func warmth(r *window.Report) string {
+	if r.Kind == window.ModelLoad && r.Seen.Device == window.ZFS {
+		return "; what came from the cache of ZFS (ARC) is not known"
+	}
 	if !r.Load.HasHit {
 		return ""
 	}
@@ -30,10 +33,11 @@ func warmth(r *window.Report) string {
 }
 
 // neighbor names the process of another job that read most, if it read at least half as much as the disks of the load
-// did, and if these can have served both.
+// did, if these can have served both, and unless it is known that the load did not wait for storage.
 func neighbor(r *window.Report) string {
 	i := slices.IndexFunc(r.Load.Readers, func(x window.Reader) bool { return !x.Own })
-	if i < 0 || len(r.Disks) == 0 {
+	spared := r.Split && percent(r.Shares().Storage) == percent(0)
+	if i < 0 || len(r.Disks) == 0 || spared {
 		return ""
 	}
 	x := &r.Load.Readers[i]

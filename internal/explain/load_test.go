@@ -28,6 +28,19 @@ func TestWarmth(t *testing.T) {
 	}
 }
 
+// The share from memory of a load from ZFS is not known, and the finding says why.
+func TestWarmthOfZFS(t *testing.T) {
+	r := &window.Report{Window: window.Window{Kind: window.ModelLoad, Seen: window.Seen{Size: 7, Device: window.ZFS}},
+		Facts: window.Facts{Load: window.Load{Size: 7}}}
+	if got := warmth(r); got != "; what came from the cache of ZFS (ARC) is not known" {
+		t.Errorf("a load: %q", got)
+	}
+	r.Kind = window.Epoch
+	if got := warmth(r); got != "" {
+		t.Errorf("an epoch: %q, want nothing", got)
+	}
+}
+
 // loaded plays a load of two seconds that waits for its disk.
 func loaded(t *testing.T, set func(*window.Window)) *window.Report {
 	t.Helper()
@@ -92,6 +105,13 @@ func TestLoadJSON(t *testing.T) {
 	}
 	if got := neighbor(r); got != "; cp (process 7) of backup read 100 B at the same time" {
 		t.Errorf("neighbor: got %q, want cp of backup", got)
+	}
+	r.Split = true
+	for storage, want := range map[time.Duration]bool{0: false, time.Second: true} { // of 2 s
+		r.Storage = storage
+		if got := neighbor(r) != ""; got != want {
+			t.Errorf("neighbor of a load that waited %v for storage: %v, want %v", storage, got, want)
+		}
 	}
 	for _, bytes := range []uint64{49, 111} { // too little to matter, and more than there was
 		r.Load.Readers[0].Bytes = bytes

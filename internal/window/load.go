@@ -24,8 +24,11 @@ type Seen struct {
 	Device    string   // the kind of these disks, or what is there instead; "" if unknown
 }
 
-// InMemory is the Device of a file system in memory.
-const InMemory = "memory"
+// Devices that have no disk.
+const (
+	InMemory = "memory" // a file system in memory
+	ZFS      = "zfs"    // it has a cache of its own, which the page cache and the counts of bytes do not show
+)
 
 // Load is what the report of a model load has besides its ledger.
 type Load struct {
@@ -64,7 +67,7 @@ func (v *view) load(f *Facts) Load {
 	}
 	fetched, known := v.fetched()
 	switch size := float64(seen.Size); {
-	case seen.Size == 0:
+	case seen.Size == 0, seen.Device == ZFS:
 	case seen.HasCached:
 		l.Hit, l.HasHit = min(1, float64(seen.Cached)/size), true
 	case known:

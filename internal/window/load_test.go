@@ -60,6 +60,20 @@ func TestLoadKnowsWhatWasBefore(t *testing.T) {
 	}
 }
 
+// ZFS has a cache of its own: what it has is neither in the page cache nor among the bytes that were not read.
+func TestCacheOfZFSIsUnknown(t *testing.T) {
+	h, err := history.New(history.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for device, known := range map[string]bool{ZFS: false, "btrfs": true, "nfs4": true, "ssd": true} {
+		r := &Report{Window: Window{Kind: ModelLoad, Seen: Seen{Size: 100, HasCached: true, Device: device}}}
+		if l := (&view{&r.Window, h, &Machine{}}).load(&r.Facts); l.HasHit != known || l.Hit != 0 || l.Size != 100 {
+			t.Errorf("%s: got %+v, want its share from memory known: %v", device, l, known)
+		}
+	}
+}
+
 // In the time before a load in which its disk did nothing, the model could have been read ahead.
 func TestIdleAhead(t *testing.T) {
 	for name, c := range map[string]struct {

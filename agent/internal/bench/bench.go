@@ -125,6 +125,8 @@ type Result struct {
 	// disk's, and not those of a cache above it.
 	OfDisk bool `json:"of_disk"`
 
+	slowTouch bool // the disk is faster with what was read before
+
 	Seed uint64 `json:"seed"`
 	ending
 }

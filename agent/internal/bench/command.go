@@ -114,13 +114,13 @@ type Report struct {
 	KeptIn   string  `json:"kept_in,omitempty"`                  // the file that later windows read the ceiling from
 }
 
-// keep stores the result for later windows, if it certainly is the disk's own.
+// keep stores the result for later windows, if it certainly is the disk's own, and not slower only the first time.
 func (r *Report) keep(baselines string) error {
 	r.Ceiling = r.Result.Ceiling()
 	if r.Device != "" {
 		r.Identity = ceiling.Identify("", r.Device)
 	}
-	if !r.OfDisk || r.Identity == "" || r.Ceiling <= 0 || r.Await() <= 0 || baselines == "" {
+	if !r.OfDisk || r.slowTouch || r.Identity == "" || r.Ceiling <= 0 || r.Await() <= 0 || baselines == "" {
 		return nil
 	}
 	path := ceiling.PathNextTo(baselines)
@@ -204,6 +204,8 @@ func (r *Report) draw(t *output.Table) {
 	case r.KeptIn != "":
 		t.Text("", fmt.Sprintf("Kept in %s: %s can read %s, and a single read takes %s.",
 			r.KeptIn, r.Device, output.SpeedText(r.Ceiling), explain.Duration(r.Await())))
+	case r.slowTouch:
+		t.Text("", "Not kept: what had been read before is faster.")
 	case !r.OfDisk && len(r.Random) > 0:
 		t.Text("", "Not kept: these numbers may not be those of a single disk.")
 	default:

@@ -73,6 +73,33 @@ func (s *step) run(ctx context.Context) (*tally, error) {
 	return all, all.err
 }
 
+// A touch is slow if the median read took so much longer than the second time, and so long.
+const (
+	slowTouch    = 3
+	minSlowTouch = 5 * time.Millisecond
+)
+
+// touch reads again what a step without the page cache has read, and returns how many times as long the median read
+// took the first time. It returns 0 if that was not slow.
+func (s *step) touch(ctx context.Context, first *tally, offsets func(int) func() int64) (times float64, err error) {
+	s.offsets = offsets
+	second, err := s.run(ctx)
+	if err != nil || ctx.Err() != nil || second.times.N == 0 {
+		return 0, err
+	}
+	before, after := first.times.Quantile(0.5), second.times.Quantile(0.5)
+	if before < slowTouch*after || before < minSlowTouch.Seconds() {
+		return 0, nil
+	}
+	return before / after, nil
+}
+
+// touched is the remark that follows from a slow touch.
+const touched = "The first touch is slow: the same reads took %.1f times as long the first time as the second, both " +
+	"without the page cache. So it is with a volume made from a snapshot, with a cold tier, and with a cache of a " +
+	"hypervisor or server. Read all of it once before it is needed (of a cloud volume: initialize it, or restore its " +
+	"snapshot fast)."
+
 // reader reads at least once, even if it gets a CPU when the step is over.
 func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.Bool) *tally {
 	t := &tally{}

@@ -165,8 +165,16 @@ func (m *measurement) cached(ctx context.Context) error {
 func (m *measurement) sequential(ctx context.Context) (own bool, err error) {
 	s := step{readers: ahead, length: large, offsets: inOrder(m.target.size, !m.target.bypasses())}
 	t, own, err := m.storage(ctx, &s, unix.FADV_SEQUENTIAL)
-	if err == nil {
-		m.result.Sequential = t.rate(s.lasts) * large
+	if err != nil {
+		return own, err
+	}
+	m.result.Sequential = t.rate(s.lasts) * large
+	if !m.target.bypasses() {
+		return own, nil
+	}
+	times, err := s.touch(ctx, t, inOrder(min(int64(t.bytes), m.target.size), true))
+	if m.result.slowTouch = times > 0; m.result.slowTouch {
+		m.result.note(touched, times)
 	}
 	return own, err
 }

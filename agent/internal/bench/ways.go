@@ -335,5 +335,13 @@ func (m *modelRun) way(ctx context.Context, way Way, offsets func(int) func() in
 	way.Bytes, way.Rate = t.bytes, t.rate(lasts)*large
 	way.Load = float64(m.size) / way.Rate
 	m.result.Ways = append(m.result.Ways, way)
-	return int(t.bytes / large), nil
+	number := int(t.bytes / large)
+	if way.How == Direct && way.Readers == 1 {
+		times, err := s.touch(ctx, t, m.from(m.next, number, true))
+		if times > 0 {
+			m.result.note(touched, times)
+		}
+		return number, err
+	}
+	return number, nil
 }
