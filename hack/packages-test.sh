@@ -8,7 +8,7 @@ if ((EUID != 0)) || ! command -v debootstrap systemd-nspawn rpm >/dev/null; then
 	echo "the packages are not installed: this needs root, debootstrap, systemd-container and rpm" >&2
 	exit 0
 fi
-[[ -x build/dist/nfpm ]] || { echo 'there are no packages: run make dist first' >&2; exit 1; }
+[[ -e dist/SHA256SUMS ]] || { echo 'there are no packages: run make dist first' >&2; exit 1; }
 arch=$(go env GOHOSTARCH)
 base=build/packages-base
 root=$PWD/build/packages-root
@@ -48,7 +48,7 @@ for kind in agent collector; do
 			[[ $age == old ]] || config=packaging/$kind.nfpm.yaml number=$version
 			PACKAGE_VERSION=$number PACKAGE_ARCH=$arch PACKAGE_MANUAL=build/dist/manual \
 				PACKAGE_FILES=build/dist/${program}_${version}_linux_$arch \
-				build/dist/nfpm package --packager "$format" --config "$config" --target "$work/$age" >/dev/null
+				hack/tool.sh nfpm package --packager "$format" --config "$config" --target "$work/$age" >/dev/null
 		done
 	done
 done
