@@ -5,7 +5,7 @@
 # gcc-aarch64-linux-gnu or gcc-x86-64-linux-gnu.
 # VERSION=1.2.3 makes a release. ARCHITECTURES=amd64 builds for one, and SBOM=no leaves the lists out.
 #
-#   hack/dist.sh [deb|wheel]     only the agent's Debian package, or only the wheels, for this machine's architecture
+#   hack/dist.sh [deb|wheel]     only the agent's Debian package, or only the wheel, for this machine's architecture
 set -euo pipefail
 only=${1:-}
 [[ $# -le 1 && $only =~ ^(deb|wheel)?$ ]] || { echo 'usage: hack/dist.sh [deb|wheel]' >&2; exit 2; }
@@ -104,6 +104,9 @@ for package in stallspan otelcol-stallspan; do
 	for script in packaging/scripts/*; do
 		sed "s/@NAME@/$package/g" "$script" >"$work/scripts/$package/${script##*/}"
 	done
+	printf '%s (%s-1) unstable; urgency=medium\n\n  * https://github.com/stallspan/stallspan/blob/main/CHANGELOG.md\n\n -- %s  %s\n' \
+		"$package" "${version/-/\~}" "$(sed -n 's/^maintainer: //p' packaging/agent.nfpm.yaml)" "$(date -Rd "@$epoch")" |
+		gzip --no-name -9 >"$work/scripts/$package/changelog.gz"
 done
 
 binaries=()
@@ -118,12 +121,12 @@ for arch in "${architectures[@]}"; do
 		ls "$out"/stallspan_*.deb
 		exit
 	fi
-	# Without GPUs and without a C library: for Linux that is older than this glibc, or has another.
-	CGO_ENABLED=0 compile "$arch" . "$PWD/$work/$agent-static/stallspan" "$stamp"
 	if [[ $only == wheel ]]; then
-		wheels "$work/$agent/stallspan" "$work/$agent-static/stallspan"
+		wheels "$work/$agent/stallspan"
 		exit
 	fi
+	# Without GPUs and without a C library: for Linux that is older than this glibc, or has another.
+	CGO_ENABLED=0 compile "$arch" . "$PWD/$work/$agent-static/stallspan" "$stamp"
 	for name in "$agent" "$agent-static"; do
 		cp -r LICENSE packaging/stallspan.service "$work/manual" "$work/$name"
 		mkdir "$work/$name/etc"

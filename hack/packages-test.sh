@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs, upgrades, removes and purges the packages of dist/ in a fresh Debian under a real systemd, and compares all
 # files, users and groups with those before. Then it installs, upgrades and erases the rpm in a folder, with Debian's rpm.
-# It needs root, debootstrap, systemd-container and rpm, and what `make dist` left behind.
+# It needs root, debootstrap, systemd-container and rpm (and lintian, if it is there), and what `make dist` left behind.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if ((EUID != 0)) || ! command -v debootstrap systemd-nspawn rpm >/dev/null; then
@@ -56,6 +56,9 @@ done
 for package in "$work"/new/*; do
 	cmp "$package" "dist/${package##*/}" || fail "got another ${package##*/} than that of dist/, want the same"
 done
+if command -v lintian >/dev/null; then
+	lintian --allow-root --fail-on error,warning "$work"/new/*.deb || fail 'got complaints of lintian, want none'
+fi
 cp -r "$work/old" "$work/new" "$root/packages"
 
 # everything lists all files with their modes, and all users and groups.
