@@ -186,10 +186,10 @@ pictures: build ## Draw the pictures in the README again, from runs of the demo 
 install: ## Install the program with `go install`
 	go install .
 
-deb: ## Build the package for Debian and Ubuntu in dist/, for this machine's architecture (two minutes at first)
+deb: ## Build the package for Debian and Ubuntu in dist/, for this machine's architecture (three minutes at first)
 	hack/dist.sh deb
 
-wheel: ## Build the Python package with the program in dist/, for this machine's architecture (two minutes at first)
+wheel: ## Build the Python package with the program in dist/, for this machine's architecture (three minutes at first)
 	hack/dist.sh wheel
 
 dist: ## Build dist/: archives, packages, wheels, images, the chart, SBOMs and SHA256SUMS for amd64 and arm64 (VERSION=1.2.3 for a release)
