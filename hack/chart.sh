@@ -13,7 +13,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-hack/tool.sh helm package deploy/helm/stallspan --version "$2" --app-version "$3" --destination "$work" >/dev/null
+cp -r deploy/helm/stallspan "$work/chart"
+prerelease=$([[ $3 == *-* ]] && echo true || echo false)
+sed -i -E "s|(image: \"stallspan/[a-z-]+:)[^\"]*|\1$3|; s|(prerelease: )\"[a-z]*\".*|\1\"$prerelease\"|" "$work/chart/Chart.yaml"
+hack/tool.sh helm package "$work/chart" --version "$2" --app-version "$3" --destination "$work" >/dev/null
 tar -xzf "$work/stallspan-$2.tgz" -C "$work"
 tar --directory "$work" --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
 	--format=gnu --create stallspan | gzip --no-name -9 >"$out/stallspan-$2.tgz"

@@ -4,7 +4,11 @@
 # same bytes in any folder, except for the SBOMs. It needs gcc and, for the other architecture, Debian's
 # gcc-aarch64-linux-gnu or gcc-x86-64-linux-gnu.
 # VERSION=1.2.3 makes a release. ARCHITECTURES=amd64 builds for one, and SBOM=no leaves the lists out.
+#
+#   hack/dist.sh [deb|wheel]     only the agent's Debian package, or only the wheel, for this machine's architecture
 set -euo pipefail
+only=${1:-}
+[[ $# -le 1 && $only =~ ^(deb|wheel)?$ ]] || { echo 'usage: hack/dist.sh [deb|wheel]' >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 read -r number commit epoch < <(hack/version.sh)
 version=$number
@@ -12,6 +16,7 @@ version=$number
 out=$PWD/dist
 work=build/dist
 read -ra architectures <<<"${ARCHITECTURES:-amd64 arm64}"
+[[ -z $only ]] || architectures=("$(go env GOHOSTARCH)")
 
 # None of the caller's flags may reach a binary.
 export GOFLAGS=-buildvcs=false CGO_ENABLED=1 CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations' CGO_CPPFLAGS='' CGO_LDFLAGS=''
@@ -64,15 +69,32 @@ package() {
 		hack/tool.sh nfpm package --packager "$1" --config "$2" --target "$out" >/dev/null
 }
 
-rm -rf "$work" "$out"
+# wheels builds the Python package around the programs that follow.
+wheels() {
+	if "${PYTHON:-/usr/bin/python3}" -c 'import setuptools, wheel' 2>/dev/null; then
+		hack/wheels.sh "$out" "$@"
+	else
+		echo 'no wheels: python3-setuptools or python3-wheel is missing' >&2
+		[[ -z $only ]]
+	fi
+}
+
+rm -rf "$work"
+case $only in
+deb) rm -f "$out"/stallspan_*.deb ;;
+wheel) rm -f "$out"/stallspan-*.{whl,tar.gz} ;;
+*) rm -rf "$out" ;;
+esac
 mkdir -p "$work" "$out"
 
-sed -e "s|^  version: .*|  version: $version|" -e "s|^  output_path: .*|  output_path: $work/collector|" \
-	builder-config.yaml >"$work/builder-config.yaml"
-hack/tool.sh builder --config "$work/builder-config.yaml" --skip-compilation >"$work/ocb.log" 2>&1 || {
-	cat "$work/ocb.log" >&2
-	exit 1
-}
+if [[ -z $only ]]; then
+	sed -e "s|^  version: .*|  version: $version|" -e "s|^  output_path: .*|  output_path: $work/collector|" \
+		builder-config.yaml >"$work/builder-config.yaml"
+	hack/tool.sh builder --config "$work/builder-config.yaml" --skip-compilation >"$work/ocb.log" 2>&1 || {
+		cat "$work/ocb.log" >&2
+		exit 1
+	}
+fi
 
 module=$(go list -m)
 hack/tool.sh manual -o "$work/manual"
@@ -82,6 +104,9 @@ for package in stallspan otelcol-stallspan; do
 	for script in packaging/scripts/*; do
 		sed "s/@NAME@/$package/g" "$script" >"$work/scripts/$package/${script##*/}"
 	done
+	printf '%s (%s-1) unstable; urgency=medium\n\n  * https://github.com/stallspan/stallspan/blob/main/CHANGELOG.md\n\n -- %s  %s\n' \
+		"$package" "${version/-/\~}" "$(sed -n 's/^maintainer: //p' packaging/agent.nfpm.yaml)" "$(date -Rd "@$epoch")" |
+		gzip --no-name -9 >"$work/scripts/$package/changelog.gz"
 done
 
 binaries=()
@@ -91,6 +116,15 @@ for arch in "${architectures[@]}"; do
 	mkdir "$work/$agent" "$work/$agent-static"
 	compile "$arch" . "$PWD/$work/$agent/stallspan" "$stamp"
 	oldest "$work/$agent/stallspan"
+	if [[ $only == deb ]]; then
+		PACKAGE_FILES=$work/$agent package deb packaging/agent.nfpm.yaml "$arch"
+		ls "$out"/stallspan_*.deb
+		exit
+	fi
+	if [[ $only == wheel ]]; then
+		wheels "$work/$agent/stallspan"
+		exit
+	fi
 	# Without GPUs and without a C library: for Linux that is older than this glibc, or has another.
 	CGO_ENABLED=0 compile "$arch" . "$PWD/$work/$agent-static/stallspan" "$stamp"
 	for name in "$agent" "$agent-static"; do
@@ -116,11 +150,7 @@ for arch in "${architectures[@]}"; do
 	done
 done
 
-if "${PYTHON:-/usr/bin/python3}" -c 'import setuptools, wheel' 2>/dev/null; then
-	hack/wheels.sh "$out" "${binaries[@]}"
-else
-	echo 'no wheels: python3-setuptools or python3-wheel is missing' >&2
-fi
+wheels "${binaries[@]}"
 
 # Both architectures in one file, which containerd, podman and docker load.
 if [[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]]; then

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Installs, upgrades, removes and purges the packages of dist/ in a fresh Debian under a real systemd, and compares all
 # files, users and groups with those before. Then it installs, upgrades and erases the rpm in a folder, with Debian's rpm.
-# It needs root, debootstrap, systemd-container and rpm, and what `make dist` left behind.
+# It needs root, debootstrap, systemd-container and rpm (and lintian, if it is there), and what `make dist` left behind.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if ((EUID != 0)) || ! command -v debootstrap systemd-nspawn rpm >/dev/null; then
 	echo "the packages are not installed: this needs root, debootstrap, systemd-container and rpm" >&2
 	exit 0
 fi
-[[ -x build/dist/nfpm ]] || { echo 'there are no packages: run make dist first' >&2; exit 1; }
+[[ -e dist/SHA256SUMS ]] || { echo 'there are no packages: run make dist first' >&2; exit 1; }
 arch=$(go env GOHOSTARCH)
 base=build/packages-base
 root=$PWD/build/packages-root
@@ -48,7 +48,7 @@ for kind in agent collector; do
 			[[ $age == old ]] || config=packaging/$kind.nfpm.yaml number=$version
 			PACKAGE_VERSION=$number PACKAGE_ARCH=$arch PACKAGE_MANUAL=build/dist/manual \
 				PACKAGE_FILES=build/dist/${program}_${version}_linux_$arch \
-				build/dist/nfpm package --packager "$format" --config "$config" --target "$work/$age" >/dev/null
+				hack/tool.sh nfpm package --packager "$format" --config "$config" --target "$work/$age" >/dev/null
 		done
 	done
 done
@@ -56,6 +56,9 @@ done
 for package in "$work"/new/*; do
 	cmp "$package" "dist/${package##*/}" || fail "got another ${package##*/} than that of dist/, want the same"
 done
+if command -v lintian >/dev/null; then
+	lintian --allow-root --fail-on error,warning "$work"/new/*.deb || fail 'got complaints of lintian, want none'
+fi
 cp -r "$work/old" "$work/new" "$root/packages"
 
 # everything lists all files with their modes, and all users and groups.

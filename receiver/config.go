@@ -58,9 +58,11 @@ func (c *Config) Validate() error {
 }
 
 // monitorConfig returns the settings on which components that share a monitor must agree. The history of drives is next
-// to the baselines, which Share.Limit sets.
+// to the baselines, which Share.Limit sets. A Collector starts no program, such as smartctl, unless its config says so.
 func (c *Config) monitorConfig() monitor.Config {
 	m := monitor.NewConfig(c.Sampling)
-	m.Drives = monitor.NewDrives(c.Smart, config.Slow{})
+	if c.Smart != nil && c.Smart.Enabled != nil {
+		m.Drives = monitor.NewDrives(c.Smart, config.Slow{})
+	}
 	return m
 }

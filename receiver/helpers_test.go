@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
-	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
@@ -24,7 +23,6 @@ func laboratory(t testing.TB) *Config {
 	c.CollectionInterval, c.InitialDelay = 20*time.Millisecond, 0
 	c.Sampling.Interval = 10 * time.Millisecond
 	c.Sampling.RootPath = fixture.Root(t, "check_server")
-	c.Smart = &config.Smart{Enabled: new(bool)} // the drives of this machine are not part of the fixture
 	c.Socket = filepath.Join(t.TempDir(), "s.sock")
 	return c
 }

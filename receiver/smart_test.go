@@ -15,18 +15,20 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor"
 )
 
-// The section smart reaches the monitor.
+// The section smart reaches the monitor, if it asks for drives: smartctl is started for them.
 func TestSmartConfig(t *testing.T) {
+	disks := []any{map[string]any{"device": "/dev/sda"}}
 	for _, test := range []struct {
-		values              map[string]any
-		enabled, auto, disk bool
+		values        map[string]any
+		enabled, disk bool
 	}{
-		{map[string]any{}, true, true, false},
-		{map[string]any{"smart": nil}, true, true, false},
-		{map[string]any{"smart": map[string]any{"enabled": true}}, true, false, false},
-		{map[string]any{"smart": map[string]any{"enabled": false}}, false, false, false},
-		{map[string]any{"smart": map[string]any{"sudo": true, "disks": []any{map[string]any{"device": "/dev/sda"}}}}, true,
-			false, true},
+		{map[string]any{}, false, false},
+		{map[string]any{"smart": nil}, false, false},
+		{map[string]any{"smart": map[string]any{}}, false, false},
+		{map[string]any{"smart": map[string]any{"enabled": false}}, false, false},
+		{map[string]any{"smart": map[string]any{"sudo": true, "smartctl": "/usr/sbin/smartctl", "disks": disks}}, false, false},
+		{map[string]any{"smart": map[string]any{"enabled": true}}, true, false},
+		{map[string]any{"smart": map[string]any{"enabled": true, "sudo": true, "disks": disks}}, true, true},
 	} {
 		c, err := read(confmap.NewFromStringMap(test.values))
 		if err != nil {
@@ -34,7 +36,7 @@ func TestSmartConfig(t *testing.T) {
 			continue
 		}
 		d := c.monitorConfig().Drives
-		if (d != nil) != test.enabled || d != nil && (d.Auto != test.auto || (len(d.Ask.Disks) == 1) != test.disk ||
+		if (d != nil) != test.enabled || d != nil && (d.Auto || (len(d.Ask.Disks) == 1) != test.disk ||
 			test.disk && (d.Ask.Disks[0].Off || !d.Ask.Sudo)) {
 			t.Errorf("%v: got %+v, want %+v", test.values, d, test)
 		}
@@ -104,30 +106,21 @@ END
 	}
 }
 
-// A missing smartctl is a problem only if the section smart is configured.
+// A missing smartctl is a problem: the config asks for it.
 func TestDrivesWithoutSmartctl(t *testing.T) {
-	for _, given := range []bool{true, false} {
-		c := laboratory(t)
-		c.Smart = nil
-		if given {
-			c.Smart = &config.Smart{Smartctl: "/nowhere/smartctl", Disks: []config.Disk{{Device: "/dev/sdq"}}}
-		}
-		p := in(t, NewFactory(), settings(), c, "metrics")
-		p.start(t)
-		said := false
-		for end := time.Now().Add(10 * time.Second); given && !said &&
-			time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			said = problems(p)
-		}
-		if !given {
-			time.Sleep(200 * time.Millisecond)
-			said = problems(p)
-		}
-		if said != given {
-			t.Errorf("smart configured %v: got a problem %v", given, said)
-		}
-		p.stop(t)
+	on := true
+	c := laboratory(t)
+	c.Smart = &config.Smart{Enabled: &on, Smartctl: "/nowhere/smartctl", Disks: []config.Disk{{Device: "/dev/sdq"}}}
+	p := in(t, NewFactory(), settings(), c, "metrics")
+	p.start(t)
+	said := false
+	for end := time.Now().Add(time.Minute); !said && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		said = problems(p)
 	}
+	if !said {
+		t.Error("got no problem of smartctl, want one")
+	}
+	p.stop(t)
 }
 
 func problems(*pipelines) bool {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +24,10 @@ type drawnBoard struct {
 }
 
 func TestDashboards(t *testing.T) {
+	mixin, err := os.ReadFile(filepath.Join(root, "docs/mixin.libsonnet"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	uids := map[string]string{}
 	for path, text := range written(t, registered(t)) {
 		if !strings.HasSuffix(path, ".json") {
@@ -35,6 +41,10 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s: uid %q and title %q have to be its own", path, b.UID, b.Title)
 		}
 		uids[b.UID] = path
+		name := filepath.Base(path)
+		if entry := "'" + name + "': import 'grafana/" + name + "'"; !strings.Contains(string(mixin), entry) {
+			t.Errorf("docs/mixin.libsonnet lacks %s", entry)
+		}
 		if len(b.Panels) < 4 {
 			t.Errorf("%s has %d panels", path, len(b.Panels))
 		}

@@ -155,15 +155,22 @@ func repack(pure, release string, tags []string, program []byte) ([]byte, error)
 		if err != nil {
 			return nil, err
 		}
-		switch file.Name {
+		name := file.Name
+		switch name {
 		case info + "RECORD":
 			continue
 		case info + "WHEEL":
 			if data, err = retag(data, tags); err != nil {
 				return nil, err
 			}
+		case info + "METADATA":
+			if data, err = license(data); err != nil {
+				return nil, err
+			}
+		case info + "LICENSE":
+			name = info + "licenses/LICENSE"
 		}
-		w.add(file.Name, data, 0o644)
+		w.add(name, data, 0o644)
 	}
 	w.add(release+".data/scripts/stallspan", program, 0o755)
 	return w.finish(info + "RECORD")
@@ -176,6 +183,22 @@ func contents(file *zip.File) ([]byte, error) {
 	}
 	defer r.Close()
 	return io.ReadAll(r)
+}
+
+// license gives the metadata the form that has the license as an SPDX expression (PEP 639), which setuptools writes
+// from version 77 on. There, the text of the license is in the folder licenses.
+func license(metadata []byte) ([]byte, error) {
+	header, description, _ := strings.Cut(string(metadata), "\n\n")
+	for _, change := range [][2]string{
+		{"Metadata-Version: 2.1\n", "Metadata-Version: 2.4\n"},
+		{"\nLicense: ", "\nLicense-Expression: "},
+	} {
+		if strings.Count(header, change[0]) != 1 {
+			return nil, fmt.Errorf("METADATA lacks %q: is it of another setuptools than Debian 12 has?", change[0])
+		}
+		header = strings.Replace(header, change[0], change[1], 1)
+	}
+	return []byte(header + "\n\n" + description), nil
 }
 
 // retag changes the tags in the file WHEEL.

@@ -64,6 +64,9 @@ func TestBuild(t *testing.T) {
 		"stallspan/__init__.py":          "",
 		"stallspan-1.2.dist-info/WHEEL":  "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n\n",
 		"stallspan-1.2.dist-info/RECORD": "stale,,\n",
+		"stallspan-1.2.dist-info/METADATA": "Metadata-Version: 2.1\nName: stallspan\nLicense: Apache-2.0\n" +
+			"License-File: LICENSE\n\n# Text\n\nLicense: none\n",
+		"stallspan-1.2.dist-info/LICENSE": "Apache License\n",
 	} {
 		file, err := w.Create(name)
 		if err != nil {
@@ -119,6 +122,14 @@ func TestBuild(t *testing.T) {
 		if got := files["stallspan-1.2.dist-info/WHEEL"]; !strings.Contains(got, line) {
 			t.Errorf("got WHEEL %q, want the line %q", got, line)
 		}
+	}
+	const metadata = "Metadata-Version: 2.4\nName: stallspan\nLicense-Expression: Apache-2.0\nLicense-File: LICENSE\n\n" +
+		"# Text\n\nLicense: none\n"
+	if got := files["stallspan-1.2.dist-info/METADATA"]; got != metadata {
+		t.Errorf("got METADATA %q, want %q", got, metadata)
+	}
+	if got := files["stallspan-1.2.dist-info/licenses/LICENSE"]; got != "Apache License\n" {
+		t.Errorf("got the license %q, want its text", got)
 	}
 	record := files["stallspan-1.2.dist-info/RECORD"]
 	if strings.Count(record, "\n") != len(files) || strings.Contains(record, "stale") {
