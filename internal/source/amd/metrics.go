@@ -10,24 +10,24 @@ import (
 type field uint8
 
 const (
-	activity         field = iota // percent, an average over a time that the firmware chooses
-	controller                    // percent of time with memory accesses, the same
-	socketPower                   // watts
-	energy                        // joules / 2^16, a counter
-	edge                          // degrees Celsius
-	hotspot                       // degrees Celsius
-	memoryHeat                    // degrees Celsius
-	graphicsClock                 // MHz; of the fastest part where there are several
-	memoryClock                   // MHz
-	videoClock                    // MHz
-	activitySum                   // percent, added up once in each count, or in each millisecond
-	counts                        // of the firmware, at each of which it adds to its sums
-	firmwareTime                  // 10 ns
-	throttlers                    // a bit for each reason, the same for all chips
-	powerCounts                   // counts in which the power limit reduced clocks
-	thermalCounts                 // the same, the temperature of the chip
-	processorHotCounts            // the same, PROCHOT
-	replays                       // of PCIe, a counter
+	activity           field = iota // percent, an average over a time that the firmware chooses
+	controller                      // percent of time with memory accesses, the same
+	socketPower                     // watts
+	energy                          // joules / 2^16, a counter
+	edge                            // degrees Celsius
+	hotspot                         // degrees Celsius
+	memoryHeat                      // degrees Celsius
+	graphicsClock                   // MHz; of the fastest part where there are several
+	memoryClock                     // MHz
+	videoClock                      // MHz
+	activitySum                     // percent, added up once in each count, or in each millisecond
+	counts                          // of the firmware, at each of which it adds to its sums
+	firmwareTime                    // 10 ns
+	throttlers                      // a bit for each reason, the same for all chips
+	powerCounts                     // counts in which the power limit reduced clocks
+	thermalCounts                   // the same, the temperature of the chip
+	processorHotCounts              // the same, PROCHOT
+	replays                         // of PCIe, a counter
 	numFields
 )
 
@@ -40,7 +40,7 @@ type layout struct {
 	places [numFields]place
 }
 
-// from returns a layout that has more fields than this one.
+// with returns a layout that has more fields than this one, and another size.
 func (l layout) with(size int, more map[field]place) layout {
 	l.size = size
 	for f, p := range more {
@@ -79,9 +79,9 @@ var layouts = [...]layout{
 		energy: {24, 8, 1}, activitySum: {56, 4, 1}, replays: {88, 8, 1}, firmwareTime: {232, 8, 1},
 		graphicsClock: {240, 2, 8}, videoClock: {264, 2, 4}, memoryClock: {280, 2, 1},
 	}),
-	four.with(328, map[field]place{
-		energy: {56, 8, 1}, activitySum: {88, 4, 1}, replays: {120, 8, 1}, firmwareTime: {272, 8, 1},
-		graphicsClock: {280, 2, 8}, videoClock: {304, 2, 4}, memoryClock: {320, 2, 1},
+	four.with(360, map[field]place{
+		energy: {88, 8, 1}, activitySum: {120, 4, 1}, replays: {152, 8, 1}, firmwareTime: {304, 8, 1},
+		graphicsClock: {312, 2, 8}, videoClock: {336, 2, 4}, memoryClock: {352, 2, 1},
 	}),
 	four.with(1664, map[field]place{
 		energy: {16, 8, 1}, counts: {32, 4, 1}, processorHotCounts: {36, 4, 1}, powerCounts: {40, 4, 1},

@@ -2,6 +2,7 @@ package amd
 
 import (
 	"errors"
+	"math"
 	"os"
 	"time"
 
@@ -123,8 +124,8 @@ func (g *state) share(r *reading, elapsed time.Duration) (share float64, known, 
 			periods = float64(uint32(base - past))
 		}
 		sum := float64(uint32(r.table.values[activitySum] - g.last.values[activitySum]))
-		// A sum that was reset has grown by too much. Two clocks differ a little.
-		if share = sum / 100 / periods; share <= 1.02 {
+		// What was reset has grown by too much. Two clocks differ a little.
+		if share = sum / 100 / periods; share <= 1.02 && periods < math.MaxInt32 {
 			return min(share, 1), true, true
 		}
 	}
@@ -141,7 +142,7 @@ func (g *state) throttle(r *reading, elapsed time.Duration) {
 	periods := float64(uint32(now.values[counts] - past.values[counts]))
 	for i, f := range [...]field{powerCounts, thermalCounts, processorHotCounts} {
 		sum := [...]*float64{&g.power, &g.heat, &g.hotChip}[i]
-		if share := float64(uint32(now.values[f]-past.values[f])) / periods; now.has[f] && past.has[f] && share <= 1 {
+		if share := float64(uint32(now.values[f]-past.values[f])) / periods; now.has[f] && past.has[f] && share <= 1 && periods < math.MaxInt32 {
 			*sum += share * elapsed.Seconds()
 		}
 		if now.has[throttlers] && now.values[throttlers]&throttlersOf[i] != 0 {
