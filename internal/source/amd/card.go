@@ -97,6 +97,7 @@ type reading struct {
 	has      request // what was read, apart from busy time
 	gauges   sample.GPU
 	detail   sample.GPUValues
+	slow     sample.GPUValues
 	answered bool  // something was read
 	err      error // why not
 }
@@ -270,7 +271,9 @@ func (c *card) readSlow(r *reading) {
 		sample.GPUMemorySlowdownAt: {limitOf(c.heat["mem"], "crit"), 1e-3, maxTemperature},
 	} {
 		v, ok := c.sensor(s.file)
-		r.set(q, v*s.unit, ok && v >= 0 && v*s.unit <= s.max)
+		if ok && v >= 0 && v*s.unit <= s.max {
+			r.slow.Set(q, v*s.unit)
+		}
 	}
 	files, _ := filepath.Glob(filepath.Join(c.folder, "ras/*_err_count"))
 	var sums [2]float64
@@ -282,8 +285,10 @@ func (c *card) readSlow(r *reading) {
 			sums[0], sums[1], known = sums[0]+float64(corrected), sums[1]+float64(uncorrected), true
 		}
 	}
-	r.set(sample.GPUErrorsCorrected, sums[0], known && sums[0] < maxErrors)
-	r.set(sample.GPUErrorsUncorrected, sums[1], known && sums[1] < maxErrors)
+	if known && sums[0] < maxErrors && sums[1] < maxErrors {
+		r.slow.Set(sample.GPUErrorsCorrected, sums[0])
+		r.slow.Set(sample.GPUErrorsUncorrected, sums[1])
+	}
 }
 
 func limitOf(input, limit string) string {

@@ -52,7 +52,11 @@ func Probe(ctx context.Context, o Options) (devices []Device) {
 // describe says what a reading has. kfd is the driver's list of processes.
 func (d *Device) describe(r *reading, kfd string) {
 	has := func(f sample.GPUFields) bool { return r.gauges.Has&f != 0 }
-	shows := func(q sample.GPUQuantity) bool { _, ok := r.detail.Get(q); return ok }
+	shows := func(q sample.GPUQuantity) bool {
+		_, ok := r.detail.Get(q)
+		_, slow := r.slow.Get(q)
+		return ok || slow
+	}
 	_, err := os.Stat(kfd)
 	summed := r.table.has[activitySum]
 	d.Busy = summed || r.averages

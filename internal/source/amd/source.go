@@ -12,10 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // Options are where the files are, and the resolution.
@@ -40,9 +42,16 @@ const (
 var errNotClosed = errors.New("a file of the driver amdgpu does not return from a read: look for amdgpu in the kernel " +
 	"log, or stop this program")
 
-// Reads reports whether the GPUs that are read are those of this package: there are some, and no driver of NVIDIA's.
+// Reads reports whether the GPUs that are read are those of this package: there are some, and none of NVIDIA's, whose
+// driver may be loaded later.
 func Reads(root, nvml string) bool {
 	root = filepath.Join("/", root)
+	devices, _ := filepath.Glob(filepath.Join(root, "sys/bus/pci/devices/*"))
+	for _, folder := range devices {
+		if kernfile.Text(folder+"/vendor") == "0x10de" && strings.HasPrefix(kernfile.Text(folder+"/class"), "0x03") {
+			return false
+		}
+	}
 	for _, other := range []string{"proc/driver/nvidia", "dev/dxg"} {
 		if _, err := os.Stat(filepath.Join(root, other)); err == nil {
 			return false
@@ -77,7 +86,8 @@ type run struct {
 	sink     sample.Sink
 	states   []*state
 	listed   time.Duration // when the cards were listed; 0 for never
-	row      sample.Stamp  // time of the newest row
+	row      sample.Stamp  // time of the newest row, or the start
+	begun    bool          // there was one
 	sample   sample.Sample
 	users    users
 	reported map[string]time.Duration
@@ -230,16 +240,18 @@ func (s *Source) count(n int) {
 func (r *run) list(now time.Duration) {
 	cards := list(r.root)
 	for _, g := range r.states {
-		if i := slices.IndexFunc(cards, func(c *card) bool { return c.info.ID == g.card.info.ID }); i < 0 {
-			g.lost = true
-		} else {
-			g.lost = false
-			cards = slices.Delete(cards, i, i+1)
+		i := slices.IndexFunc(cards, func(c *card) bool { return c.info.ID == g.card.info.ID })
+		if g.lost = i < 0; g.lost {
+			continue
 		}
+		if cards[i].folder != g.card.folder {
+			g.card = cards[i]
+		}
+		cards = slices.Delete(cards, i, i+1)
 	}
 	for _, c := range cards {
 		if len(r.states) < maxCards {
-			r.states = append(r.states, &state{card: c, info: c.info, used: now})
+			r.states = append(r.states, &state{card: c, used: now})
 		}
 	}
 }
@@ -312,7 +324,7 @@ func (r *run) emit(now sample.Stamp) {
 	for ; r.row.Mono+step <= until; step = r.interval {
 		r.emitRow(now, step)
 	}
-	if rest := until - r.row.Mono; rest >= minRow {
+	if rest := until - r.row.Mono; rest >= minRow || !r.begun && rest > 0 { // the first one makes the cards known
 		r.emitRow(now, rest)
 	}
 }
@@ -323,7 +335,7 @@ func (r *run) emitRow(now sample.Stamp, step time.Duration) {
 	if back := r.row.Wall.Sub(wall); back >= 0 && back < time.Second {
 		wall = r.row.Wall.Add(time.Microsecond) // the clock is slewed back, which must not reorder rows
 	}
-	r.row = sample.Stamp{Mono: mono, Wall: wall}
+	r.row, r.begun = sample.Stamp{Mono: mono, Wall: wall}, true
 	s := &r.sample
 	s.At = r.row
 	for _, g := range r.states {

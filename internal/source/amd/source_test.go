@@ -112,10 +112,10 @@ func TestRead(t *testing.T) {
 			r.averages != (c.average <= 1) {
 			t.Errorf("%s: got %+v, clock %v and average %v, %v", c.name, g, clock, r.average, r.averages)
 		}
-		corrected, _ := r.detail.Get(sample.GPUErrorsCorrected)
-		uncorrected, _ := r.detail.Get(sample.GPUErrorsUncorrected)
-		limit, _ := r.detail.Get(sample.GPUPowerLimit)
-		slow, _ := r.detail.Get(sample.GPUSlowdownAt)
+		corrected, _ := r.slow.Get(sample.GPUErrorsCorrected)
+		uncorrected, _ := r.slow.Get(sample.GPUErrorsUncorrected)
+		limit, _ := r.slow.Get(sample.GPUPowerLimit)
+		slow, _ := r.slow.Get(sample.GPUSlowdownAt)
 		if corrected != 6 || uncorrected != 1 || limit != 750 || slow != 100 {
 			t.Errorf("%s: got errors %v, %v, a power limit of %v and %v degrees", c.name, corrected, uncorrected, limit, slow)
 		}
@@ -362,6 +362,16 @@ func TestReads(t *testing.T) {
 	if !Reads(root, "") || Reads(root, "/lib/libnvidia-ml.so.1") || Reads(t.TempDir(), "") {
 		t.Error("got another driver, want amdgpu where it is alone")
 	}
+	fixture.Write(t, root, "sys/bus/pci/devices/0000:09:00.0/vendor", []byte("0x10de\n"))
+	fixture.Write(t, root, "sys/bus/pci/devices/0000:09:00.0/class", []byte("0x020000\n")) // of the network
+	if !Reads(root, "") {
+		t.Error("beside a network card: got no amdgpu")
+	}
+	fixture.Write(t, root, "sys/bus/pci/devices/0000:09:00.0/class", []byte("0x030200\n"))
+	if Reads(root, "") {
+		t.Error("beside a GPU without a driver: got amdgpu, want NVIDIA's")
+	}
+	root = machine(t, nil)
 	fixture.Write(t, root, "proc/driver/nvidia/version", nil)
 	if Reads(root, "") {
 		t.Error("beside NVIDIA's: got amdgpu, want NVIDIA's")

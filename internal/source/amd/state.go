@@ -12,7 +12,6 @@ import (
 // state is what is known of one card from one reading to the next.
 type state struct {
 	card    *card
-	info    sample.GPU // what does not change
 	reading task[reading]
 	status  sample.GPUStatus
 	lost    bool // it is not listed
@@ -35,12 +34,6 @@ type state struct {
 
 	used  time.Duration // when a process used the card, or it was woken
 	slept bool          // since then
-}
-
-// slowQuantities are those that readSlow reads.
-var slowQuantities = []sample.GPUQuantity{
-	sample.GPUFan, sample.GPUPowerLimit, sample.GPUSlowdownAt, sample.GPUShutdownAt, sample.GPUMemorySlowdownAt,
-	sample.GPUErrorsCorrected, sample.GPUErrorsUncorrected,
 }
 
 // maxGap bounds the time that an average stands for.
@@ -160,12 +153,7 @@ func (g *state) applyRest(r *reading) {
 	}
 	g.gauges, g.restAt, g.energyAt = r.gauges, r.at.Mono, r.at.Mono
 	if r.has.slow {
-		g.slow = sample.GPUValues{}
-		for _, q := range slowQuantities {
-			if v, ok := r.detail.Get(q); ok {
-				g.slow.Set(q, v)
-			}
-		}
+		g.slow = r.slow
 	}
 	for q, v := range g.slow.All() {
 		r.detail.Set(q, v)
@@ -175,12 +163,12 @@ func (g *state) applyRest(r *reading) {
 		r.detail.Set(sample.GPUThrottledThermal, g.heat)
 		r.detail.Set(sample.GPUThrottledHWThermal, g.hotChip)
 	}
-	g.detail = &sample.GPUDetail{GPU: g.info.ID, At: r.at.Mono, Values: r.detail}
+	g.detail = &sample.GPUDetail{GPU: g.card.info.ID, At: r.at.Mono, Values: r.detail}
 }
 
 // row returns the card's row at a time that is step later than the row before.
 func (g *state) row(at, step time.Duration) sample.GPU {
-	row := g.info
+	row := g.card.info
 	row.Status = g.status
 	if row.Status == sample.GPUWorks {
 		g.emitted += min(max(between(at, g.before, g.at, g.busyBefore, g.busy)-g.emitted, 0), step)
