@@ -111,7 +111,8 @@ func (m *machine) noGPU(err error) []Finding {
 		return f.as(Missing, cmp.Or(m.giveGPU(), "install the NVIDIA driver: https://www.nvidia.com/drivers"),
 			"There is an NVIDIA GPU, but its driver is not installed.")
 	case noDriver && card != "":
-		return f.as(Missing, "sudo modprobe amdgpu", "The GPU in this machine is %s, and its driver amdgpu is not loaded. %s", card, ownTimeInstead)
+		return f.as(Missing, "sudo modprobe amdgpu",
+			"The GPU in this machine is %s, and its driver amdgpu is not loaded. %s", card, ownTimeInstead)
 	case noDriver:
 		return f.as(Off, "", "There is no NVIDIA driver, and no such GPU is visible. "+normal+ownTimeInstead)
 	case errors.Is(err, context.DeadlineExceeded):

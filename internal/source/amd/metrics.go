@@ -21,10 +21,10 @@ const (
 	memoryClock                     // MHz
 	videoClock                      // MHz
 	activitySum                     // percent, added up once in each count, or in each millisecond
-	counts                          // of the firmware, at each of which it adds to its sums
+	counts                          // each time that the firmware adds to its sums
 	firmwareTime                    // 10 ns
 	throttlers                      // a bit for each reason, the same for all chips
-	powerCounts                     // counts in which the power limit reduced clocks
+	powerCounts                     // counts with clocks that the power limit reduced
 	thermalCounts                   // the same, the temperature of the chip
 	processorHotCounts              // the same, PROCHOT
 	replays                         // of PCIe, a counter

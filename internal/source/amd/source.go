@@ -2,8 +2,8 @@
 // what a chip's table lacks, single files below /sys/class/drm. Busy time is the growth of the firmware's sum of
 // activity. A chip without one has an average, which says nothing of the time before it: see sample.AveragesBusy.
 //
-// A file is open while it is read. A read may hang with its GPU, so each card has one goroutine, for one read at a time.
-// A card that sleeps is not woken.
+// No file stays open. A read may hang with its GPU, so each card has one goroutine, for one read at a time. A card that
+// sleeps is not woken.
 package amd
 
 import (
@@ -39,8 +39,8 @@ const (
 	minRow       = 5 * time.Millisecond
 )
 
-var errNotClosed = errors.New("a file of the driver amdgpu does not return from a read: look for amdgpu in the kernel " +
-	"log, or stop this program")
+var errNotClosed = errors.New("a read of a file of amdgpu does not return: look for amdgpu in the kernel log, or " +
+	"stop this program")
 
 // Reads reports whether the GPUs that are read are those of this package: there are some, and none of NVIDIA's, whose
 // driver may be loaded later.

@@ -2,6 +2,7 @@ package amd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -172,7 +173,6 @@ type collector struct {
 	mu   sync.Mutex
 	last sample.Sample
 	rows int
-	busy map[time.Duration]time.Duration
 	errs []string
 	new  chan struct{}
 }
@@ -277,7 +277,7 @@ func TestHang(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := s.Release(ctx, time.Hour); err != errNotClosed {
+	if err := s.Release(ctx, time.Hour); !errors.Is(err, errNotClosed) {
 		t.Errorf("got %v, want %v", err, errNotClosed)
 	}
 	if err := s.Release(ctx, 0); err != nil {
@@ -365,16 +365,16 @@ func TestReads(t *testing.T) {
 	fixture.Write(t, root, "sys/bus/pci/devices/0000:09:00.0/vendor", []byte("0x10de\n"))
 	fixture.Write(t, root, "sys/bus/pci/devices/0000:09:00.0/class", []byte("0x020000\n")) // of the network
 	if !Reads(root, "") {
-		t.Error("beside a network card: got no amdgpu")
+		t.Error("with a network card: got no amdgpu")
 	}
 	fixture.Write(t, root, "sys/bus/pci/devices/0000:09:00.0/class", []byte("0x030200\n"))
 	if Reads(root, "") {
-		t.Error("beside a GPU without a driver: got amdgpu, want NVIDIA's")
+		t.Error("with another GPU without a driver: got amdgpu, want NVIDIA's")
 	}
 	root = machine(t, nil)
 	fixture.Write(t, root, "proc/driver/nvidia/version", nil)
 	if Reads(root, "") {
-		t.Error("beside NVIDIA's: got amdgpu, want NVIDIA's")
+		t.Error("with NVIDIA's driver: got amdgpu, want NVIDIA's")
 	}
 }
 
@@ -394,7 +394,8 @@ func TestProbe(t *testing.T) {
 			t.Errorf("got %+v, want %q, %q", got, c.says, c.err)
 		}
 	}
-	asleep := Probe(t.Context(), Options{Root: machine(t, map[string]string{device + "power/runtime_status": "suspended\n"})})
+	root := machine(t, map[string]string{device + "power/runtime_status": "suspended\n"})
+	asleep := Probe(t.Context(), Options{Root: root})
 	if len(asleep) != 1 || !asleep[0].Asleep || asleep[0].Supported != nil {
 		t.Errorf("asleep: got %+v", asleep)
 	}

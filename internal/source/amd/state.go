@@ -135,7 +135,8 @@ func (g *state) throttle(r *reading, elapsed time.Duration) {
 	periods := float64(uint32(now.values[counts] - past.values[counts]))
 	for i, f := range [...]field{powerCounts, thermalCounts, processorHotCounts} {
 		sum := [...]*float64{&g.power, &g.heat, &g.hotChip}[i]
-		if share := float64(uint32(now.values[f]-past.values[f])) / periods; now.has[f] && past.has[f] && share <= 1 && periods < math.MaxInt32 {
+		share := float64(uint32(now.values[f]-past.values[f])) / periods
+		if now.has[f] && past.has[f] && share <= 1 && periods < math.MaxInt32 {
 			*sum += share * elapsed.Seconds()
 		}
 		if now.has[throttlers] && now.values[throttlers]&throttlersOf[i] != 0 {
@@ -179,7 +180,8 @@ func (g *state) row(at, step time.Duration) sample.GPU {
 	}
 	row.Period = (g.at - g.before).Round(time.Millisecond)
 	now := &g.gauges
-	row.MemoryUsed, row.MemoryTotal, row.Temperature, row.Power = now.MemoryUsed, now.MemoryTotal, now.Temperature, now.Power
+	row.MemoryUsed, row.MemoryTotal = now.MemoryUsed, now.MemoryTotal
+	row.Temperature, row.Power = now.Temperature, now.Power
 	row.LinkWidth, row.LinkGeneration = now.LinkWidth, now.LinkGeneration
 	row.LinkWidthMax, row.LinkGenerationMax = now.LinkWidthMax, now.LinkGenerationMax
 	row.Has, row.Energy = now.Has, now.Energy

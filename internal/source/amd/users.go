@@ -33,7 +33,7 @@ type users struct {
 	listing   task[found]
 	newest    found
 	processes []sample.GPUProcess // immutable
-	told      time.Duration       // when they were emitted; 0 for never
+	emitted   time.Duration       // when they were emitted; 0 for never
 	listed    time.Duration
 	searched  time.Duration
 }
@@ -78,12 +78,14 @@ func (u *users) end(longest time.Duration) bool {
 	}
 	u.newest = result
 	list := result.all()
-	same := slices.EqualFunc(list, u.processes, func(a, b sample.GPUProcess) bool { return a.GPU == b.GPU && a.PID == b.PID })
+	same := slices.EqualFunc(list, u.processes, func(a, b sample.GPUProcess) bool {
+		return a.GPU == b.GPU && a.PID == b.PID
+	})
 	u.processes = list
-	if same && u.told != 0 && u.listed-u.told < listEvery {
+	if same && u.emitted != 0 && u.listed-u.emitted < listEvery {
 		return false
 	}
-	u.told = u.listed
+	u.emitted = u.listed
 	return true
 }
 
