@@ -178,7 +178,7 @@ func (g *state) row(at, step time.Duration) sample.GPU {
 	if row.Status != sample.GPUWorks {
 		return row
 	}
-	row.Period = (g.at - g.before).Round(time.Millisecond)
+	row.Period = max(readInterval, (g.at - g.before).Round(time.Millisecond)) // edges of windows have readings between
 	now := &g.gauges
 	row.MemoryUsed, row.MemoryTotal = now.MemoryUsed, now.MemoryTotal
 	row.Temperature, row.Power = now.Temperature, now.Power
