@@ -81,9 +81,12 @@ func (d *Device) describe(r *reading, kfd string) {
 	if d.Busy && !summed {
 		d.Notes = append(d.Notes, "Its busy time is an average at each second: the uncertainty of windows includes that.")
 	}
-	if errors.Is(r.parsed, errAPU) {
+	switch {
+	case errors.Is(r.parsed, errAPU):
 		d.Notes = append(d.Notes, fmt.Sprintf("%s: busy time, temperature, power and clocks are from other files. It shares "+
 			"the machine's memory: what it uses is without the page cache.", r.parsed))
+	case r.err == nil && r.problem() != nil:
+		d.Notes = append(d.Notes, fmt.Sprintf("%s; meanwhile other files are read.", r.parsed))
 	}
-	d.Err = r.problem()
+	d.Err = r.err
 }

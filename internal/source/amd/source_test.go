@@ -385,7 +385,7 @@ func TestProbe(t *testing.T) {
 		err   string
 	}{
 		{at(8, 1, 0), "was not verified on a card", ""}, {at(0, 1, 0), "an average at each second", ""},
-		{[]byte{120, 0, 2, 3}, "gpu_metrics 2.3 is not read", ""}, {[]byte{120, 0, 1, 9}, "an average", "1.9 is not known"},
+		{[]byte{120, 0, 2, 3}, "gpu_metrics 2.3 is not read", ""}, {[]byte{120, 0, 1, 9}, "gpu_metrics 1.9 is not known: update this program; meanwhile", ""},
 	} {
 		root := machine(t, map[string]string{device + "gpu_metrics": string(c.table)})
 		got := Probe(t.Context(), Options{Root: root})
