@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"time"
@@ -16,7 +17,7 @@ func (m *Metrics) gpus(b *builder, now *sample.Snapshot) {
 	elapsed := b.at(now.GPUs.At, m.last.GPUs.At)
 	for i := range now.GPUs.GPUs {
 		g := &now.GPUs.GPUs[i]
-		sets := m.sets.gpus.get(gpuName{g.ID, g.Name, g.Driver, g.Parent}, newGPUSets)
+		sets := m.sets.gpus.get(gpuName{g.ID, g.Name, g.Driver, g.Vendor, g.Parent}, newGPUSets)
 		detail := find(now.GPUs.GPUDetails, func(x *sample.GPUDetail) bool { return x.GPU == g.ID })
 		if g.Status.IsKnown() {
 			b.status(stateOf(g, detail), &sets.states)
@@ -300,7 +301,7 @@ var places = [sample.GPUQuantities]place{
 const maxXIDs = 64
 
 // gpuName has the attributes of all points of a GPU.
-type gpuName struct{ id, name, driver, parent string }
+type gpuName struct{ id, name, driver, vendor, parent string }
 
 type gpuSets struct {
 	plain    attribute.Set
@@ -320,9 +321,9 @@ func newGPUSets(n gpuName) gpuSets {
 	attrs.text(semconv.HwNameKey, n.name)
 	attrs.text(semconv.HwModelKey, n.name)
 	attrs.text(semconv.HwParentKey, n.parent)
-	if n.driver != "" { // only NVML reports one
+	if n.driver != "" { // the emulated GPU has none
 		attrs.text(semconv.HwDriverVersionKey, n.driver)
-		attrs.text(semconv.HwVendorKey, "NVIDIA")
+		attrs.text(semconv.HwVendorKey, cmp.Or(n.vendor, "NVIDIA"))
 	}
 	s := gpuSets{
 		general:  attrs.with(semconv.HwGPUTaskGeneral),

@@ -134,6 +134,7 @@ type group struct {
 	goneSince time.Duration
 	reset     time.Duration // Stamp.Mono of Disk.Reset
 	period    time.Duration // sample.GPU.Period
+	averages  bool          // sample.AveragesBusy, in any row
 	recalled  bool          // with a past: see recall
 }
 

@@ -129,6 +129,7 @@ func (a *axis) notePeriods(gpus []sample.GPU) {
 	for i := range gpus {
 		if g := a.groups[groupKey{kindGPU, gpus[i].ID}]; g != nil {
 			g.period = gpus[i].Period
+			g.averages = g.averages || gpus[i].Has&sample.AveragesBusy != 0
 		}
 	}
 }
@@ -142,6 +143,14 @@ func (h *History) SamplePeriod(gpu string) time.Duration {
 		return g.period
 	}
 	return 0
+}
+
+// AveragesBusy reports whether the busy time of a GPU is from averages: see sample.AveragesBusy.
+func (h *History) AveragesBusy(gpu string) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	_, g := h.find(GPUBusyTime, gpu)
+	return g != nil && g.averages
 }
 
 // advance adds a device's reading to its columns. reset is when its counters restarted last.

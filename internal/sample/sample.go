@@ -208,6 +208,7 @@ type GPU struct {
 	Name   string        `json:"name"`             // hw.name: product name, "NVIDIA H200"
 	Index  int           `json:"index,omitempty"`  // as in nvidia-smi
 	Driver string        `json:"driver,omitempty"` // driver version
+	Vendor string        `json:"vendor,omitempty"` // hw.vendor: "AMD"; "" for NVIDIA, if there is a driver
 	Parent string        `json:"parent,omitempty"` // hw.parent: of a MIG device, the ID of its GPU
 	Status GPUStatus     `json:"status,omitempty"` // unless GPUWorks, the fields below have no meaning
 	Busy   time.Duration `json:"busy"`             // time with at least one kernel running; a counter from any start
@@ -256,6 +257,8 @@ const (
 	HasLink    // LinkWidth, LinkGeneration
 	HasLinkMax // LinkWidthMax, LinkGenerationMax
 	LacksBusy  // Busy is not available at present, as for a GPU that is divided into MIG devices
+	// AveragesBusy: the newest growth of Busy is an average at the end of each Period, which may leave out the rest of it.
+	AveragesBusy
 )
 
 // GPUProcess is a process that holds memory of a GPU.

@@ -82,11 +82,12 @@ func addLedgers(v *view, r *Report) (l Ledger) {
 	gpus := r.ledgers()
 	var widest float64
 	for _, gpu := range gpus {
+		busy := l.Busy
 		width, ok := l.add(v, gpu, len(r.GPUIDs) > 1)
 		if !ok {
 			return l
 		}
-		widest = max(widest, width)
+		widest = max(widest, width+v.averaging(gpu, l.Busy-busy))
 	}
 	if v.machine.Target.Job != "" && !v.machine.Target.Own {
 		widest = max(widest, cpuTick.Seconds()) // at either end
@@ -111,6 +112,18 @@ func addLedgers(v *view, r *Report) (l Ledger) {
 			(v.Open.Seconds()/2+v.Unread.Seconds())/v.Duration().Seconds()+dark+l.chance(total))
 	}
 	return l
+}
+
+// averaging is the uncertainty of the busy time of a GPU that reports averages, in seconds. Each may be of a moment, so
+// they are like a sample of moments.
+func (v *view) averaging(gpu string, busy time.Duration) float64 {
+	period := v.history.SamplePeriod(gpu)
+	if gpu == "" || period <= 0 || !v.history.AveragesBusy(gpu) {
+		return 0
+	}
+	total := v.Duration().Seconds()
+	share := min(1, busy.Seconds()/total)
+	return total * min(1, deviations*math.Sqrt(share*(1-share)/max(1, total/period.Seconds())))
 }
 
 // stretch is how much longer the window is than the time of it that was read: see Window.Unread.

@@ -9,13 +9,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stallspan/stallspan/internal/source/amd"
 	"github.com/stallspan/stallspan/internal/source/gpu"
 )
 
-// gpus lists the GPUs of the NVIDIA driver, and reads everything of each once.
+// gpus lists the GPUs of the driver, and reads everything of each once.
 func (m *machine) gpus(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, maxGPU)
 	defer cancel()
+	if amd.Reads(m.root, m.NVML) {
+		return amdGPUs(ctx, m.root)
+	}
 	found, err := gpu.Probe(ctx, gpu.Options{Library: m.NVML, Root: m.root})
 	if err != nil {
 		return m.noGPU(err)
@@ -32,6 +36,23 @@ func (m *machine) gpus(ctx context.Context) []Finding {
 		list = append(list, Finding{Area: GPU, What: "driver", State: Limited, Details: driver(found),
 			Message: "Not every GPU can be read: " + found.Err.Error() +
 				".", Fix: "run nvidia-smi, and search the kernel's log for NVRM and Xid"})
+	}
+	return list
+}
+
+// amdGPUs reads everything of each AMD GPU once.
+func amdGPUs(ctx context.Context, root string) (list []Finding) {
+	for _, d := range amd.Probe(ctx, amd.Options{Root: root}) {
+		found := gpu.ProbeResult{Driver: d.Info.Driver}
+		f := device(gpu.Device{ID: d.Info.ID, Name: d.Info.Name, Index: d.Info.Index, Supported: d.Supported,
+			Unsupported: d.Unsupported, Busy: d.Busy, Notes: d.Notes, Err: d.Err}, found)
+		if d.Asleep {
+			f.State, f.Fix, f.Message = Off, "", fmt.Sprintf("GPU %d, %s, sleeps (power/runtime_status is suspended), and was "+
+				"not woken: it is read while a program uses it, and until a minute later.", d.Info.Index, d.Info.Name)
+		} else if d.Err != nil {
+			f.Fix = "search the kernel's log for amdgpu"
+		}
+		list = append(list, f)
 	}
 	return list
 }
@@ -90,7 +111,8 @@ func (m *machine) noGPU(err error) []Finding {
 		return f.as(Missing, cmp.Or(m.giveGPU(), "install the NVIDIA driver: https://www.nvidia.com/drivers"),
 			"There is an NVIDIA GPU, but its driver is not installed.")
 	case noDriver && card != "":
-		return f.as(Missing, "", "The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card, ownTimeInstead)
+		return f.as(Missing, "sudo modprobe amdgpu",
+			"The GPU in this machine is %s, and its driver amdgpu is not loaded. %s", card, ownTimeInstead)
 	case noDriver:
 		return f.as(Off, "", "There is no NVIDIA driver, and no such GPU is visible. "+normal+ownTimeInstead)
 	case errors.Is(err, context.DeadlineExceeded):

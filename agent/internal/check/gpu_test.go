@@ -46,7 +46,7 @@ func TestNoGPU(t *testing.T) {
 		{container, missing, Missing, "its driver is not installed", "--gpus all"},
 		{loaded, missing, Missing, "its library libnvidia-ml.so.1 is missing", "libnvidia-ml1"},
 		{loadedInside, missing, Missing, "its library libnvidia-ml.so.1 is missing", "--gpus all"},
-		{amd, missing, Missing, "AMD's", ""},
+		{amd, missing, Missing, "AMD's", "modprobe amdgpu"},
 		{none, fmt.Errorf("the NVIDIA driver did not answer in time: %w", context.DeadlineExceeded), Missing, "hangs",
 			"nvidia-smi -pm 1"},
 		{none, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), Missing, "not loaded.", "modprobe nvidia"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/amd"
 	"github.com/stallspan/stallspan/internal/source/gpu"
 )
 
@@ -30,8 +31,11 @@ func (s *Sources) SetGPUs(stream sample.Stream) {
 	s.gpus = &gpus{stream: stream, first: make(chan struct{})}
 }
 
-// newGPUs returns nil where no GPU can be read.
+// newGPUs returns nil where no GPU can be read. AMD's are read where no driver of NVIDIA's is.
 func newGPUs(c *SourceConfig, problems *Problems) *gpus {
+	if amd.Reads(c.Root, c.NVML) {
+		return &gpus{stream: amd.New(amd.Options{Root: c.Root, Interval: c.Interval}), first: make(chan struct{})}
+	}
 	source, err := gpu.New(gpu.Options{Library: c.NVML, Root: c.Root, Interval: c.Interval})
 	if err != nil {
 		if !withoutGPU(c, err) {

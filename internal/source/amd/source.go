@@ -1,0 +1,386 @@
+// Package amd reads AMD GPUs from files of the kernel driver amdgpu, without a library: the table gpu_metrics, and for
+// what a chip's table lacks, single files below /sys/class/drm. Busy time is the growth of the firmware's sum of
+// activity. A chip without one has an average, which says nothing of the time before it: see sample.AveragesBusy.
+//
+// No file stays open. A read may hang with its GPU, so each card has one goroutine, for one read at a time. A card that
+// sleeps is not woken.
+package amd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+)
+
+// Options are where the files are, and the resolution.
+type Options struct {
+	Root     string        // of the machine's /proc and /sys; "" for /
+	Interval time.Duration // between two rows
+}
+
+const (
+	sourceName   = "gpu"
+	readInterval = time.Second
+	minInterval  = 50 * time.Millisecond  // between two rounds
+	patience     = 100 * time.Millisecond // a round waits so long for its reads
+	hangs        = time.Second            // a read that takes longer
+	listEvery    = 10 * time.Second       // cards, and processes that did not change
+	reportEvery  = time.Minute            // the same error
+	restAfter    = time.Minute            // a card that may sleep is not read without a process that uses it
+	maxCatchUp   = 30 * time.Second       // of rows in one round, after this process was suspended
+	minRow       = 5 * time.Millisecond
+)
+
+var errNotClosed = errors.New("a read of a file of amdgpu does not return: look for amdgpu in the kernel log, or " +
+	"stop this program")
+
+// Reads reports whether the GPUs that are read are those of this package: there are some, and none of NVIDIA's, whose
+// driver may be loaded later.
+func Reads(root, nvml string) bool {
+	root = filepath.Join("/", root)
+	devices, _ := filepath.Glob(filepath.Join(root, "sys/bus/pci/devices/*"))
+	for _, folder := range devices {
+		if kernfile.Text(folder+"/vendor") == "0x10de" && strings.HasPrefix(kernfile.Text(folder+"/class"), "0x03") {
+			return false
+		}
+	}
+	for _, other := range []string{"proc/driver/nvidia", "dev/dxg"} {
+		if _, err := os.Stat(filepath.Join(root, other)); err == nil {
+			return false
+		}
+	}
+	return nvml == "" && len(list(root)) > 0
+}
+
+// Source is a sample.Stream of the AMD GPUs of this machine.
+type Source struct {
+	root     string
+	interval time.Duration
+
+	mu            sync.Mutex
+	ready         bool          // a round may emit rows
+	round         chan struct{} // closed at the end of the next round; nil if no caller waits for it
+	wake          chan struct{} // buffer of one
+	releasedUntil time.Duration // Stamp.Mono; see Release
+	open          int           // reads under way
+}
+
+var _ sample.Stream = (*Source)(nil)
+
+// New prepares a source without reading anything.
+func New(o Options) *Source {
+	return &Source{root: filepath.Join("/", o.Root), interval: o.Interval, wake: make(chan struct{}, 1)}
+}
+
+// run is one call of Source.Run. Only its goroutine accesses it.
+type run struct {
+	*Source
+	sink     sample.Sink
+	states   []*state
+	listed   time.Duration // when the cards were listed; 0 for never
+	row      sample.Stamp  // time of the newest row, or the start
+	begun    bool          // there was one
+	sample   sample.Sample
+	users    users
+	reported map[string]time.Duration
+	problems sample.Problems
+}
+
+// Run implements sample.Stream.
+func (s *Source) Run(ctx context.Context, sink sample.Sink) {
+	r := &run{Source: s, sink: sink, row: sample.Now(), reported: map[string]time.Duration{}, users: users{root: s.root}}
+	s.setReady(true)
+	for ctx.Err() == nil {
+		waiting := s.takeWaiters()
+		began := sample.Now().Mono
+		r.poll()
+		if waiting != nil {
+			close(waiting)
+		}
+		s.pause(ctx, began)
+	}
+	s.setReady(false)
+	until := time.Now().Add(hangs)
+	for _, g := range r.states {
+		g.reading.wait(time.Until(until))
+	}
+	r.users.listing.wait(time.Until(until))
+}
+
+// pause waits until the next round is due or requested.
+func (s *Source) pause(ctx context.Context, began time.Duration) {
+	due := time.NewTimer(began + readInterval - sample.Now().Mono)
+	defer due.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-due.C:
+		return
+	case <-s.wake:
+	}
+	earliest := time.NewTimer(began + minInterval - sample.Now().Mono)
+	defer earliest.Stop()
+	select {
+	case <-ctx.Done():
+	case <-earliest.C:
+	}
+}
+
+// CatchUp implements sample.Stream. It waits for a round that begins after the call.
+func (s *Source) CatchUp(ctx context.Context) {
+	s.mu.Lock()
+	if !s.ready {
+		s.mu.Unlock()
+		return
+	}
+	if s.round == nil {
+		s.round = make(chan struct{})
+	}
+	round := s.round
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-round:
+	case <-ctx.Done():
+	}
+}
+
+// Release has nothing of the driver read for a time, and returns once no file of it is open. With 0 it is read again.
+func (s *Source) Release(ctx context.Context, length time.Duration) error {
+	s.mu.Lock()
+	s.releasedUntil = 0
+	if length > 0 {
+		s.releasedUntil = sample.Now().Mono + length
+	}
+	s.mu.Unlock()
+	s.CatchUp(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if length > 0 && s.open > 0 {
+		return errNotClosed
+	}
+	return nil
+}
+
+func (s *Source) isReleased(now time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now < s.releasedUntil
+}
+
+func (s *Source) takeWaiters() chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	round := s.round
+	s.round = nil
+	return round
+}
+
+// setReady sets whether rounds emit rows. If not, it releases the callers that wait for one.
+func (s *Source) setReady(ready bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready = ready
+	if !ready && s.round != nil {
+		close(s.round)
+		s.round = nil
+	}
+}
+
+// poll reads the cards, and emits the rows that this completes.
+func (r *run) poll() {
+	now := sample.Now().Mono
+	released := r.isReleased(now)
+	if r.listed == 0 || now-r.listed >= listEvery {
+		r.listed = now
+		r.list(now)
+	}
+	if !released {
+		r.users.begin(r.states, now, r.count)
+	}
+	for _, g := range r.states {
+		r.begin(g, now, released)
+	}
+	until := sample.Now().Mono + patience
+	for _, g := range r.states {
+		if result, ok := g.reading.wait(until - sample.Now().Mono); ok && !g.hung {
+			g.apply(&result)
+			r.report(result.problem())
+		} else if g.reading.isUnderWay() {
+			r.look(g)
+		} else if ok {
+			g.hung, g.status = false, sample.GPUUnknown // what it returned is old
+		}
+	}
+	if r.users.end(until - sample.Now().Mono) {
+		r.sample.GPUProcesses, r.sample.GPUProcessesRead = r.users.processes, true
+	}
+	r.emit(sample.Now())
+}
+
+// count adds to the number of reads under way.
+func (s *Source) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open += n
+}
+
+// list takes over the cards that are listed now. One that is missing is lost.
+func (r *run) list(now time.Duration) {
+	cards := list(r.root)
+	for _, g := range r.states {
+		i := slices.IndexFunc(cards, func(c *card) bool { return c.info.ID == g.card.info.ID })
+		if g.lost = i < 0; g.lost {
+			continue
+		}
+		if cards[i].folder != g.card.folder {
+			g.card = cards[i]
+		}
+		cards = slices.Delete(cards, i, i+1)
+	}
+	for _, c := range cards {
+		if len(r.states) < maxCards {
+			r.states = append(r.states, &state{card: c, used: now})
+		}
+	}
+}
+
+// begin begins to read a card, unless it sleeps or is released, or a read of it has not returned.
+func (r *run) begin(g *state, now time.Duration, released bool) {
+	switch {
+	case g.reading.isUnderWay():
+		return
+	case g.lost:
+		g.leave(sample.GPULost)
+		return
+	case released:
+		g.leave(sample.GPUReleased)
+		return
+	case g.rests(r.users.uses(g.card.info.ID), now):
+		g.leave(sample.GPUAsleep)
+		return
+	}
+	what := request{rest: now-g.restAt >= restEvery || g.restAt == 0, slow: now-g.slowAt >= slowEvery || g.slowAt == 0}
+	if what.slow = what.slow && what.rest; what.slow {
+		g.slowAt = now
+	}
+	card := g.card
+	r.count(1)
+	g.reading.start(now, func() reading { return card.read(what) }, func() { r.count(-1) })
+}
+
+// look notes a card whose read does not return.
+func (r *run) look(g *state) {
+	if now := sample.Now().Mono; !g.hung && now-g.reading.began >= hangs {
+		g.hung = true
+		g.leave(sample.GPUHung)
+		r.report(errors.New("GPU " + g.card.info.ID + " hangs: its files have not returned for " + hangs.String() +
+			"; it is read again once they do; look for amdgpu in the kernel log"))
+	}
+}
+
+// report reports a problem with the next row, once a minute.
+func (r *run) report(err error) {
+	if err == nil {
+		return
+	}
+	now := sample.Now().Mono
+	if at, ok := r.reported[err.Error()]; ok && now-at < reportEvery {
+		return
+	}
+	if len(r.reported) >= maxCards {
+		clear(r.reported)
+	}
+	r.reported[err.Error()] = now
+	r.problems.Add(err)
+}
+
+// emit emits the rows up to the newest reading of all cards that work.
+func (r *run) emit(now sample.Stamp) {
+	if len(r.states) == 0 {
+		return
+	}
+	until := now.Mono
+	for _, g := range r.states {
+		if g.status == sample.GPUWorks && !g.reading.isUnderWay() {
+			until = min(until, g.at)
+		}
+	}
+	step := r.interval
+	if behind := until - r.row.Mono; behind > maxCatchUp {
+		step = behind - maxCatchUp + r.interval
+	}
+	for ; r.row.Mono+step <= until; step = r.interval {
+		r.emitRow(now, step)
+	}
+	if rest := until - r.row.Mono; rest >= minRow || !r.begun && rest > 0 { // the first one makes the cards known
+		r.emitRow(now, rest)
+	}
+}
+
+func (r *run) emitRow(now sample.Stamp, step time.Duration) {
+	mono := r.row.Mono + step
+	wall := now.Wall.Add(mono - now.Mono)
+	if back := r.row.Wall.Sub(wall); back >= 0 && back < time.Second {
+		wall = r.row.Wall.Add(time.Microsecond) // the clock is slewed back, which must not reorder rows
+	}
+	r.row, r.begun = sample.Stamp{Mono: mono, Wall: wall}, true
+	s := &r.sample
+	s.At = r.row
+	for _, g := range r.states {
+		s.GPUs = append(s.GPUs, g.row(mono, step))
+		if g.detail != nil && g.detail.At <= mono {
+			s.GPUDetails, g.detail = append(s.GPUDetails, *g.detail), nil
+		}
+	}
+	r.sink(sourceName, s, r.problems.Err())
+	s.Reset()
+	r.problems.Reset()
+}
+
+// task is work on files that may never return, on a goroutine of its own. The zero value has none.
+type task[T any] struct {
+	result chan T        // nil for none under way
+	began  time.Duration // Stamp.Mono
+}
+
+func (t *task[T]) isUnderWay() bool { return t.result != nil }
+
+// start starts a job. ended is called when it has returned. A job that panics returns the zero value.
+func (t *task[T]) start(now time.Duration, job func() T, ended func()) {
+	result := make(chan T, 1)
+	t.result, t.began = result, now
+	go func() {
+		var out T
+		_ = sample.Protect(func() { out = job() }) // counted there
+		ended()
+		result <- out
+	}()
+}
+
+// wait waits for the job that is under way.
+func (t *task[T]) wait(longest time.Duration) (out T, ok bool) {
+	if t.result == nil {
+		return out, false
+	}
+	late := time.NewTimer(max(longest, time.Millisecond))
+	defer late.Stop()
+	select {
+	case out = <-t.result:
+		t.result = nil
+		return out, true
+	case <-late.C:
+		return out, false
+	}
+}

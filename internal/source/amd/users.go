@@ -1,0 +1,255 @@
+package amd
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/procfile"
+)
+
+// Bounds of the search for processes.
+const (
+	maxUsers = 4096
+	maxOpen  = 1024 // files of one process
+	maxFiles = 4096 // of all in one search, some microseconds each; the next one goes on from there
+	maxNodes = 256
+	maxPID   = 1 << 22
+)
+
+// initialPIDs is the name in /proc of the machine's first PID namespace, in which the driver numbers processes.
+const initialPIDs = "pid:[4026531836]"
+
+// users knows which processes compute on cards. A search for open files is due every ten seconds, a list every second.
+type users struct {
+	root      string
+	listing   task[found]
+	newest    found
+	processes []sample.GPUProcess // immutable
+	emitted   time.Duration       // when they were emitted; 0 for never
+	listed    time.Duration
+	searched  time.Duration
+}
+
+// found is the result of a list, and what the next one needs.
+type found struct {
+	listed  []sample.GPUProcess // by the driver
+	opened  []sample.GPUProcess // those that have a file of a card open
+	from    int                 // the last process that was searched
+	numbers map[string]string   // the cards' IDs, by the number that the driver's part for computing has for each
+}
+
+// uses reports whether a process computes on a card.
+func (u *users) uses(gpu string) bool {
+	return slices.ContainsFunc(u.processes, func(p sample.GPUProcess) bool { return p.GPU == gpu })
+}
+
+// begin begins a list if one is due. count is called with the number of tasks that have begun or ended.
+func (u *users) begin(states []*state, now time.Duration, count func(int)) {
+	if u.listing.isUnderWay() || u.listed != 0 && now-u.listed < restEvery {
+		return
+	}
+	cards := map[string]string{}
+	for _, g := range states {
+		cards[g.card.bus] = g.card.info.ID
+	}
+	u.listed = now
+	search := u.searched == 0 || now-u.searched >= listEvery
+	if search {
+		u.searched = now
+	}
+	count(1)
+	root, last := u.root, u.newest
+	u.listing.start(now, func() found { return last.again(root, cards, search) }, func() { count(-1) })
+}
+
+// end reports whether there is a list to emit: one that differs, or the first in ten seconds.
+func (u *users) end(longest time.Duration) bool {
+	result, ok := u.listing.wait(longest)
+	if !ok {
+		return false
+	}
+	u.newest = result
+	list := result.all()
+	same := slices.EqualFunc(list, u.processes, func(a, b sample.GPUProcess) bool {
+		return a.GPU == b.GPU && a.PID == b.PID
+	})
+	u.processes = list
+	if same && u.emitted != 0 && u.listed-u.emitted < listEvery {
+		return false
+	}
+	u.emitted = u.listed
+	return true
+}
+
+// all returns each process of each card once.
+func (f *found) all() (list []sample.GPUProcess) {
+	list = slices.Clone(f.listed)
+	for _, p := range f.opened {
+		if !slices.ContainsFunc(list, func(o sample.GPUProcess) bool { return o.GPU == p.GPU && o.PID == p.PID }) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b sample.GPUProcess) int {
+		return cmp.Or(cmp.Compare(a.GPU, b.GPU), cmp.Compare(a.PID, b.PID))
+	})
+	return list[:min(len(list), maxUsers)]
+}
+
+// again lists the processes again. cards are the cards' IDs, by their addresses. In another PID namespace the driver's
+// numbers are not those of the processes here, and only open files show who computes.
+func (f found) again(root string, cards map[string]string, search bool) found {
+	foreign := false
+	if namespace, err := os.Readlink(filepath.Join(root, "proc/self/ns/pid")); err == nil {
+		foreign = namespace != initialPIDs
+	}
+	if search {
+		f.numbers = numbers(root, cards)
+		f = f.search(root, cards, foreign)
+	}
+	f.listed = nil
+	folder := filepath.Join(root, "sys/class/kfd/kfd/proc")
+	names, _ := kernfile.Names(folder, maxUsers)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid < 1 || pid > maxPID || foreign {
+			continue
+		}
+		held := map[string]uint64{}
+		for number, id := range f.numbers {
+			bytes, _ := strconv.ParseUint(kernfile.Text(filepath.Join(folder, name, "vram_"+number)), 10, 64)
+			held[id] += bytes // of each part of a card that is divided
+		}
+		for id, bytes := range held {
+			if bytes > 0 && bytes < maxMemory { // a process is listed with cards that it does not use, too
+				f.listed = append(f.listed, sample.GPUProcess{GPU: id, PID: pid, Memory: bytes, Has: true})
+			}
+		}
+	}
+	return f
+}
+
+// numbers returns the cards' IDs, by the driver's numbers.
+func numbers(root string, cards map[string]string) map[string]string {
+	list := map[string]string{}
+	folder := filepath.Join(root, "sys/class/kfd/kfd/topology/nodes")
+	nodes, _ := kernfile.Names(folder, maxNodes)
+	for _, node := range nodes {
+		number := kernfile.Text(filepath.Join(folder, node, "gpu_id"))
+		text, _ := os.ReadFile(filepath.Join(folder, node, "properties"))
+		at := map[string]uint64{}
+		for line := range strings.Lines(string(text)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+			at[name], _ = strconv.ParseUint(value, 10, 64)
+		}
+		place := at["location_id"]
+		bus := fmt.Sprintf("%04x:%02x:%02x.%x", at["domain"], place>>8&0xff, place>>3&0x1f, place&7)
+		if id, ok := cards[bus]; ok && number != "" {
+			list[number] = id
+		}
+	}
+	return list
+}
+
+// search looks at the open files of processes, from where the last search ended.
+func (f found) search(root string, cards map[string]string, foreign bool) found {
+	proc := filepath.Join(root, "proc")
+	names, _ := os.ReadDir(proc)
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	at, _ := slices.BinarySearch(pids, f.from+1)
+	pids = slices.Concat(pids[at:], pids[:at])
+	var opened []sample.GPUProcess
+	n := 0
+	for files := 0; n < len(pids) && files < maxFiles; n++ {
+		pid := pids[n]
+		f.from = pid
+		looked, err := procfile.Do(proc, pid, func() look { return lookAt(filepath.Join(proc, strconv.Itoa(pid)), cards) })
+		if err != nil {
+			continue
+		}
+		files += looked.files + 1
+		for id, c := range looked.clients {
+			switch {
+			case c.computed:
+				opened = append(opened, sample.GPUProcess{GPU: id, PID: pid, Memory: c.memory, Has: c.memory > 0})
+			case foreign && looked.computes: // its memory is in the driver's list alone
+				opened = append(opened, sample.GPUProcess{GPU: id, PID: pid})
+			}
+		}
+	}
+	for _, p := range f.opened {
+		if slices.Contains(pids[n:], p.PID) {
+			opened = append(opened, p)
+		}
+	}
+	f.opened = opened
+	return f
+}
+
+// look is what the open files of a process show.
+type look struct {
+	files    int
+	computes bool              // it has the driver's device for computing open
+	clients  map[string]client // by card
+}
+
+// client is a process that has a card's device open (drm-usage-stats in the kernel's documentation).
+type client struct {
+	memory   uint64 // bytes
+	computed bool
+}
+
+// lookAt looks at the files of a process below its folder of /proc.
+func lookAt(folder string, cards map[string]string) (l look) {
+	names, _ := kernfile.Names(filepath.Join(folder, "fd"), maxOpen)
+	l.files, l.clients = len(names), map[string]client{}
+	seen := map[string]bool{}
+	for _, name := range names {
+		to, _ := os.Readlink(filepath.Join(folder, "fd", name))
+		l.computes = l.computes || to == "/dev/kfd"
+		if !strings.HasPrefix(to, "/dev/dri/") {
+			continue
+		}
+		text, _ := kernfile.ReadWhole(filepath.Join(folder, "fdinfo", name), make([]byte, 4096), 16<<10)
+		about := map[string]string{}
+		for line := range strings.Lines(string(text)) {
+			key, value, _ := strings.Cut(line, ":")
+			about[key] = strings.TrimSpace(value)
+		}
+		id, ok := cards[about["drm-pdev"]]
+		once := about["drm-pdev"] + " " + about["drm-client-id"]
+		if about["drm-driver"] != "amdgpu" || !ok || seen[once] {
+			continue
+		}
+		seen[once] = true
+		c := l.clients[id]
+		c.memory += bytesOf(cmp.Or(about["drm-memory-vram"], about["drm-resident-vram"]))
+		c.computed = c.computed || about["drm-engine-compute"] != "" && about["drm-engine-compute"] != "0 ns"
+		l.clients[id] = c
+	}
+	return l
+}
+
+// bytesOf returns the number of bytes in a text such as "12 KiB"; 0 for none.
+func bytesOf(text string) uint64 {
+	number, unit, _ := strings.Cut(text, " ")
+	n, err := strconv.ParseUint(number, 10, 64)
+	shift, ok := map[string]int{"": 0, "KiB": 10, "MiB": 20}[unit]
+	if err != nil || !ok || n > maxMemory>>shift {
+		return 0
+	}
+	return n << shift
+}
