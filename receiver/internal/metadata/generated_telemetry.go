@@ -168,7 +168,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverStallspanWindowsLost, err = builder.meter.Int64ObservableCounter(
-		"otelcol_receiver_stallspan_windows_lost",
+		"otelcol_receiver_stallspan_export_dropped",
 		metric.WithDescription("Spans and log records of windows that were lost because the pipeline refused them or was too slow. [Alpha]"),
 		metric.WithUnit("{item}"),
 	)

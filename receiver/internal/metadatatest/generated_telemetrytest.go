@@ -71,7 +71,7 @@ func AssertEqualReceiverStallspanReadingsLate(t *testing.T, tt *componenttest.Te
 
 func AssertEqualReceiverStallspanWindowsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
-		Name:        "otelcol_receiver_stallspan_windows_lost",
+		Name:        "otelcol_receiver_stallspan_export_dropped",
 		Description: "Spans and log records of windows that were lost because the pipeline refused them or was too slow. [Alpha]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
@@ -80,7 +80,7 @@ func AssertEqualReceiverStallspanWindowsLost(t *testing.T, tt *componenttest.Tel
 			DataPoints:  dps,
 		},
 	}
-	got, err := tt.GetMetric("otelcol_receiver_stallspan_windows_lost")
+	got, err := tt.GetMetric("otelcol_receiver_stallspan_export_dropped")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
