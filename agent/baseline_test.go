@@ -208,6 +208,7 @@ func TestSlowFlags(t *testing.T) {
 		"--slow-load 10ns":  "a unit is missing",
 		"--slow-status ok":  "choose unset or error",
 		"--span-names x":    "choose grouped or indexed",
+		"--stall-spans x":   "choose client or internal",
 	} {
 		v := stallspan(t, append(append([]string{"run"}, strings.Fields(args)...), "--", "true")...)
 		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), want) ||

@@ -139,8 +139,8 @@ func TestAgent(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"system.cpu.time", "stallspan.panics", "stallspan.readings.late",
-		"stallspan.windows.lost"} {
+	for _, name := range []string{"system.cpu.time", "stallspan.panics", "stallspan.reading.late",
+		"stallspan.export.dropped"} {
 		if !found[name] {
 			t.Errorf("got the metrics %v, want %s", found, name)
 		}

@@ -34,7 +34,7 @@ func TestNamesInPod(t *testing.T) {
 	v.start()
 	said.until(t, 1, "metrics for Prometheus are at ")
 	address := regexp.MustCompile(`metrics for Prometheus are at (\S+)`).FindStringSubmatch(said.String())[1]
-	b.until(t, "stallspan.readings.late")
+	b.until(t, "stallspan.reading.late")
 	want := map[string]string{"host.name": "node-7", "host.id": "4c1d6f1f8a0b4f6c9d2e3f4a5b6c7d8e",
 		"k8s.node.name": "node-7", "k8s.namespace.name": "stallspan", "k8s.pod.name": "stallspan-node-x7k2p",
 		"k8s.pod.uid": "0b5c1f62-6d0e-4f43-8f0a-2f8f4c1d9e55"}
@@ -57,7 +57,7 @@ func TestNamesInPod(t *testing.T) {
 			t.Errorf("target_info: got %s, want %s", info, label)
 		}
 	}
-	series := regexp.MustCompile(`(?m)^stallspan_readings_late.*`).FindString(scraped)
+	series := regexp.MustCompile(`(?m)^stallspan_reading_late.*`).FindString(scraped)
 	if !strings.Contains(series, `host_name="node-7"`) {
 		t.Errorf("a series: got %s, want the host's name node-7", series)
 	}

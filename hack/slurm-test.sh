@@ -252,12 +252,12 @@ import json, sys
 file, job, claimed = sys.argv[1:]
 found = json.load(open(file))
 values = {a["Key"]: (a["Value"], a["Claimed"]) for a in found["Attributes"]}
-want = {"stallspan.slurm.job.id": (job, claimed == "True"), "stallspan.slurm.job.name": ("train", True),
+want = {"slurm.job.id": (job, claimed == "True"), "slurm.job.name": ("train", True),
         "process.owner": ("nobody", False)}
 got = {key: values.get(key) for key in want}
 if got != want:
     sys.exit(f"slurm-test: got {got} in {found}, want {want}")
-if claimed == "False" and (found["Kind"], found["Name"], values.get("stallspan.slurm.step.id")) != (
+if claimed == "False" and (found["Kind"], found["Name"], values.get("slurm.step.id")) != (
         "slurm", "job " + job, ("batch", False)):
     sys.exit(f"slurm-test: got {found}, want the step batch of job {job}")
 PYTHON

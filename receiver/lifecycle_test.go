@@ -128,7 +128,7 @@ func TestTelemetry(t *testing.T) {
 			set.ID.String()))}}
 	}
 	metadatatest.AssertEqualReceiverStallspanWindowsOpen(t, tel, points(1), metricdatatest.IgnoreTimestamp())
-	metadatatest.AssertEqualReceiverStallspanWindowsLost(t, tel, points(0), metricdatatest.IgnoreTimestamp())
+	metadatatest.AssertEqualReceiverStallspanExportDropped(t, tel, points(0), metricdatatest.IgnoreTimestamp())
 	before := int64(sample.Panics())
 	_ = sample.Protect(func() { panic("for the test") })
 	metadatatest.AssertEqualReceiverStallspanPanics(t, tel, points(before+1), metricdatatest.IgnoreTimestamp())

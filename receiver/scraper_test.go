@@ -179,7 +179,7 @@ func TestPanicOfAScrape(t *testing.T) {
 	if m, err := w.scrape(t.Context()); err != nil || m.DataPointCount() == 0 {
 		t.Errorf("the next scrape: got %d points, %v; want all metrics", m.DataPointCount(), err)
 	} else {
-		for _, want := range []string{fmt.Sprintf("panics Sum  = %d {panic}", before), "windows.lost Sum  = 1 {item}"} {
+		for _, want := range []string{fmt.Sprintf("panics Sum  = %d {panic}", before), "export.dropped Sum  = 1 {item}"} {
 			if got := text(m); before == 0 || !strings.Contains(got, "stallspan."+want) {
 				t.Errorf("got %s, want %s", got, want)
 			}

@@ -44,7 +44,7 @@ func (r *stallspanReceiver) observe(m *monitor.Monitor, client *windows.Client) 
 			o.Observe(int64(client.Open()), attributes)
 			return nil
 		}),
-		b.RegisterReceiverStallspanWindowsLostCallback(func(_ context.Context, o metric.Int64Observer) error {
+		b.RegisterReceiverStallspanExportDroppedCallback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(r.spans.lost()+r.records.lost(), attributes)
 			return nil
 		}),

@@ -5,7 +5,7 @@ package semconv
 import "go.opentelemetry.io/otel/attribute"
 
 // SchemaURL identifies this version of the names. Every instrumentation scope of ours carries it.
-const SchemaURL = "https://stallspan.github.io/schemas/0.1.0"
+const SchemaURL = "https://stallspan.github.io/schemas/0.2.0"
 
 // Attribute keys.
 const (
@@ -69,6 +69,10 @@ const (
 	K8SPodUIDKey = attribute.Key("k8s.pod.uid")
 	// Direction, as seen by the GPU or job. (string, one of the values below)
 	NetworkIODirectionKey = attribute.Key("network.io.direction")
+	// Number of the training's process on its machine. (string)
+	NvDlLocalRankKey = attribute.Key("nv.dl.local_rank")
+	// Number of the training's process. (string)
+	NvDlRankKey = attribute.Key("nv.dl.rank")
 	// The disk or mount for which a window waited, as in service.peer.name. (string)
 	PeerServiceKey = attribute.Key("peer.service")
 	// Name of the job's program. (string)
@@ -85,6 +89,12 @@ const (
 	ServiceNameKey = attribute.Key("service.name")
 	// The disk or mount for which a window waited. (string)
 	ServicePeerNameKey = attribute.Key("service.peer.name")
+	// Number of the Slurm job. (string)
+	SlurmJobIDKey = attribute.Key("slurm.job.id")
+	// Name of the Slurm job. (string)
+	SlurmJobNameKey = attribute.Key("slurm.job.name")
+	// Step of the Slurm job: a number, batch, extern or interactive. (string)
+	SlurmStepIDKey = attribute.Key("slurm.step.id")
 	// The part of Stallspan that fails: a source of readings, or the export to the OTLP backend. (string)
 	AgentPartKey = attribute.Key("stallspan.agent.part")
 	// The 95th percentile of the last 64 windows like this one, in seconds. (double)
@@ -93,8 +103,6 @@ const (
 	DiskBusyRatioKey = attribute.Key("stallspan.disk.busy.ratio")
 	// The disks under the work, as in system.device.name. None of them is on another one. (string[])
 	DiskNamesKey = attribute.Key("stallspan.disk.names")
-	// Mean number of operations in flight, summed over the disks. (double)
-	DiskQueueDepthKey = attribute.Key("stallspan.disk.queue.depth")
 	// Mean time of a read, over all the disks, in seconds. (double)
 	DiskReadAwaitKey = attribute.Key("stallspan.disk.read.await")
 	// Bytes read by any program, summed over the disks. (int)
@@ -123,20 +131,12 @@ const (
 	EventValueKey = attribute.Key("stallspan.event.value")
 	// The verdict with its evidence, in one sentence. (string)
 	FindingKey = attribute.Key("stallspan.finding")
-	// Further findings on GPUs and disks, one sentence each. (string[])
-	FindingsKey = attribute.Key("stallspan.findings")
 	// Share of the window in which the GPUs worked, as their mean. (double)
 	GPUBusyRatioKey = attribute.Key("stallspan.gpu.busy.ratio")
-	// Seconds in which the GPUs worked, summed over them. (double)
-	GPUBusyTimeKey = attribute.Key("stallspan.gpu.busy.time")
 	// Which clock of the GPU. (string, one of the values below)
 	GPUClockDomainKey = attribute.Key("stallspan.gpu.clock.domain")
 	// What reduced the clocks. (string, one of the values below)
 	GPUClockThrottleReasonKey = attribute.Key("stallspan.gpu.clock.throttle.reason")
-	// The NVML field. (string)
-	GPUDriverFieldKey = attribute.Key("stallspan.gpu.driver.field")
-	// The NVML function. (string)
-	GPUDriverFunctionKey = attribute.Key("stallspan.gpu.driver.function")
 	// The GPUs of the window, as in hw.id. (string[])
 	GPUIDsKey = attribute.Key("stallspan.gpu.ids")
 	// What the time of the GPU went to. (string, one of the values below)
@@ -161,14 +161,16 @@ const (
 	MountPointsKey = attribute.Key("stallspan.mount.points")
 	// What is mounted, such as the server and its export. (string)
 	MountSourceKey = attribute.Key("stallspan.mount.source")
+	// The NVML field. (string)
+	NVMLFieldKey = attribute.Key("stallspan.nvml.field")
+	// The NVML function. (string)
+	NVMLFunctionKey = attribute.Key("stallspan.nvml.function")
 	// Share of the load's file or folder that came from memory. (double)
 	PageCacheHitRatioKey = attribute.Key("stallspan.page_cache.hit.ratio")
 	// I/O pressure (PSI, full): seconds in which all non-idle tasks waited, in the job's cgroup or else on the host. A part of some. (double)
 	PressureIOFullTimeKey = attribute.Key("stallspan.pressure.io.full.time")
 	// I/O pressure (PSI, some): seconds in which at least one task waited, in the job's cgroup or else on the host. Weighted by CPUs, so no wall-clock time. (double)
 	PressureIOSomeTimeKey = attribute.Key("stallspan.pressure.io.some.time")
-	// How many tasks waited. full is part of some: do not add them. (string, one of the values below)
-	PressureStallTypeKey = attribute.Key("stallspan.pressure.stall_type")
 	// Seconds in which the process ran on a CPU, or was ready to and had none. (double)
 	ProcessOnCPUTimeKey = attribute.Key("stallspan.process.on_cpu.time")
 	// What to try first, in one sentence. (string)
@@ -177,14 +179,8 @@ const (
 	SlowKey = attribute.Key("stallspan.slow")
 	// The first rule by which the window is slow. (string, one of the values below)
 	SlownessReasonKey = attribute.Key("stallspan.slowness.reason")
-	// Number of the Slurm job. (string)
-	SlurmJobIDKey = attribute.Key("stallspan.slurm.job.id")
-	// Name of the Slurm job. (string)
-	SlurmJobNameKey = attribute.Key("stallspan.slurm.job.name")
-	// Step of the Slurm job: a number, batch, extern or interactive. (string)
-	SlurmStepIDKey = attribute.Key("stallspan.slurm.step.id")
 	// About how many times faster the window would be without waiting for storage, or for the network if it is network_bound. (double)
-	SpeedupBoundKey = attribute.Key("stallspan.speedup.bound")
+	SpeedupEstimateKey = attribute.Key("stallspan.speedup.estimate")
 	// Part of CPU stall, or of the time on a CPU: seconds in which the work was ready and had no CPU. (double)
 	StallCPUReadyTimeKey = attribute.Key("stallspan.stall.cpu.ready.time")
 	// CPU stall: seconds while the input pipeline used or waited for a CPU. (double)
@@ -197,16 +193,10 @@ const (
 	StallOtherTimeKey = attribute.Key("stallspan.stall.other.time")
 	// Storage stall: seconds while the job waited for storage. (double)
 	StallStorageTimeKey = attribute.Key("stallspan.stall.storage.time")
-	// Service or scope of systemd. (string)
-	SystemdUnitKey = attribute.Key("stallspan.systemd.unit")
 	// Service or scope of the user's own systemd, which the user names. (string)
 	SystemdUserUnitKey = attribute.Key("stallspan.systemd.user.unit")
 	// Number of the epoch, as the program counts. (int)
 	TrainingEpochIndexKey = attribute.Key("stallspan.training.epoch.index")
-	// Number of the training's process on its machine. (string)
-	TrainingLocalRankKey = attribute.Key("stallspan.training.local_rank")
-	// Number of the training's process. (string)
-	TrainingRankKey = attribute.Key("stallspan.training.rank")
 	// Name of the run. (string)
 	TrainingRunNameKey = attribute.Key("stallspan.training.run.name")
 	// How certain it is that the period is that of the steps, 0 to 1. (double)
@@ -223,8 +213,12 @@ const (
 	VerdictKey = attribute.Key("stallspan.verdict")
 	// How certain it is that a detected window is of its kind, 0 to 1. (double)
 	WindowConfidenceKey = attribute.Key("stallspan.window.confidence")
+	// Mean number of operations in flight, summed over the disks. (double)
+	WindowDiskQueueDepthKey = attribute.Key("stallspan.window.disk.queue.depth")
 	// What the ledger was made from. (string, one of the values below)
 	WindowEvidenceKey = attribute.Key("stallspan.window.evidence")
+	// Seconds in which the GPUs worked, summed over them. (double)
+	WindowGPUBusyTimeKey = attribute.Key("stallspan.window.gpu.busy.time")
 	// True if the figures cover only a part of the window. (boolean)
 	WindowInterruptedKey = attribute.Key("stallspan.window.interrupted")
 	// The kind of work. (string, one of the values below)
@@ -243,6 +237,10 @@ const (
 	SystemFilesystemMountpointKey = attribute.Key("system.filesystem.mountpoint")
 	// Type of the file system, as in /proc/mounts. (string)
 	SystemFilesystemTypeKey = attribute.Key("system.filesystem.type")
+	// How many tasks waited. full is part of some: do not add them. (string, one of the values below)
+	SystemLinuxPressureStallTypeKey = attribute.Key("system.linux.pressure.stall_type")
+	// Service or scope of systemd. (string)
+	SystemdUnitNameKey = attribute.Key("systemd.unit.name")
 )
 
 // The values of attributes.
@@ -415,13 +413,6 @@ var (
 	// Metadata, locks and sessions.
 	MountOperationClassOther = MountOperationClassKey.String("other")
 
-	// Values of stallspan.pressure.stall_type.
-
-	// At least one task waited.
-	PressureStallTypeSome = PressureStallTypeKey.String("some")
-	// Every task that was not idle waited.
-	PressureStallTypeFull = PressureStallTypeKey.String("full")
-
 	// Values of stallspan.slowness.reason.
 
 	// It took longer than its baseline.
@@ -487,6 +478,13 @@ var (
 	WindowSourceSpan = WindowSourceKey.String("span")
 	// It was found from the outside, by what the job did.
 	WindowSourceDetected = WindowSourceKey.String("detected")
+
+	// Values of system.linux.pressure.stall_type.
+
+	// At least one task waited.
+	SystemLinuxPressureStallTypeSome = SystemLinuxPressureStallTypeKey.String("some")
+	// Every task that was not idle waited.
+	SystemLinuxPressureStallTypeFull = SystemLinuxPressureStallTypeKey.String("full")
 )
 
 // The metrics.
@@ -588,7 +586,7 @@ var (
 		Description: "How long operations took from submission to completion, the time in the queue included, as await.",
 	}
 	DiskQueueDepth = Metric{
-		Name: "stallspan.disk.queue.depth", Unit: "1", Kind: Gauge,
+		Name: "stallspan.disk.queue.depth", Unit: "{operation}", Kind: Gauge,
 		Description: "Mean number of operations in flight since the previous collection.",
 	}
 	DiskThroughputCeiling = Metric{
@@ -598,6 +596,10 @@ var (
 	DiskUtilization = Metric{
 		Name: "stallspan.disk.utilization", Unit: "1", Kind: Gauge,
 		Description: "Share of time with an operation in flight since the previous collection, as %util of iostat, but at most the queue depth.",
+	}
+	ExportDropped = Metric{
+		Name: "stallspan.export.dropped", Unit: "{item}", Kind: Counter, Int: true,
+		Description: "Spans and log records that were lost: a queue was full, or the backend refused them.",
 	}
 	GPUAllocatedTime = Metric{
 		Name: "stallspan.gpu.allocated.time", Unit: "s", Kind: Counter,
@@ -618,30 +620,6 @@ var (
 	GPUDRAMUtilization = Metric{
 		Name: "stallspan.gpu.dram.utilization", Unit: "1", Kind: Gauge,
 		Description: "Share of the memory bandwidth in use, over about the last second. Hopper and later.",
-	}
-	GPUDriverCallLongest = Metric{
-		Name: "stallspan.gpu.driver.call.longest", Unit: "s", Kind: Gauge,
-		Description: "The longest call of the function so far.",
-	}
-	GPUDriverCallTime = Metric{
-		Name: "stallspan.gpu.driver.call.time", Unit: "s", Kind: Counter,
-		Description: "Time spent in calls of the function. Its rate is a share of wall time.",
-	}
-	GPUDriverCalls = Metric{
-		Name: "stallspan.gpu.driver.calls", Unit: "{call}", Kind: Counter, Int: true,
-		Description: "Completed calls of the function.",
-	}
-	GPUDriverFieldTime = Metric{
-		Name: "stallspan.gpu.driver.field.time", Unit: "s", Kind: Counter,
-		Description: "Time for a field, as the driver reports it. A part of nvmlDeviceGetFieldValues.",
-	}
-	GPUDriverSessions = Metric{
-		Name: "stallspan.gpu.driver.sessions", Unit: "{session}", Kind: Counter, Int: true,
-		Description: "Sessions with the driver. More than one means that the driver went away or was replaced.",
-	}
-	GPUDriverValuesDropped = Metric{
-		Name: "stallspan.gpu.driver.values.dropped", Unit: "{value}", Kind: Counter, Int: true,
-		Description: "Values outside their physical range, which were dropped.",
 	}
 	GPUMemoryControllerUtilization = Metric{
 		Name: "stallspan.gpu.memory.controller.utilization", Unit: "1", Kind: Gauge,
@@ -703,16 +681,16 @@ var (
 		Name: "stallspan.job.stall.time", Unit: "s", Kind: Counter,
 		Description: "Time in which a job without a GPU waited.",
 	}
-	KernelRefusals = Metric{
-		Name: "stallspan.kernel.refusals", Unit: "{part}", Kind: Gauge, Int: true,
+	KernelPartRefused = Metric{
+		Name: "stallspan.kernel.part.refused", Unit: "{part}", Kind: Gauge, Int: true,
 		Description: "Parts of the evidence that the kernel or a policy refuses now; `/v1/status` and the log name them.",
 	}
 	ModelLoadDuration = Metric{
 		Name: "stallspan.model.load.duration", Unit: "s", Kind: Histogram,
 		Description: "Duration of model loads.",
 	}
-	MountConnections = Metric{
-		Name: "stallspan.mount.connections", Unit: "{connection}", Kind: UpDownCounter, Int: true,
+	MountConnectionCount = Metric{
+		Name: "stallspan.mount.connection.count", Unit: "{connection}", Kind: UpDownCounter, Int: true,
 		Description: "Transports to the server of an NFS mount, as nconnect sets them.",
 	}
 	MountIO = Metric{
@@ -731,8 +709,8 @@ var (
 		Name: "stallspan.mount.queue.time", Unit: "s", Kind: Counter,
 		Description: "Time for which requests of an NFS mount waited to be sent, summed.",
 	}
-	MountRequestsWaiting = Metric{
-		Name: "stallspan.mount.requests.waiting", Unit: "{request}", Kind: UpDownCounter, Int: true,
+	MountRequestWaiting = Metric{
+		Name: "stallspan.mount.request.waiting", Unit: "{request}", Kind: UpDownCounter, Int: true,
 		Description: "Requests without an answer from the FUSE server, at the reading.",
 	}
 	MountRetransmissions = Metric{
@@ -751,6 +729,22 @@ var (
 		Name: "stallspan.mount.waiting.time", Unit: "s", Kind: Counter,
 		Description: "Requests without an answer from the FUSE server, integrated over time since Stallspan first saw the mount.",
 	}
+	NVMLCallDuration = Metric{
+		Name: "stallspan.nvml.call.duration", Unit: "s", Kind: Histogram,
+		Description: "Duration of calls of the function, with count, sum and the longest; it has one bucket.",
+	}
+	NVMLFieldTime = Metric{
+		Name: "stallspan.nvml.field.time", Unit: "s", Kind: Counter,
+		Description: "Time for a field, as the driver reports it. A part of nvmlDeviceGetFieldValues.",
+	}
+	NVMLSessions = Metric{
+		Name: "stallspan.nvml.sessions", Unit: "{session}", Kind: Counter, Int: true,
+		Description: "Sessions with the driver. More than one means that the driver went away or was replaced.",
+	}
+	NVMLValueDropped = Metric{
+		Name: "stallspan.nvml.value.dropped", Unit: "{value}", Kind: Counter, Int: true,
+		Description: "Values outside their physical range, which were dropped.",
+	}
 	Panics = Metric{
 		Name: "stallspan.panics", Unit: "{panic}", Kind: Counter, Int: true,
 		Description: "Bugs of Stallspan that ended a part of it, which started again: please report them.",
@@ -763,33 +757,17 @@ var (
 		Name: "stallspan.physical_disk.power_on.time", Unit: "s", Kind: Counter,
 		Description: "Time switched on in the drive's life. Most drives count whole hours.",
 	}
-	PressureCPUStallTime = Metric{
-		Name: "stallspan.pressure.cpu.stall.time", Unit: "s", Kind: Counter,
-		Description: "Time in which runnable tasks waited for a CPU (PSI). Weighted by CPUs, so no wall-clock time. The host has no full.",
-	}
-	PressureIOStallTime = Metric{
-		Name: "stallspan.pressure.io.stall.time", Unit: "s", Kind: Counter,
-		Description: "Time in which tasks waited for block devices and network file systems (PSI). Weighted by CPUs, so no wall-clock time.",
-	}
-	PressureMemoryStallTime = Metric{
-		Name: "stallspan.pressure.memory.stall.time", Unit: "s", Kind: Counter,
-		Description: "Time in which tasks waited for memory: reclaim, swap-in, page cache thrashing (PSI). Weighted by CPUs, so no wall-clock time.",
-	}
 	ProcessGPUMemoryUsage = Metric{
 		Name: "stallspan.process.gpu.memory.usage", Unit: "By", Kind: UpDownCounter, Int: true,
 		Description: "GPU memory of a process.",
 	}
-	ReadingsLate = Metric{
-		Name: "stallspan.readings.late", Unit: "{reading}", Kind: Counter, Int: true,
+	ReadingLate = Metric{
+		Name: "stallspan.reading.late", Unit: "{reading}", Kind: Counter, Int: true,
 		Description: "Readings that were late by more than an interval, because the machine was busy.",
 	}
 	TrainingEpochDuration = Metric{
 		Name: "stallspan.training.epoch.duration", Unit: "s", Kind: Histogram,
 		Description: "Duration of training epochs.",
-	}
-	WindowsLost = Metric{
-		Name: "stallspan.windows.lost", Unit: "{item}", Kind: Counter, Int: true,
-		Description: "Spans and log records that were lost: a queue was full, or the backend refused them.",
 	}
 	SystemCPUTime = Metric{
 		Name: "system.cpu.time", Unit: "s", Kind: Counter,
@@ -826,6 +804,18 @@ var (
 	SystemDiskWeightedIOTime = Metric{
 		Name: "system.disk.weighted_io_time", Unit: "s", Kind: Counter,
 		Description: "Operations in flight, integrated over time. Its rate is the queue depth.",
+	}
+	SystemLinuxPressureCPUStallTime = Metric{
+		Name: "system.linux.pressure.cpu.stall.time", Unit: "s", Kind: Counter,
+		Description: "Time in which runnable tasks waited for a CPU (PSI). Weighted by CPUs, so no wall-clock time. The host has no full.",
+	}
+	SystemLinuxPressureIOStallTime = Metric{
+		Name: "system.linux.pressure.io.stall.time", Unit: "s", Kind: Counter,
+		Description: "Time in which tasks waited for block devices and network file systems (PSI). Weighted by CPUs, so no wall-clock time.",
+	}
+	SystemLinuxPressureMemoryStallTime = Metric{
+		Name: "system.linux.pressure.memory.stall.time", Unit: "s", Kind: Counter,
+		Description: "Time in which tasks waited for memory: reclaim, swap-in, page cache thrashing (PSI). Weighted by CPUs, so no wall-clock time.",
 	}
 )
 
@@ -944,17 +934,17 @@ var Metrics = []Metric{
 	HwGPUUtilization, HwPhysicalDiskEnduranceUtilization, HwPhysicalDiskSize, HwPhysicalDiskSmart, HwPower, HwStatus,
 	HwTemperature, HwTemperatureLimit, ProcessDiskIO, ProcessNetworkIO, DiskAwait, DiskDiscardIO,
 	DiskDiscardOperations, DiskDiscardTime, DiskFlushOperations, DiskFlushTime, DiskOperationDuration, DiskQueueDepth,
-	DiskThroughputCeiling, DiskUtilization, GPUAllocatedTime, GPUBusyTime, GPUClockFrequency, GPUClockThrottleTime,
-	GPUDRAMUtilization, GPUDriverCallLongest, GPUDriverCallTime, GPUDriverCalls, GPUDriverFieldTime, GPUDriverSessions,
-	GPUDriverValuesDropped, GPUMemoryControllerUtilization, GPUMemoryReserved, GPUNVLinkIO, GPUPCIeLinkGeneration,
-	GPUPCIeLinkWidth, GPUPCIeThroughput, GPUPowerLimit, GPUSMOccupancy, GPUSMUtilization, GPUTensorUtilization,
-	GPUTime, GPUDirectErrors, GPUDirectIO, GPUDirectOperations, JobStallTime, KernelRefusals, ModelLoadDuration,
-	MountConnections, MountIO, MountOperationTime, MountOperations, MountQueueTime, MountRequestsWaiting,
-	MountRetransmissions, MountRoundTripTime, MountTimeouts, MountWaitingTime, Panics, PhysicalDiskIO,
-	PhysicalDiskPowerOnTime, PressureCPUStallTime, PressureIOStallTime, PressureMemoryStallTime, ProcessGPUMemoryUsage,
-	ReadingsLate, TrainingEpochDuration, WindowsLost, SystemCPUTime, SystemCPUUtilization, SystemDiskIO,
+	DiskThroughputCeiling, DiskUtilization, ExportDropped, GPUAllocatedTime, GPUBusyTime, GPUClockFrequency,
+	GPUClockThrottleTime, GPUDRAMUtilization, GPUMemoryControllerUtilization, GPUMemoryReserved, GPUNVLinkIO,
+	GPUPCIeLinkGeneration, GPUPCIeLinkWidth, GPUPCIeThroughput, GPUPowerLimit, GPUSMOccupancy, GPUSMUtilization,
+	GPUTensorUtilization, GPUTime, GPUDirectErrors, GPUDirectIO, GPUDirectOperations, JobStallTime, KernelPartRefused,
+	ModelLoadDuration, MountConnectionCount, MountIO, MountOperationTime, MountOperations, MountQueueTime,
+	MountRequestWaiting, MountRetransmissions, MountRoundTripTime, MountTimeouts, MountWaitingTime, NVMLCallDuration,
+	NVMLFieldTime, NVMLSessions, NVMLValueDropped, Panics, PhysicalDiskIO, PhysicalDiskPowerOnTime,
+	ProcessGPUMemoryUsage, ReadingLate, TrainingEpochDuration, SystemCPUTime, SystemCPUUtilization, SystemDiskIO,
 	SystemDiskIOTime, SystemDiskMerged, SystemDiskOperationTime, SystemDiskOperations, SystemDiskPendingOperations,
-	SystemDiskWeightedIOTime,
+	SystemDiskWeightedIOTime, SystemLinuxPressureCPUStallTime, SystemLinuxPressureIOStallTime,
+	SystemLinuxPressureMemoryStallTime,
 }
 
 // Events lists every event, by name.

@@ -38,6 +38,7 @@ require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/prometheus/otlptranslator v1.0.0
 	github.com/spf13/cobra v1.10.2
+	go.opentelemetry.io/otel/schema v0.0.19
 	go.yaml.in/yaml/v3 v3.0.6
 )
 

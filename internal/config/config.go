@@ -134,6 +134,7 @@ func (s Slow) Validate() error {
 type Spans struct {
 	SlowStatus string `yaml:"slow_status" mapstructure:"slow_status"` // of the span of a slow window; "" for StatusUnset
 	Names      string `yaml:"span_names" mapstructure:"span_names"`   // "" for NamesGrouped
+	Stalls     string `yaml:"stall_spans" mapstructure:"stall_spans"` // the kind of stalls' spans; "" for StallsClient
 	Page       string `yaml:"page_url" mapstructure:"page_url"`       // the page of the machine; "" for no links to it
 }
 
@@ -143,12 +144,16 @@ const (
 	StatusError  = "error"   // backends mark it, and count it as a failure
 	NamesGrouped = "grouped" // epochs of a run have the same name
 	NamesIndexed = "indexed" // each epoch has its number in its name
+
+	StallsClient   = "client"   // trace views draw a stall as a call to the disk
+	StallsInternal = "internal" // without a call: service graphs and bills by calls do not count it
 )
 
 // Validate returns an error if a value is unknown. It begins with the key.
 func (s Spans) Validate() error {
 	return cmp.Or(choose("slow_status", s.SlowStatus, StatusUnset, StatusError),
-		choose("span_names", s.Names, NamesGrouped, NamesIndexed), validPage(s.Page))
+		choose("span_names", s.Names, NamesGrouped, NamesIndexed),
+		choose("stall_spans", s.Stalls, StallsClient, StallsInternal), validPage(s.Page))
 }
 
 // choose returns an error that begins with the key if a value is neither "" nor one of the choices.
@@ -198,6 +203,9 @@ func (s Spans) SlowIsError() bool { return s.SlowStatus == StatusError }
 
 // Indexed reports whether the number of an epoch is in the name of its span.
 func (s Spans) Indexed() bool { return s.Names == NamesIndexed }
+
+// StallsAreCalls reports whether the span of a stall is a call to the disk or mount.
+func (s Spans) StallsAreCalls() bool { return s.Stalls != StallsInternal }
 
 // HasBaseline reports whether windows are compared with a file of baselines.
 func (s Slow) HasBaseline() bool { return s.Baseline != "" && s.Baseline != Off }

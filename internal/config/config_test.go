@@ -43,6 +43,7 @@ func TestValidate(t *testing.T) {
 		{Spans{SlowStatus: StatusError, Names: NamesIndexed}, ""},
 		{Spans{SlowStatus: "ok"}, `slow_status: "ok" is unknown: choose unset or error`},
 		{Spans{SlowStatus: StatusUnset, Names: "x"}, `span_names: "x" is unknown: choose grouped or indexed`},
+		{Spans{Stalls: "x"}, `stall_spans: "x" is unknown: choose client or internal`},
 		{Spans{Page: "https://gpu1.example/page/"}, ""},
 		{Spans{Page: "gpu1.example:4319"}, `page_url: "gpu1.example:4319" is no address of a page`},
 		{Spans{Page: "javascript://x/"}, "page_url"},

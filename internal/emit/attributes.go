@@ -123,27 +123,17 @@ func (l *list) verdict(r *window.Report) {
 	l.add(semconv.VerdictKey.String(string(r.Verdict)))
 	l.text(semconv.FindingKey, explain.Finding(r))
 	l.text(semconv.RemedyKey, explain.Remedy(r))
-	l.texts(semconv.FindingsKey, findings(r))
 	l.add(semconv.SlowKey.Bool(r.Slow))
 	l.text(semconv.SlownessReasonKey, r.SlowReason)
 	if r.Baseline != nil {
 		l.add(semconv.BaselineP95Key.Float64(r.Baseline.P95.Seconds()))
 	}
 	if r.Speedup > 0 {
-		l.add(semconv.SpeedupBoundKey.Float64(r.Speedup))
+		l.add(semconv.SpeedupEstimateKey.Float64(r.Speedup))
 	}
 	if r.Uncertainty > 0.01 {
 		l.add(semconv.UncertaintyRatioKey.Float64(r.Uncertainty))
 	}
-}
-
-// findings returns the findings besides the verdict's own.
-func findings(r *window.Report) []string {
-	var sentences []string
-	for _, f := range explain.FurtherFindings(r) {
-		sentences = append(sentences, f.Text)
-	}
-	return sentences
 }
 
 func (l *list) ledger(r *window.Report) {
@@ -151,7 +141,7 @@ func (l *list) ledger(r *window.Report) {
 		return
 	}
 	if len(r.GPUIDs) > 0 {
-		l.add(semconv.GPUBusyTimeKey.Float64(r.Busy.Seconds()))
+		l.add(semconv.WindowGPUBusyTimeKey.Float64(r.Busy.Seconds()))
 		l.add(semconv.GPUBusyRatioKey.Float64(r.BusyRatio()))
 	} else if !r.Unattributed() {
 		l.add(semconv.ProcessOnCPUTimeKey.Float64(r.CPU.Seconds()))
@@ -211,7 +201,7 @@ func (l *list) disks(r *window.Report) {
 		l.add(semconv.DiskWriteAwaitKey.Float64(await))
 	}
 	if sum.Lacks&sample.LacksQueue == 0 {
-		l.add(semconv.DiskQueueDepthKey.Float64(sum.QueueDepth))
+		l.add(semconv.WindowDiskQueueDepthKey.Float64(sum.QueueDepth))
 	}
 	if busy {
 		l.add(semconv.DiskBusyRatioKey.Float64(sum.BusyRatio))

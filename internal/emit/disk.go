@@ -170,10 +170,10 @@ func (b *builder) mount(c *sample.MountCounters) {
 		b.int(&semconv.MountTimeouts, c.Timeouts, plain)
 	}
 	if c.Connections > 0 {
-		b.int(&semconv.MountConnections, uint64(c.Connections), plain)
+		b.int(&semconv.MountConnectionCount, uint64(c.Connections), plain)
 	}
 	if c.Has&sample.HasMountWaiting != 0 {
-		b.int(&semconv.MountRequestsWaiting, c.Waiting, plain)
+		b.int(&semconv.MountRequestWaiting, c.Waiting, plain)
 		b.float(&semconv.MountWaitingTime, c.WaitingTime.Seconds(), plain)
 	}
 }

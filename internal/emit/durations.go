@@ -153,16 +153,12 @@ func (d *Durations) emit(b *builder) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b.histogram(semconv.ModelLoadDuration, &d.loads)
-	b.histogram(semconv.TrainingEpochDuration, &d.epochs)
+	b.histogram(&semconv.ModelLoadDuration, d.loads.points(b.time))
+	b.histogram(&semconv.TrainingEpochDuration, d.epochs.points(b.time))
 }
 
-func (b *builder) histogram(m semconv.Metric, h *histogram) {
-	if len(h.order) == 0 {
-		return
-	}
-	data := metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality}
-	at := b.time
+// points returns copies of the data points, as of the time at.
+func (h *histogram) points(at time.Time) (all []metricdata.HistogramDataPoint[float64]) {
 	if h.ended.After(at) { // the window ended after the snapshot was taken
 		at = h.ended
 	}
@@ -170,8 +166,16 @@ func (b *builder) histogram(m semconv.Metric, h *histogram) {
 		point := p.HistogramDataPoint
 		point.StartTime, point.Time = startBefore(p.StartTime, at), at
 		point.BucketCounts = append([]uint64(nil), p.BucketCounts...)
-		data.DataPoints = append(data.DataPoints, point)
+		all = append(all, point)
 	}
+	return all
+}
+
+func (b *builder) histogram(m *semconv.Metric, points []metricdata.HistogramDataPoint[float64]) {
+	if len(points) == 0 {
+		return
+	}
+	data := metricdata.Histogram[float64]{DataPoints: points, Temporality: metricdata.CumulativeTemporality}
 	b.done = append(b.done, metricdata.Metrics{Name: m.Name, Description: m.Description, Unit: m.Unit, Data: data})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/semconv"
@@ -218,20 +219,24 @@ func (m *Metrics) driver(b *builder, now *sample.Snapshot) {
 		return
 	}
 	b.start = m.program
+	var calls []metricdata.HistogramDataPoint[float64]
 	for i := range use.Calls {
 		call := &use.Calls[i]
-		set := attribute.NewSet(semconv.GPUDriverFunctionKey.String(UTF8(call.Name)))
-		b.float(&semconv.GPUDriverCallTime, call.Time.Seconds(), set)
-		b.int(&semconv.GPUDriverCalls, call.Count, set)
-		b.float(&semconv.GPUDriverCallLongest, call.Longest.Seconds(), set)
+		calls = append(calls, metricdata.HistogramDataPoint[float64]{
+			Attributes: attribute.NewSet(semconv.NVMLFunctionKey.String(UTF8(call.Name))),
+			StartTime:  startBefore(b.start, b.time), Time: b.time,
+			Count: call.Count, Sum: call.Time.Seconds(), BucketCounts: []uint64{call.Count},
+			Max: metricdata.NewExtrema(call.Longest.Seconds()),
+		})
 	}
+	b.histogram(&semconv.NVMLCallDuration, calls)
 	for i := range use.Fields {
 		field := &use.Fields[i]
-		set := attribute.NewSet(semconv.GPUDriverFieldKey.String(UTF8(field.Name)))
-		b.float(&semconv.GPUDriverFieldTime, field.Time.Seconds(), set)
+		set := attribute.NewSet(semconv.NVMLFieldKey.String(UTF8(field.Name)))
+		b.float(&semconv.NVMLFieldTime, field.Time.Seconds(), set)
 	}
-	b.int(&semconv.GPUDriverValuesDropped, use.Dropped, *attribute.EmptySet())
-	b.int(&semconv.GPUDriverSessions, use.Sessions, *attribute.EmptySet())
+	b.int(&semconv.NVMLValueDropped, use.Dropped, *attribute.EmptySet())
+	b.int(&semconv.NVMLSessions, use.Sessions, *attribute.EmptySet())
 	b.start = now.Boot
 }
 

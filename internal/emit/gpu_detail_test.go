@@ -256,11 +256,22 @@ func TestDriverUse(t *testing.T) {
 		s.GPUs.GPUs[i].Status = sample.GPUHung
 	}
 	scope := emit.NewMetrics("").Collect(s)
-	v, start := value(t, scope, "stallspan.gpu.driver.call.time",
-		`stallspan.gpu.driver.function="nvmlDeviceGetFieldValues"`)
-	if v != 0.02 || !start.Equal(booted.Add(59*time.Minute)) {
-		t.Errorf("%v since %v", v, start)
+	for _, m := range scope.Metrics {
+		if m.Name != semconv.NVMLCallDuration.Name {
+			continue
+		}
+		for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
+			function, _ := p.Attributes.Value(semconv.NVMLFunctionKey)
+			if function.AsString() != "nvmlDeviceGetFieldValues" {
+				continue
+			}
+			if p.Sum != 0.02 || !p.StartTime.Equal(booted.Add(59*time.Minute)) {
+				t.Errorf("%v since %v, want 0.02 since the program began", p.Sum, p.StartTime)
+			}
+			return
+		}
 	}
+	t.Error("no calls of nvmlDeviceGetFieldValues")
 }
 
 // No value of a driver's makes a point that JSON or a counter cannot hold.

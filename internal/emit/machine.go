@@ -24,7 +24,7 @@ func (b *builder) at(now, last sample.Stamp) float64 {
 // pressures emits the pressure of the host. The pressure of a job is on its spans.
 func (m *Metrics) pressures(b *builder, now *sample.Snapshot) {
 	b.at(now.Pressures.At, m.last.Pressures.At)
-	some, full := attribute.NewSet(semconv.PressureStallTypeSome), attribute.NewSet(semconv.PressureStallTypeFull)
+	some, full := attribute.NewSet(semconv.SystemLinuxPressureStallTypeSome), attribute.NewSet(semconv.SystemLinuxPressureStallTypeFull)
 	for _, p := range now.Pressures.Pressures {
 		metric := stallTime(p.Resource)
 		if p.Scope != sample.HostScope || metric == nil {
@@ -40,11 +40,11 @@ func (m *Metrics) pressures(b *builder, now *sample.Snapshot) {
 func stallTime(r sample.Resource) *semconv.Metric {
 	switch r {
 	case sample.CPU:
-		return &semconv.PressureCPUStallTime
+		return &semconv.SystemLinuxPressureCPUStallTime
 	case sample.Memory:
-		return &semconv.PressureMemoryStallTime
+		return &semconv.SystemLinuxPressureMemoryStallTime
 	case sample.IO:
-		return &semconv.PressureIOStallTime
+		return &semconv.SystemLinuxPressureIOStallTime
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (m *Metrics) own(b *builder) {
 	b.start = own.Since
 	none := *attribute.EmptySet()
 	b.int(&semconv.Panics, own.Panics, none)
-	b.int(&semconv.ReadingsLate, own.Late, none)
-	b.int(&semconv.WindowsLost, own.Lost, none)
-	b.int(&semconv.KernelRefusals, uint64(own.Refused), none)
+	b.int(&semconv.ReadingLate, own.Late, none)
+	b.int(&semconv.ExportDropped, own.Lost, none)
+	b.int(&semconv.KernelPartRefused, uint64(own.Refused), none)
 }

@@ -50,8 +50,7 @@ func TestReplayHasSameMetrics(t *testing.T) {
 		t.Errorf("replayed:\n%s\nwatched:\n%s", got, want)
 	}
 	for _, name := range []string{"hw.gpu.utilization", "hw.gpu.io", "xid_13", "stallspan.gpu.tensor.utilization",
-		"stallspan.gpu.driver.calls",
-		`hw.state="failed", hw.type="gpu"`, "hw.parent", "system.disk.io"} {
+		"stallspan.nvml.call.duration", `hw.state="failed", hw.type="gpu"`, "hw.parent", "system.disk.io"} {
 		if !strings.Contains(want, name) {
 			t.Errorf("no %s in %s", name, want)
 		}

@@ -118,7 +118,7 @@ func WindowSpan(r *window.Report, show config.Spans) Span {
 	for i := range r.Storms {
 		s.Events = append(s.Events, storm(r, &r.Storms[i]))
 	}
-	s.Children = append(stallSpans(r), phaseSpans(r)...)
+	s.Children = append(stallSpans(r, show.StallsAreCalls()), phaseSpans(r)...)
 	if r.Who.ID != "" {
 		s.Job = &Job{r.Who.ID, jobAttributes(r.Who.ID, &r.Who)}
 		for i := range s.Children {
@@ -139,7 +139,7 @@ func phaseSpans(r *window.Report) (spans []Span) {
 		}
 		attrs.add(semconv.VerdictKey.String(string(part.Verdict)))
 		if part.Split && len(part.GPUIDs) > 0 {
-			attrs.add(semconv.GPUBusyTimeKey.Float64(part.Busy.Seconds()))
+			attrs.add(semconv.WindowGPUBusyTimeKey.Float64(part.Busy.Seconds()))
 			attrs.add(semconv.StallCPUTimeKey.Float64(part.CPU.Seconds()))
 		} else if part.Split && !part.Unattributed() {
 			attrs.add(semconv.ProcessOnCPUTimeKey.Float64(part.CPU.Seconds()))
@@ -184,9 +184,9 @@ func slow(r *window.Report, name string) Event {
 	}
 }
 
-// stallSpans returns the children. Each is a call to the disk or mount with the most use, so that trace views draw that
-// as another party.
-func stallSpans(r *window.Report) []Span {
+// stallSpans returns the children. Each names the disk or mount with the most use, and is a call to it if calls is set,
+// so that trace views draw that as another party.
+func stallSpans(r *window.Report, calls bool) []Span {
 	if len(r.Stalls) == 0 {
 		return nil
 	}
@@ -196,6 +196,8 @@ func stallSpans(r *window.Report) []Span {
 	at := stalledBy(r)
 	if at != "" {
 		name += " " + at
+	}
+	if at != "" && calls {
 		kind = trace.SpanKindClient
 		where.text(semconv.PeerServiceKey, at)
 		where.text(semconv.ServicePeerNameKey, at)

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
@@ -197,5 +200,22 @@ func TestBodyOfASlowWindow(t *testing.T) {
 	if want := "load st3 of serve.py 42: It took"; !strings.HasPrefix(event.Body, want) ||
 		!slices.Contains(event.Attributes, semconv.JobNameKey.String("serve.py")) {
 		t.Errorf("got %+v, want %s", event, want)
+	}
+}
+
+// A stall is a call to its disk, unless that is not wanted.
+func TestKindOfStalls(t *testing.T) {
+	r := reports()["span_gpu"]
+	for want, show := range map[trace.SpanKind]config.Spans{
+		trace.SpanKindClient:   {},
+		trace.SpanKindInternal: {Stalls: config.StallsInternal},
+	} {
+		s := emit.WindowSpan(r, show).Children[0]
+		called := slices.ContainsFunc(s.Attributes, func(kv attribute.KeyValue) bool {
+			return kv.Key == semconv.ServicePeerNameKey
+		})
+		if got := trace.ValidateSpanKind(s.Kind); got != want || called != (want == trace.SpanKindClient) {
+			t.Errorf("a stall with %+v is of kind %v with a peer %v, want %v", show, got, called, want)
+		}
 	}
 }

@@ -92,7 +92,7 @@ func TestPodman(t *testing.T) {
 	}
 	got := afterwards(pid, "sleep")
 	if !has(got, "container.id", id, false) || got.Kind != Container || got.User != "root" ||
-		!has(got, "process.executable.name", "sleep", false) || !has(got, "stallspan.training.rank", "3", true) {
+		!has(got, "process.executable.name", "sleep", false) || !has(got, "nv.dl.rank", "3", true) {
 		t.Errorf("got %+v, want the container %s with rank 3", got, id)
 	}
 }
@@ -145,7 +145,7 @@ func TestContainerd(t *testing.T) {
 	}
 	got := afterwards(pid, "sleep")
 	if !has(got, "container.id", id, false) || !has(got, "k8s.pod.uid", podA, false) || got.Kind != Pod ||
-		got.Name != "pod "+podA || !has(got, "stallspan.training.local_rank", "1", true) {
+		got.Name != "pod "+podA || !has(got, "nv.dl.local_rank", "1", true) {
 		t.Errorf("got %+v of process %d, want the container %s of the pod %s", got, pid, id, podA)
 	}
 }

@@ -120,7 +120,8 @@ func parseResource(text string) (all []Attribute) {
 
 // ofOthers are the beginnings of keys that say who a job is, or where it runs. Jobs do not decide these.
 var ofOthers = [...]string{
-	"cloud.", "container.", "host.", "hw.", "k8s.", "os.", "process.", "stallspan.", "system.", "telemetry.", "user.",
+	"cloud.", "container.", "host.", "hw.", "k8s.", "os.", "process.", "slurm.", "stallspan.", "system.", "systemd.",
+	"telemetry.", "user.",
 }
 
 // mayClaim reports whether a process may say this of itself.
@@ -144,8 +145,8 @@ func (l *list) claims(c *claims, at *place) {
 	if at.job == "" || at.job == c.job {
 		l.add(semconv.SlurmJobNameKey, c.jobName, true)
 	}
-	l.add(semconv.TrainingRankKey, c.rank, true)
-	l.add(semconv.TrainingLocalRankKey, c.localRank, true)
+	l.add(semconv.NvDlRankKey, c.rank, true)
+	l.add(semconv.NvDlLocalRankKey, c.localRank, true)
 	l.resource(c.context, at)
 	l.add(semconv.ServiceNameKey, c.service, true)
 	l.resource(c.resource, at)

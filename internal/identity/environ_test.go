@@ -55,7 +55,7 @@ func TestParseEnvironment(t *testing.T) {
 // A claim replaces nothing that is known from outside, and is marked.
 func TestClaims(t *testing.T) {
 	resource := "OTEL_RESOURCE_ATTRIBUTES=container.id=x,host.name=x,process.owner=x,K8s.pod.uid=x," +
-		"stallspan.slurm.job.id=9,service.version=2,Odd Key=x,k8s.pod.name=mine,k8s.node.name=n1," +
+		"slurm.job.id=8,systemd.unit.name=x,service.version=2,Odd Key=x,k8s.pod.name=mine,k8s.node.name=n1," +
 		strings.Repeat("k", 129) + "=x,=x"
 	for name, test := range map[string]struct {
 		cgroup  string
@@ -63,16 +63,16 @@ func TestClaims(t *testing.T) {
 		want    []Attribute // without program and owner
 	}{
 		"no job": {"/", environ("SLURM_JOB_ID=9", "SLURM_STEP_ID=1", "SLURM_JOB_NAME=n", "RANK=0", "LOCAL_RANK=1",
-			"OTEL_SERVICE_NAME=s", resource), []Attribute{{"service.name", "s", true}, {"service.version", "2", true},
-			{"stallspan.slurm.job.id", "9", true}, {"stallspan.slurm.job.name", "n", true},
-			{"stallspan.slurm.step.id", "1", true}, {"stallspan.training.local_rank", "1", true},
-			{"stallspan.training.rank", "0", true}}},
+			"OTEL_SERVICE_NAME=s", resource), []Attribute{{"nv.dl.local_rank", "1", true}, {"nv.dl.rank", "0", true},
+			{"service.name", "s", true}, {"service.version", "2", true}, {"slurm.job.id", "9", true},
+			{"slurm.job.name", "n", true}, {"slurm.step.id", "1", true}}},
+		"a rank by resource":   {"/", environ("OTEL_RESOURCE_ATTRIBUTES=nv.dl.rank=7"), []Attribute{{"nv.dl.rank", "7", true}}},
 		"a step without a job": {"/", environ("SLURM_STEP_ID=1"), nil},
 		"another job": {"/slurm/uid_1/job_5/step_0", environ("SLURM_JOB_ID=9", "SLURM_STEP_ID=1", "SLURM_JOB_NAME=n"),
-			[]Attribute{{"stallspan.slurm.job.id", "5", false}, {"stallspan.slurm.step.id", "0", false}}},
+			[]Attribute{{"slurm.job.id", "5", false}, {"slurm.step.id", "0", false}}},
 		"the same job": {"/slurm/uid_1/job_5/step_0", environ("SLURM_JOB_ID=5", "SLURM_STEP_ID=1", "SLURM_JOB_NAME=n"),
-			[]Attribute{{"stallspan.slurm.job.id", "5", false}, {"stallspan.slurm.job.name", "n", true},
-				{"stallspan.slurm.step.id", "0", false}}},
+			[]Attribute{{"slurm.job.id", "5", false}, {"slurm.job.name", "n", true},
+				{"slurm.step.id", "0", false}}},
 		"a pod": {"/kubepods/pod" + podA + "/" + idA, environ(resource, "OTEL_SERVICE_NAME=s"), []Attribute{
 			{"container.id", idA, false}, {"k8s.node.name", "n1", true}, {"k8s.pod.name", "mine", true},
 			{"k8s.pod.uid", podA, false}, {"service.name", "s", true}, {"service.version", "2", true}}},
@@ -115,7 +115,7 @@ func TestEnvironmentOfTheNextProgram(t *testing.T) {
 			f.Of(7)
 			waitAll(f)
 		}
-		if got := f.Of(7); !has(got, "stallspan.training.rank", want, true) {
+		if got := f.Of(7); !has(got, "nv.dl.rank", want, true) {
 			t.Errorf("got %+v, want rank %s", got, want)
 		}
 		f.known[7].again = time.Time{}
@@ -165,7 +165,7 @@ func TestAttributesAreBounded(t *testing.T) {
 		if len(a.Value) > maxValue || !utf8.ValidString(a.Value) {
 			t.Errorf("%s: got %d bytes, want at most %d of valid text", a.Key, len(a.Value), maxValue)
 		}
-		if a.Key == "stallspan.slurm.job.id" {
+		if a.Key == "slurm.job.id" {
 			jobs++
 		}
 	}
@@ -221,7 +221,7 @@ func TestMemoryThatWaits(t *testing.T) {
 		}
 	}
 	defer func() { _ = end.Close(); waitAll(f) }()
-	for until := time.Now().Add(time.Minute); !has(f.Of(8), "stallspan.training.rank", "1", true); {
+	for until := time.Now().Add(time.Minute); !has(f.Of(8), "nv.dl.rank", "1", true); {
 		if time.Sleep(time.Millisecond); time.Now().After(until) {
 			t.Fatal("got no claims of another user, want that they do not wait")
 		}

@@ -244,7 +244,7 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	l.add(semconv.ContainerIDKey, at.container, at.own)
 	l.add(semconv.SlurmJobIDKey, at.job, false)
 	l.add(semconv.SlurmStepIDKey, at.step, false)
-	l.add(semconv.SystemdUnitKey, at.unit, false)
+	l.add(semconv.SystemdUnitNameKey, at.unit, false)
 	l.add(semconv.SystemdUserUnitKey, at.userUnit, true)
 	l.add(semconv.ProcessOwnerKey, owner, false)
 	l.add(semconv.ProcessExecutableNameKey, program, called)
@@ -263,7 +263,7 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 
 // ofOne are the attributes that differ among the processes of a cgroup.
 var ofOne = []string{
-	string(semconv.ProcessExecutableNameKey), string(semconv.TrainingRankKey), string(semconv.TrainingLocalRankKey),
+	string(semconv.ProcessExecutableNameKey), string(semconv.NvDlRankKey), string(semconv.NvDlLocalRankKey),
 }
 
 // OfGroup returns who all processes of a cgroup are, where i is one of them: without what may differ among them. A

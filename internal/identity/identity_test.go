@@ -64,20 +64,20 @@ func TestOf(t *testing.T) {
 			{"process.owner", "ada", false}}, "pod " + podA, "ada", Pod, locate.Unknown}},
 		{"/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0", "/opt/my train (deleted)", 0, Identity{[]Attribute{
 			{"process.executable.name", "my train", false}, {"process.owner", "root", false},
-			{"stallspan.slurm.job.id", "4711", false}, {"stallspan.slurm.step.id", "0", false}}, "job 4711", "root", Slurm, ""}},
+			{"slurm.job.id", "4711", false}, {"slurm.step.id", "0", false}}, "job 4711", "root", Slurm, ""}},
 		{"/system.slice/docker-" + idA + ".scope", "", 1001, Identity{[]Attribute{
 			{"container.id", idA, false}, {"process.executable.name", "name", true}, {"process.owner", "1001", false}},
 			"container " + idA[:12], "1001", Container, locate.Unknown}},
 		{"/system.slice/serve.service/libpod-payload-" + idA, "/x", 0, Identity{[]Attribute{
 			{"container.id", idA, false}, {"process.executable.name", "x", false}, {"process.owner", "root", false},
-			{"stallspan.systemd.unit", "serve.service", false}}, "serve.service", "root", Container, locate.Unknown}},
+			{"systemd.unit.name", "serve.service", false}}, "serve.service", "root", Container, locate.Unknown}},
 		{"/user.slice/user-1000.slice/user@1000.service/app.slice/lab.service", "/x", 1000, Identity{[]Attribute{
 			{"process.executable.name", "x", false}, {"process.owner", "ada", false},
-			{"stallspan.systemd.unit", "user@1000.service", false}, {"stallspan.systemd.user.unit", "lab.service", true}},
+			{"stallspan.systemd.user.unit", "lab.service", true}, {"systemd.unit.name", "user@1000.service", false}},
 			"lab.service", "ada", Unit, "uid 1000"}},
 		{"/user.slice/user-1000.slice/session-3.scope", "/x", 1000, Identity{[]Attribute{
 			{"process.executable.name", "x", false}, {"process.owner", "ada", false},
-			{"stallspan.systemd.unit", "session-3.scope", false}}, "x", "ada", Process, "uid 1000"}},
+			{"systemd.unit.name", "session-3.scope", false}}, "x", "ada", Process, "uid 1000"}},
 		{"/", "/a\x1b[2J\u202eb", 1000, Identity{[]Attribute{
 			{"process.executable.name", "a[2Jb", false}, {"process.owner", "ada", false}}, "a[2Jb", "ada", Process, "uid 1000"}},
 	} {
@@ -177,7 +177,7 @@ func TestOfIsConcurrent(t *testing.T) {
 	}
 	callers.Wait()
 	for pid := 1; pid <= processes; pid++ {
-		for end := time.Now().Add(time.Minute); !has(f.Of(pid), "stallspan.training.rank", fmt.Sprint(pid), true); {
+		for end := time.Now().Add(time.Minute); !has(f.Of(pid), "nv.dl.rank", fmt.Sprint(pid), true); {
 			if waitAll(f); time.Now().After(end) {
 				t.Fatalf("process %d: got %+v, want its rank", pid, f.Of(pid))
 			}
@@ -259,7 +259,7 @@ func TestOfGroup(t *testing.T) {
 		if diff := cmp.Diff(want, all.OfGroup(path)); diff != "" {
 			t.Errorf("%s: -want +got\n%s", path, diff)
 		}
-		if !has(f.Of(7), "stallspan.training.rank", "1", true) {
+		if !has(f.Of(7), "nv.dl.rank", "1", true) {
 			t.Errorf("%s: got %+v, want that the process keeps its rank", path, f.Of(7))
 		}
 	}

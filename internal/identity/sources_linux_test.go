@@ -91,9 +91,9 @@ func TestSlurmInCgroupV2(t *testing.T) {
 			t.Skipf("needs the right to move a process: %v", err)
 		}
 		got := afterwards(pid, filepath.Base(programOf("/proc", pid)))
-		if got.Kind != Slurm || got.Name != "job 4711" || !has(got, "stallspan.slurm.job.id", "4711", false) ||
-			!has(got, "stallspan.slurm.step.id", "0", false) ||
-			has(got, "stallspan.slurm.job.name", "tune", true) != (test.name != "") {
+		if got.Kind != Slurm || got.Name != "job 4711" || !has(got, "slurm.job.id", "4711", false) ||
+			!has(got, "slurm.step.id", "0", false) ||
+			has(got, "slurm.job.name", "tune", true) != (test.name != "") {
 			t.Errorf("with the claim %s: got %+v, want step 0 of job 4711, named %q", test.claimed, got, test.name)
 		}
 	}
@@ -141,7 +141,7 @@ func TestRootlessPodman(t *testing.T) {
 	}
 	got := afterwards(pid, "sleep")
 	if got.User != name || !has(got, "process.owner", name, false) ||
-		!has(got, "process.executable.name", "sleep", false) || !has(got, "stallspan.training.rank", "3", true) {
+		!has(got, "process.executable.name", "sleep", false) || !has(got, "nv.dl.rank", "3", true) {
 		t.Errorf("got %+v, want rank 3 of %s", got, name)
 	}
 	for _, a := range got.Attributes {

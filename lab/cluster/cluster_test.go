@@ -295,7 +295,7 @@ func TestChart(t *testing.T) {
 			if id := fmt.Sprint(s.resource["container.id"]); len(id) != 64 {
 				t.Errorf("%s, container.id: got %s, want the id of a container", s.name, id)
 			}
-			if s.attrs["stallspan.verdict"] == nil || s.attrs["stallspan.gpu.busy.time"] == nil {
+			if s.attrs["stallspan.verdict"] == nil || s.attrs["stallspan.window.gpu.busy.time"] == nil {
 				t.Errorf("%s: got %v, want a verdict and the time of a GPU", s.name, s.attrs)
 			}
 			t.Logf("%s: %v", s.name, s.attrs["stallspan.finding"])
@@ -405,7 +405,7 @@ func TestChart(t *testing.T) {
 		c.scraped("agents")
 		c.helm("stallspan", "agents", append(values, "node.readOtherUsers=false", "clusterName=confined-agents")...)
 		c.until("own metrics with the pod", func() bool {
-			return c.backend.has("stallspan.readings.late", map[string]any{"k8s.cluster.name": "confined-agents",
+			return c.backend.has("stallspan.reading.late", map[string]any{"k8s.cluster.name": "confined-agents",
 				"k8s.pod.name": c.agent("agents").name, "k8s.namespace.name": "agents"})
 		})
 		c.scraped("agents")

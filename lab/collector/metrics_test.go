@@ -101,7 +101,7 @@ func TestMetricsInADatabase(t *testing.T) {
 		return c.query(address, read)-before >= 0.99*float64(files.ModelBytes())
 	})
 
-	share := c.query(address, `max by (host_name) (rate(stallspan_pressure_io_stall_time_seconds_total{stallspan_pressure_stall_type="some"}[1m]))`)
+	share := c.query(address, `max by (host_name) (rate(system_linux_pressure_io_stall_time_seconds_total{system_linux_pressure_stall_type="some"}[1m]))`)
 	if share < 0 || share > 1.1 {
 		t.Errorf("share of time with tasks waiting for I/O: got %v, want 0 to 1.1", share)
 	}
@@ -124,7 +124,7 @@ func TestMetricsOnALaptop(t *testing.T) {
 	c.until("the metrics are there", func() bool {
 		text := get(t, "http://"+page+"/metrics")
 		return strings.Contains(text, "\nsystem_disk_io_bytes_total{") &&
-			strings.Contains(text, "\nstallspan_pressure_io_stall_time_seconds_total{")
+			strings.Contains(text, "\nsystem_linux_pressure_io_stall_time_seconds_total{")
 	})
 	c.stop()
 }

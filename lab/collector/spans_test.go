@@ -71,7 +71,7 @@ func TestSpanOfAColdRead(t *testing.T) {
 	if s.Attributes["stallspan.verdict"] == nil || s.Attributes["stallspan.finding"] == nil {
 		t.Errorf("attributes: got %v, want a verdict and a finding", s.Attributes)
 	}
-	whole := s.Attributes.number("stallspan.process.on_cpu.time") + s.Attributes.number("stallspan.gpu.busy.time") +
+	whole := s.Attributes.number("stallspan.process.on_cpu.time") + s.Attributes.number("stallspan.window.gpu.busy.time") +
 		s.Attributes.number("stallspan.stall.storage.time") + s.Attributes.number("stallspan.stall.cpu.time") +
 		s.Attributes.number("stallspan.stall.other.time")
 	if took := s.seconds(t); whole < 0.98*took || whole > 1.02*took {

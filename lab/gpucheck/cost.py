@@ -14,29 +14,24 @@ from otlp import Backend
 from setting import HERE, aim, ask, median
 
 SHARE, SLOWDOWN = 0.1, 0.2  # percent
-PREFIX = "stallspan.gpu.driver."
+PREFIX = "stallspan.nvml."
 TIMEOUT = 10  # NVML_ERROR_TIMEOUT
 SESSION = re.compile("Init|Shutdown")
 
 
 def driver_use(points):
     """By function: calls, seconds and the longest, between first and last point of each; and the share of wall time."""
-    use, share = {}, 0.0
-    for metric, key in (("calls", "calls"), ("call.time", "seconds"), ("call.longest", "longest_s")):
-        series = {}
-        for point in points:
-            if point["name"] == PREFIX + metric:
-                series.setdefault(point["attributes"].get(PREFIX + "function", ""), []).append(point)
-        for function, ours in series.items():
-            first, last = min(ours, key=lambda p: p["time"]), max(ours, key=lambda p: p["time"])
-            span = last["time"] - first["time"]
-            entry = use.setdefault(function, {})
-            if metric == "call.longest":
-                entry[key] = last["value"]  # since the agent began, the first calls included
-            elif span > 0:
-                entry[key], entry["of_s"] = last["value"] - first["value"], span
-                if metric == "call.time":
-                    share += entry[key] / span
+    use, share, series = {}, 0.0, {}
+    for point in points:
+        if point["name"] == PREFIX + "call.duration":
+            series.setdefault(point["attributes"].get(PREFIX + "function", ""), []).append(point)
+    for function, ours in series.items():
+        first, last = min(ours, key=lambda p: p["time"]), max(ours, key=lambda p: p["time"])
+        entry = use[function] = {"longest_s": last["max"]}  # since the agent began, the first calls included
+        if (span := last["time"] - first["time"]) > 0:
+            entry["calls"], entry["seconds"] = last["count"] - first["count"], last["value"] - first["value"]
+            entry["of_s"] = span
+            share += entry["seconds"] / span
     for entry in use.values():
         if entry.get("calls"):
             entry["mean_us"] = round(1e6 * entry.get("seconds", 0) / entry["calls"], 2)

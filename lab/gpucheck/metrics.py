@@ -47,10 +47,8 @@ ALWAYS = {
     "stallspan.gpu.busy.time",
     "stallspan.process.gpu.memory.usage",
     "stallspan.gpu.clock.throttle.time",
-    "stallspan.gpu.driver.calls",
-    "stallspan.gpu.driver.call.time",
-    "stallspan.gpu.driver.call.longest",
-    "stallspan.gpu.driver.sessions",
+    "stallspan.nvml.call.duration",
+    "stallspan.nvml.sessions",
 }  # metrics of any recent GPU
 HOPPER = {
     "stallspan.gpu.sm.utilization",

@@ -57,11 +57,12 @@ def attribute(pair):
 
 
 def points(request):
-    """The data points of an ExportMetricsServiceRequest: gauges and sums."""
+    """The data points of an ExportMetricsServiceRequest: gauges, sums, and histograms with their sum as the value."""
     for metric in every(request, 1, 2, 2):
         for number, data in fields(metric):
-            if number not in (5, 7):  # gauge, sum
+            if number not in (5, 7, 9):  # gauge, sum, histogram
                 continue
+            histogram = number == 9
             for point in every(data, 1):
                 found = {
                     "name": text(metric, 1),
@@ -74,9 +75,14 @@ def points(request):
                 for n, value in fields(point):
                     if n in (2, 3):
                         found["start" if n == 2 else "time"] = struct.unpack("<Q", value)[0] / 1e9
+                    elif histogram and n in (4, 5, 12):
+                        key = {4: "count", 5: "value", 12: "max"}[n]
+                        found[key] = struct.unpack("<Q" if n == 4 else "<d", value)[0]
+                    elif histogram and n != 9:
+                        continue
                     elif n in (4, 6):
                         found["value"] = struct.unpack("<d" if n == 4 else "<q", value)[0]
-                    elif n == 7:
+                    elif n == (9 if histogram else 7):
                         key, said = attribute(value)
                         found["attributes"][key] = said
                 yield found

@@ -188,6 +188,7 @@ var OfMetrics = map[string][]semconv.AttributeRef{
 	"stallspan.disk.utilization": {
 		{Key: "system.device.name", Type: attribute.STRING, Required: true},
 	},
+	"stallspan.export.dropped":     {},
 	"stallspan.gpu.allocated.time": {{Key: "hw.id", Type: attribute.STRING, Required: true}},
 	"stallspan.gpu.busy.time": {
 		{Key: "hw.driver_version", Type: attribute.STRING, Required: false},
@@ -219,20 +220,6 @@ var OfMetrics = map[string][]semconv.AttributeRef{
 		{Key: "hw.parent", Type: attribute.STRING, Required: false},
 		{Key: "hw.vendor", Type: attribute.STRING, Required: false},
 	},
-	"stallspan.gpu.driver.call.longest": {
-		{Key: "stallspan.gpu.driver.function", Type: attribute.STRING, Required: true},
-	},
-	"stallspan.gpu.driver.call.time": {
-		{Key: "stallspan.gpu.driver.function", Type: attribute.STRING, Required: true},
-	},
-	"stallspan.gpu.driver.calls": {
-		{Key: "stallspan.gpu.driver.function", Type: attribute.STRING, Required: true},
-	},
-	"stallspan.gpu.driver.field.time": {
-		{Key: "stallspan.gpu.driver.field", Type: attribute.STRING, Required: true},
-	},
-	"stallspan.gpu.driver.sessions":       {},
-	"stallspan.gpu.driver.values.dropped": {},
 	"stallspan.gpu.memory.controller.utilization": {
 		{Key: "hw.driver_version", Type: attribute.STRING, Required: false},
 		{Key: "hw.id", Type: attribute.STRING, Required: true}, {Key: "hw.model", Type: attribute.STRING, Required: false},
@@ -326,7 +313,7 @@ var OfMetrics = map[string][]semconv.AttributeRef{
 	"stallspan.job.stall.time": {
 		{Key: "stallspan.job.stall.cause", Type: attribute.STRING, Required: true},
 	},
-	"stallspan.kernel.refusals": {},
+	"stallspan.kernel.part.refused": {},
 	"stallspan.model.load.duration": {
 		{Key: "stallspan.model.name", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.slow", Type: attribute.BOOL, Required: false},
@@ -334,7 +321,7 @@ var OfMetrics = map[string][]semconv.AttributeRef{
 		{Key: "stallspan.window.evidence", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.window.source", Type: attribute.STRING, Required: true},
 	},
-	"stallspan.mount.connections": {
+	"stallspan.mount.connection.count": {
 		{Key: "stallspan.mount.source", Type: attribute.STRING, Required: true},
 		{Key: "system.filesystem.mountpoint", Type: attribute.STRING, Required: true},
 		{Key: "system.filesystem.type", Type: attribute.STRING, Required: true},
@@ -363,7 +350,7 @@ var OfMetrics = map[string][]semconv.AttributeRef{
 		{Key: "system.filesystem.mountpoint", Type: attribute.STRING, Required: true},
 		{Key: "system.filesystem.type", Type: attribute.STRING, Required: true},
 	},
-	"stallspan.mount.requests.waiting": {
+	"stallspan.mount.request.waiting": {
 		{Key: "stallspan.mount.source", Type: attribute.STRING, Required: true},
 		{Key: "system.filesystem.mountpoint", Type: attribute.STRING, Required: true},
 		{Key: "system.filesystem.type", Type: attribute.STRING, Required: true},
@@ -389,7 +376,15 @@ var OfMetrics = map[string][]semconv.AttributeRef{
 		{Key: "system.filesystem.mountpoint", Type: attribute.STRING, Required: true},
 		{Key: "system.filesystem.type", Type: attribute.STRING, Required: true},
 	},
-	"stallspan.panics": {},
+	"stallspan.nvml.call.duration": {
+		{Key: "stallspan.nvml.function", Type: attribute.STRING, Required: true},
+	},
+	"stallspan.nvml.field.time": {
+		{Key: "stallspan.nvml.field", Type: attribute.STRING, Required: true},
+	},
+	"stallspan.nvml.sessions":      {},
+	"stallspan.nvml.value.dropped": {},
+	"stallspan.panics":             {},
 	"stallspan.physical_disk.io": {
 		{Key: "disk.io.direction", Type: attribute.STRING, Required: true},
 		{Key: "hw.firmware_version", Type: attribute.STRING, Required: false},
@@ -407,20 +402,11 @@ var OfMetrics = map[string][]semconv.AttributeRef{
 		{Key: "hw.serial_number", Type: attribute.STRING, Required: false},
 		{Key: "system.device.name", Type: attribute.STRING, Required: true},
 	},
-	"stallspan.pressure.cpu.stall.time": {
-		{Key: "stallspan.pressure.stall_type", Type: attribute.STRING, Required: true},
-	},
-	"stallspan.pressure.io.stall.time": {
-		{Key: "stallspan.pressure.stall_type", Type: attribute.STRING, Required: true},
-	},
-	"stallspan.pressure.memory.stall.time": {
-		{Key: "stallspan.pressure.stall_type", Type: attribute.STRING, Required: true},
-	},
 	"stallspan.process.gpu.memory.usage": {
 		{Key: "hw.id", Type: attribute.STRING, Required: true},
 		{Key: "process.pid", Type: attribute.INT64, Required: true},
 	},
-	"stallspan.readings.late": {},
+	"stallspan.reading.late": {},
 	"stallspan.training.epoch.duration": {
 		{Key: "stallspan.slow", Type: attribute.BOOL, Required: false},
 		{Key: "stallspan.training.run.name", Type: attribute.STRING, Required: false},
@@ -428,7 +414,6 @@ var OfMetrics = map[string][]semconv.AttributeRef{
 		{Key: "stallspan.window.evidence", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.window.source", Type: attribute.STRING, Required: true},
 	},
-	"stallspan.windows.lost": {},
 	"system.cpu.time": {
 		{Key: "cpu.logical_number", Type: attribute.INT64, Required: true},
 		{Key: "cpu.mode", Type: attribute.STRING, Required: true},
@@ -462,6 +447,15 @@ var OfMetrics = map[string][]semconv.AttributeRef{
 	"system.disk.weighted_io_time": {
 		{Key: "system.device.name", Type: attribute.STRING, Required: true},
 	},
+	"system.linux.pressure.cpu.stall.time": {
+		{Key: "system.linux.pressure.stall_type", Type: attribute.STRING, Required: true},
+	},
+	"system.linux.pressure.io.stall.time": {
+		{Key: "system.linux.pressure.stall_type", Type: attribute.STRING, Required: true},
+	},
+	"system.linux.pressure.memory.stall.time": {
+		{Key: "system.linux.pressure.stall_type", Type: attribute.STRING, Required: true},
+	},
 }
 
 // Epoch is of: One epoch of a training run. Named "epoch {stallspan.training.run.name}".
@@ -471,7 +465,6 @@ var Epoch = Span{
 		{Key: "stallspan.baseline.p95", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.busy.ratio", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.names", Type: attribute.STRINGSLICE, Required: false},
-		{Key: "stallspan.disk.queue.depth", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.read.await", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.read.bytes", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.disk.read.operations", Type: attribute.INT64, Required: false},
@@ -479,9 +472,7 @@ var Epoch = Span{
 		{Key: "stallspan.disk.write.bytes", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.disk.write.operations", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.finding", Type: attribute.STRING, Required: false},
-		{Key: "stallspan.findings", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.gpu.busy.ratio", Type: attribute.FLOAT64, Required: false},
-		{Key: "stallspan.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.gpu.ids", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.mount.points", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.pressure.io.full.time", Type: attribute.FLOAT64, Required: false},
@@ -490,7 +481,7 @@ var Epoch = Span{
 		{Key: "stallspan.remedy", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.slow", Type: attribute.BOOL, Required: true},
 		{Key: "stallspan.slowness.reason", Type: attribute.STRING, Required: false},
-		{Key: "stallspan.speedup.bound", Type: attribute.FLOAT64, Required: false},
+		{Key: "stallspan.speedup.estimate", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.cpu.ready.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.cpu.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.network.time", Type: attribute.FLOAT64, Required: false},
@@ -506,7 +497,9 @@ var Epoch = Span{
 		{Key: "stallspan.url", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.verdict", Type: attribute.STRING, Required: true},
 		{Key: "stallspan.window.confidence", Type: attribute.FLOAT64, Required: false},
+		{Key: "stallspan.window.disk.queue.depth", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.window.evidence", Type: attribute.STRING, Required: false},
+		{Key: "stallspan.window.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.window.interrupted", Type: attribute.BOOL, Required: false},
 		{Key: "stallspan.window.kind", Type: attribute.STRING, Required: true},
 		{Key: "stallspan.window.scope", Type: attribute.STRING, Required: true},
@@ -523,7 +516,6 @@ var Load = Span{
 		{Key: "stallspan.baseline.p95", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.busy.ratio", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.names", Type: attribute.STRINGSLICE, Required: false},
-		{Key: "stallspan.disk.queue.depth", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.read.await", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.read.bytes", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.disk.read.operations", Type: attribute.INT64, Required: false},
@@ -531,9 +523,7 @@ var Load = Span{
 		{Key: "stallspan.disk.write.bytes", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.disk.write.operations", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.finding", Type: attribute.STRING, Required: false},
-		{Key: "stallspan.findings", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.gpu.busy.ratio", Type: attribute.FLOAT64, Required: false},
-		{Key: "stallspan.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.gpu.ids", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.model.name", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.model.size", Type: attribute.INT64, Required: false},
@@ -545,7 +535,7 @@ var Load = Span{
 		{Key: "stallspan.remedy", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.slow", Type: attribute.BOOL, Required: true},
 		{Key: "stallspan.slowness.reason", Type: attribute.STRING, Required: false},
-		{Key: "stallspan.speedup.bound", Type: attribute.FLOAT64, Required: false},
+		{Key: "stallspan.speedup.estimate", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.cpu.ready.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.cpu.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.network.time", Type: attribute.FLOAT64, Required: false},
@@ -557,7 +547,9 @@ var Load = Span{
 		{Key: "stallspan.url", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.verdict", Type: attribute.STRING, Required: true},
 		{Key: "stallspan.window.confidence", Type: attribute.FLOAT64, Required: false},
+		{Key: "stallspan.window.disk.queue.depth", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.window.evidence", Type: attribute.STRING, Required: false},
+		{Key: "stallspan.window.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.window.interrupted", Type: attribute.BOOL, Required: false},
 		{Key: "stallspan.window.kind", Type: attribute.STRING, Required: true},
 		{Key: "stallspan.window.scope", Type: attribute.STRING, Required: true},
@@ -570,7 +562,6 @@ var Load = Span{
 var LoadPhase = Span{
 	Type: "stallspan.load_phase",
 	Attributes: []semconv.AttributeRef{
-		{Key: "stallspan.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.load.phase", Type: attribute.STRING, Required: true},
 		{Key: "stallspan.load.size", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.process.on_cpu.time", Type: attribute.FLOAT64, Required: false},
@@ -578,6 +569,7 @@ var LoadPhase = Span{
 		{Key: "stallspan.stall.other.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.storage.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.verdict", Type: attribute.STRING, Required: true},
+		{Key: "stallspan.window.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 	},
 }
 
@@ -589,7 +581,6 @@ var Run = Span{
 		{Key: "process.pid", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.disk.busy.ratio", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.names", Type: attribute.STRINGSLICE, Required: false},
-		{Key: "stallspan.disk.queue.depth", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.read.await", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.read.bytes", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.disk.read.operations", Type: attribute.INT64, Required: false},
@@ -597,9 +588,7 @@ var Run = Span{
 		{Key: "stallspan.disk.write.bytes", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.disk.write.operations", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.finding", Type: attribute.STRING, Required: false},
-		{Key: "stallspan.findings", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.gpu.busy.ratio", Type: attribute.FLOAT64, Required: false},
-		{Key: "stallspan.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.gpu.ids", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.mount.points", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.pressure.io.full.time", Type: attribute.FLOAT64, Required: false},
@@ -608,7 +597,7 @@ var Run = Span{
 		{Key: "stallspan.remedy", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.slow", Type: attribute.BOOL, Required: true},
 		{Key: "stallspan.slowness.reason", Type: attribute.STRING, Required: false},
-		{Key: "stallspan.speedup.bound", Type: attribute.FLOAT64, Required: false},
+		{Key: "stallspan.speedup.estimate", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.cpu.ready.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.cpu.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.network.time", Type: attribute.FLOAT64, Required: false},
@@ -620,7 +609,9 @@ var Run = Span{
 		{Key: "stallspan.url", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.verdict", Type: attribute.STRING, Required: true},
 		{Key: "stallspan.window.confidence", Type: attribute.FLOAT64, Required: false},
+		{Key: "stallspan.window.disk.queue.depth", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.window.evidence", Type: attribute.STRING, Required: false},
+		{Key: "stallspan.window.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.window.interrupted", Type: attribute.BOOL, Required: false},
 		{Key: "stallspan.window.kind", Type: attribute.STRING, Required: true},
 		{Key: "stallspan.window.name", Type: attribute.STRING, Required: false},
@@ -648,7 +639,6 @@ var Window = Span{
 	Attributes: []semconv.AttributeRef{
 		{Key: "stallspan.disk.busy.ratio", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.names", Type: attribute.STRINGSLICE, Required: false},
-		{Key: "stallspan.disk.queue.depth", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.read.await", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.disk.read.bytes", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.disk.read.operations", Type: attribute.INT64, Required: false},
@@ -656,9 +646,7 @@ var Window = Span{
 		{Key: "stallspan.disk.write.bytes", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.disk.write.operations", Type: attribute.INT64, Required: false},
 		{Key: "stallspan.finding", Type: attribute.STRING, Required: false},
-		{Key: "stallspan.findings", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.gpu.busy.ratio", Type: attribute.FLOAT64, Required: false},
-		{Key: "stallspan.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.gpu.ids", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.mount.points", Type: attribute.STRINGSLICE, Required: false},
 		{Key: "stallspan.pressure.io.full.time", Type: attribute.FLOAT64, Required: false},
@@ -667,7 +655,7 @@ var Window = Span{
 		{Key: "stallspan.remedy", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.slow", Type: attribute.BOOL, Required: true},
 		{Key: "stallspan.slowness.reason", Type: attribute.STRING, Required: false},
-		{Key: "stallspan.speedup.bound", Type: attribute.FLOAT64, Required: false},
+		{Key: "stallspan.speedup.estimate", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.cpu.ready.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.cpu.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.stall.network.time", Type: attribute.FLOAT64, Required: false},
@@ -679,7 +667,9 @@ var Window = Span{
 		{Key: "stallspan.url", Type: attribute.STRING, Required: false},
 		{Key: "stallspan.verdict", Type: attribute.STRING, Required: true},
 		{Key: "stallspan.window.confidence", Type: attribute.FLOAT64, Required: false},
+		{Key: "stallspan.window.disk.queue.depth", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.window.evidence", Type: attribute.STRING, Required: false},
+		{Key: "stallspan.window.gpu.busy.time", Type: attribute.FLOAT64, Required: false},
 		{Key: "stallspan.window.interrupted", Type: attribute.BOOL, Required: false},
 		{Key: "stallspan.window.kind", Type: attribute.STRING, Required: true},
 		{Key: "stallspan.window.name", Type: attribute.STRING, Required: false},

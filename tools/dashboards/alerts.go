@@ -121,7 +121,7 @@ var parts = [...]struct{ name, metric string }{
 	{"cpu", "<system.cpu.time>"},
 	{"disks", "<stallspan.disk.utilization>"},
 	{"gpus", "<stallspan.gpu.busy.time>"},
-	{"pressure", "<stallspan.pressure.io.stall.time>"},
+	{"pressure", "<system.linux.pressure.io.stall.time>"},
 }
 
 func agentAlerts() []rule {
@@ -151,11 +151,11 @@ func agentAlerts() []rule {
 			"A part of Stallspan on "+onHost+" ended by a bug and started again",
 			"Within the last hour. The log has the place. Please report it with the output of `stallspan check --bundle FILE`."),
 		alert("StallspanLoses", severityWarning,
-			rule{Expr: `max ` + byHost + ` (increase(<stallspan.windows.lost>[15m])) > 0`},
+			rule{Expr: `max ` + byHost + ` (increase(<stallspan.export.dropped>[15m])) > 0`},
 			onHost+" loses spans or log records",
 			"Within the last 15 min. The backend was away for too long or refuses them: the log says why."),
 		alert("StallspanHostUnnamed", severityWarning,
-			rule{Expr: `count(<stallspan.disk.utilization>{<host.name=>} or <stallspan.pressure.io.stall.time>{<host.name=>}) > 0`, For: "5m"},
+			rule{Expr: `count(<stallspan.disk.utilization>{<host.name=>} or <system.linux.pressure.io.stall.time>{<host.name=>}) > 0`, For: "5m"},
 			"{{ $value }} series have no host name",
 			"All rules identify machines by host_name: turn the resource attribute host.name into a label."),
 	}

@@ -5,9 +5,9 @@ func gpuHours() board {
 	const (
 		cause   = "<stallspan.gpu.time.cause>"
 		cluster = "<k8s.cluster.name>"
-		job     = "{{<k8s.namespace.name>}} {{<k8s.pod.name>}} {{<stallspan.slurm.job.id>}} {{<stallspan.job.name>}} " +
+		job     = "{{<k8s.namespace.name>}} {{<k8s.pod.name>}} {{<slurm.job.id>}} {{<stallspan.job.name>}} " +
 			"{{<process.owner>}}"
-		byWho = "by (<k8s.namespace.name>, <k8s.pod.name>, <stallspan.slurm.job.id>, <stallspan.job.name>, <process.owner>)"
+		byWho = "by (<k8s.namespace.name>, <k8s.pod.name>, <slurm.job.id>, <stallspan.job.name>, <process.owner>)"
 		all   = `<stallspan.gpu.time>{` + onGPUs + `}`
 		held  = `<stallspan.gpu.time>{` + onGPUs + `, <stallspan.gpu.time.cause!=idle>}`
 		lost  = `<stallspan.gpu.time>{` + onGPUs + `, <stallspan.gpu.time.cause=~storage|cpu|other>}`

@@ -24,7 +24,7 @@ func gpuAgainstDisk() board {
 			{"On one axis", []panel{
 				graph("Work and waiting", percent, highest(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`,
 					gpuName+" works"),
-					highest(byHost, `rate(<stallspan.pressure.io.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName+" waits for storage"),
+					highest(byHost, `rate(<system.linux.pressure.io.stall.time>{`+onHosts+`, <system.linux.pressure.stall_type=some>}`+interval+`)`, hostName+" waits for storage"),
 					highest(byDisk, `rate(<system.disk.io_time>{`+onDisks+`}`+interval+`)`,
 						diskName+" has I/O in flight")).wide(),
 			}},
@@ -36,7 +36,7 @@ func gpuAgainstDisk() board {
 			}},
 			{"Storage", []panel{
 				graph("Waiting for storage (pressure)", percent,
-					highest(byHost, `rate(<stallspan.pressure.io.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName)).wide(),
+					highest(byHost, `rate(<system.linux.pressure.io.stall.time>{`+onHosts+`, <system.linux.pressure.stall_type=some>}`+interval+`)`, hostName)).wide(),
 				graph("Throughput", perSecond, highest(byWay, `rate(<system.disk.io>{`+onDisks+`}`+interval+`)`, diskWay),
 					highest(byWay, `<stallspan.disk.throughput.ceiling>{`+onDisks+`}`, diskWay+" ceiling")),
 				graph("Operations", operation, highest(byWay, `rate(<system.disk.operations>{`+onDisks+`}`+interval+`)`, diskWay)),
@@ -57,7 +57,7 @@ func gpuAgainstDisk() board {
 					` (max by (<host.name>, <cpu.logical_number>) (rate(<system.cpu.time>{` + onHosts + `, <cpu.mode=idle>}` +
 					interval + `)))`, hostName}),
 				graph("Waiting for a CPU (pressure)", percent,
-					highest(byHost, `rate(<stallspan.pressure.cpu.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName)),
+					highest(byHost, `rate(<system.linux.pressure.cpu.stall.time>{`+onHosts+`, <system.linux.pressure.stall_type=some>}`+interval+`)`, hostName)),
 			}},
 			{"Windows", []panel{
 				durations("Epochs", "<stallspan.training.epoch.duration_bucket>"),
@@ -86,7 +86,7 @@ func found(title, condition string) panel {
 		queries: []query{{
 			`{ ` + condition + ` && <resource.host.name> =~ "${host:pipe}" } | select(<resource.host.name>, ` +
 				`<resource.stallspan.job.name>, <resource.process.owner>, <span.stallspan.verdict>, ` +
-				`<span.stallspan.slowness.reason>, <span.stallspan.stall.storage.time>, <span.stallspan.speedup.bound>, <span.stallspan.disk.read.await>, ` +
+				`<span.stallspan.slowness.reason>, <span.stallspan.stall.storage.time>, <span.stallspan.speedup.estimate>, <span.stallspan.disk.read.await>, ` +
 				`<span.stallspan.finding>, <span.stallspan.remedy>)`, "",
 		}},
 	}

@@ -133,7 +133,7 @@ func TestExpandRefusesWhatIsNotRegistered(t *testing.T) {
 		"<stallspan.gpu.busy.time>{<hw.id=~$gpu>} < 1":       `stallspan_gpu_busy_time_seconds_total{hw_id=~"$gpu"} < 1`,
 		"{<hw.state!~failed|ok>, <error.type=~xid_1|crc>}":   `{hw_state!~"failed|ok", error_type=~"xid_1|crc"}`,
 		"<stallspan.model.load.duration_sum>":                "stallspan_model_load_duration_seconds_sum",
-		"{ <span.stallspan.gpu.busy.time> > 1 }":             "{ span.stallspan.gpu.busy.time > 1 }",
+		"{ <span.stallspan.window.gpu.busy.time> > 1 }":      "{ span.stallspan.window.gpu.busy.time > 1 }",
 		"<resource.host.name>":                               "resource.host.name",
 		"sum by (<host.name>) (<system.disk.io>) offset 10m": "sum by (host_name) (system_disk_io_bytes_total) offset 10m",
 	} {

@@ -53,7 +53,7 @@ func TestSeries(t *testing.T) {
 		"system.disk.operation_time":          "system_disk_operation_time_seconds_total",
 		"system.disk.pending_operations":      "system_disk_pending_operations",
 		"stallspan.disk.await":                "stallspan_disk_await_seconds",
-		"stallspan.disk.queue.depth":          "stallspan_disk_queue_depth_ratio",
+		"stallspan.disk.queue.depth":          "stallspan_disk_queue_depth",
 		"stallspan.disk.throughput.ceiling":   "stallspan_disk_throughput_ceiling_bytes_per_second",
 		"stallspan.gpu.clock.frequency":       "stallspan_gpu_clock_frequency_hertz",
 		"stallspan.gpu.pcie.link.width":       "stallspan_gpu_pcie_link_width",
@@ -66,9 +66,9 @@ func TestSeries(t *testing.T) {
 		"hw.gpu.memory.usage":                 "hw_gpu_memory_usage_bytes",
 		"hw.gpu.utilization":                  "hw_gpu_utilization_ratio",
 		"stallspan.training.epoch.duration":   "stallspan_training_epoch_duration_seconds",
-		"stallspan.pressure.io.stall.time":    "stallspan_pressure_io_stall_time_seconds_total",
+		"system.linux.pressure.io.stall.time": "system_linux_pressure_io_stall_time_seconds_total",
 		"process.disk.io":                     "process_disk_io_bytes_total",
-		"stallspan.gpu.driver.values.dropped": "stallspan_gpu_driver_values_dropped_total",
+		"stallspan.nvml.value.dropped":        "stallspan_nvml_value_dropped_total",
 	} {
 		if got, err := series(r.metrics[name]); err != nil || got != want {
 			t.Errorf("%s: %s, not %s: %v", name, got, want, err)

@@ -47,7 +47,7 @@ const (
 	byCluster = "by (<k8s.cluster.name>)"
 	byGPU     = "by (<host.name>, <hw.id>)"
 	byCause   = "by (<host.name>, <hw.id>, <stallspan.gpu.time.cause>)"
-	byJob     = "by (<host.name>, <k8s.namespace.name>, <k8s.pod.name>, <stallspan.slurm.job.id>, <process.owner>, " +
+	byJob     = "by (<host.name>, <k8s.namespace.name>, <k8s.pod.name>, <slurm.job.id>, <process.owner>, " +
 		"<stallspan.job.name>, <stallspan.gpu.time.cause>)"
 	byUser = "by (<k8s.cluster.name>, <k8s.namespace.name>, <process.owner>, <stallspan.gpu.time.cause>)"
 	byDisk = "by (<host.name>, <system.device.name>)"
@@ -96,7 +96,7 @@ func recordings() []rule {
 				` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause!=idle>}[5m])) > 0)`),
 		record(ioPressure, "Share of the last minute in which a task of the machine waited for storage, network file "+
 			"systems included.",
-			`clamp_max(max `+byHost+` (rate(<stallspan.pressure.io.stall.time>{<stallspan.pressure.stall_type=some>}[1m])), 1)`),
+			`clamp_max(max `+byHost+` (rate(<system.linux.pressure.io.stall.time>{<system.linux.pressure.stall_type=some>}[1m])), 1)`),
 		record(gpuThrottled,
 			"Share of the last minute in which heat or the power supply reduced the GPU's clocks. The power cap does not count.",
 			`max `+byGPU+` (rate(<stallspan.gpu.clock.throttle.time>{`+held+`}[1m]))`),

@@ -33,10 +33,10 @@ func origin(a annotations) string {
 	if version, ok := strings.CutPrefix(a.Stallspan.Origin, "semconv "); ok {
 		return "OpenTelemetry " + version
 	}
-	if a.Stallspan.Origin != "" {
-		return "Collector, " + a.Stallspan.Origin
+	if a.Stallspan.Origin == "" {
+		return "Stallspan"
 	}
-	return "Stallspan"
+	return strings.Replace(a.Stallspan.Origin, "hostmetrics", "Collector, hostmetrics", 1)
 }
 
 // groupTitle returns the heading of a group's table: "attributes.stallspan.window" gives "Every window".

@@ -13,7 +13,7 @@ var (
 	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9]*([._][a-z0-9]+)*$`)
 	idPattern     = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	unitPattern   = regexp.MustCompile(`^(1|By|s|Hz|W|J|Cel|\{[a-z]+\})(/s)?$`) // the UCUM codes in use here
-	originPattern = regexp.MustCompile(`^(semconv \d+\.\d+\.\d+|hostmetrics receiver)$`)
+	originPattern = regexp.MustCompile(`^(semconv \d+\.\d+\.\d+|hostmetrics receiver|semantic-conventions pull request \d+|NeMo Lens|public use)$`)
 	urlPattern    = regexp.MustCompile(`^https://[^/]+/.*/\d+\.\d+\.\d+$`)
 
 	stabilities = []string{"development", "alpha", "beta", "release_candidate", "stable"}
@@ -52,6 +52,12 @@ func (r *registry) validate() error {
 		}
 	}
 	c.namespaces("metric", metrics)
+	c.file = "*"
+	for _, name := range metrics {
+		if c.attributes[name] != nil {
+			c.failf("%s is a metric and an attribute: rename one of the two", name)
+		}
+	}
 	return errors.Join(c.errs...)
 }
 

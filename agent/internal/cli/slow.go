@@ -97,4 +97,6 @@ func (o *SpanFlags) Add(cmd *cobra.Command) {
 		"choose unset or error")
 	choice(&o.Names, "span-names", "`names` of epochs' spans: grouped, or indexed by their number (default grouped)",
 		"choose grouped or indexed")
+	choice(&o.Stalls, "stall-spans", "`kind` of stalls' spans: client, or internal (default client)",
+		"choose client or internal")
 }

@@ -28,10 +28,10 @@ type TelemetryBuilder struct {
 	meter                           metric.Meter
 	mu                              sync.Mutex
 	registrations                   []metric.Registration
+	ReceiverStallspanExportDropped  metric.Int64ObservableCounter
 	ReceiverStallspanPanics         metric.Int64ObservableCounter
 	ReceiverStallspanReadingsFailed metric.Int64ObservableCounter
 	ReceiverStallspanReadingsLate   metric.Int64ObservableCounter
-	ReceiverStallspanWindowsLost    metric.Int64ObservableCounter
 	ReceiverStallspanWindowsOpen    metric.Int64ObservableUpDownCounter
 }
 
@@ -44,6 +44,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverStallspanExportDroppedCallback sets callback for observable ReceiverStallspanExportDropped metric.
+func (builder *TelemetryBuilder) RegisterReceiverStallspanExportDroppedCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverStallspanExportDropped, obs: o})
+		return nil
+	}, builder.ReceiverStallspanExportDropped)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterReceiverStallspanPanicsCallback sets callback for observable ReceiverStallspanPanics metric.
@@ -82,21 +97,6 @@ func (builder *TelemetryBuilder) RegisterReceiverStallspanReadingsLateCallback(c
 		cb(ctx, &observerInt64{inst: builder.ReceiverStallspanReadingsLate, obs: o})
 		return nil
 	}, builder.ReceiverStallspanReadingsLate)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverStallspanWindowsLostCallback sets callback for observable ReceiverStallspanWindowsLost metric.
-func (builder *TelemetryBuilder) RegisterReceiverStallspanWindowsLostCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverStallspanWindowsLost, obs: o})
-		return nil
-	}, builder.ReceiverStallspanWindowsLost)
 	if err != nil {
 		return err
 	}
@@ -149,6 +149,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ReceiverStallspanExportDropped, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_stallspan_export_dropped",
+		metric.WithDescription("Spans and log records of windows that were lost because the pipeline refused them or was too slow. [Alpha]"),
+		metric.WithUnit("{item}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverStallspanPanics, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_stallspan_panics",
 		metric.WithDescription("Panics in this process that were caught. The part that failed pauses and starts again. [Alpha]"),
@@ -165,12 +171,6 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_receiver_stallspan_readings_late",
 		metric.WithDescription("Readings that were more than one sampling interval late. [Alpha]"),
 		metric.WithUnit("{reading}"),
-	)
-	errs = errors.Join(errs, err)
-	builder.ReceiverStallspanWindowsLost, err = builder.meter.Int64ObservableCounter(
-		"otelcol_receiver_stallspan_windows_lost",
-		metric.WithDescription("Spans and log records of windows that were lost because the pipeline refused them or was too slow. [Alpha]"),
-		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverStallspanWindowsOpen, err = builder.meter.Int64ObservableUpDownCounter(
