@@ -24,7 +24,8 @@ func (b *builder) at(now, last sample.Stamp) float64 {
 // pressures emits the pressure of the host. The pressure of a job is on its spans.
 func (m *Metrics) pressures(b *builder, now *sample.Snapshot) {
 	b.at(now.Pressures.At, m.last.Pressures.At)
-	some, full := attribute.NewSet(semconv.SystemLinuxPressureStallTypeSome), attribute.NewSet(semconv.SystemLinuxPressureStallTypeFull)
+	some := attribute.NewSet(semconv.SystemLinuxPressureStallTypeSome)
+	full := attribute.NewSet(semconv.SystemLinuxPressureStallTypeFull)
 	for _, p := range now.Pressures.Pressures {
 		metric := stallTime(p.Resource)
 		if p.Scope != sample.HostScope || metric == nil {

@@ -10,7 +10,8 @@ const ownPrefix = "stallspan."
 var initialisms = map[string]string{
 	"cpu": "CPU", "crc": "CRC", "dram": "DRAM", "gpu": "GPU", "gpudirect": "GPUDirect",
 	"id": "ID", "ids": "IDs", "io": "IO", "iowait": "IOWait",
-	"k8s": "K8S", "nvlink": "NVLink", "nvml": "NVML", "ok": "OK", "pcie": "PCIe", "pid": "PID", "sm": "SM", "uid": "UID", "url": "URL",
+	"k8s": "K8S", "nvlink": "NVLink", "nvml": "NVML", "ok": "OK", "pcie": "PCIe", "pid": "PID", "sm": "SM",
+	"uid": "UID", "url": "URL",
 }
 
 // goName converts a dotted name to an exported Go identifier: "stallspan.gpu.busy.time" becomes "GPUBusyTime".

@@ -55,7 +55,8 @@ func (r *redactor) log(text string) string {
 // a secret until it is added here.
 var open = []string{
 	"socket", "endpoint", "token_file", "web_config", "secret_file", "interval", "root_path", "nvml", "schedule",
-	"baseline", "learn", "factor", "load", "epoch", "slow_status", "span_names", "stall_spans", "smartctl", "max_size", "max_age", "on",
+	"baseline", "learn", "factor", "load", "epoch", "slow_status", "span_names", "stall_spans", "smartctl",
+	"max_size", "max_age", "on",
 	"severity", "timeout", "device", "type",
 }
 
