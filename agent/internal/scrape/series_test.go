@@ -198,6 +198,8 @@ func perMetric(t *testing.T, scopes []metricdata.ScopeMetrics) map[string]int {
 				counts[m.Name] += len(data.DataPoints)
 			case metricdata.Gauge[float64]:
 				counts[m.Name] += len(data.DataPoints)
+			case metricdata.Histogram[float64]:
+				counts[m.Name] += len(data.DataPoints)
 			case metricdata.ExponentialHistogram[float64]:
 				counts[m.Name] += len(data.DataPoints)
 			default:
