@@ -81,7 +81,7 @@ func keys(m pcommon.Map) string {
 }
 
 // counts are what depends on the machine and on other tests.
-var counts = regexp.MustCompile(`(stallspan\.(?:panics|readings\.late|kernel\.refusals) .*) = \d+`)
+var counts = regexp.MustCompile(`(stallspan\.(?:panics|reading\.late|kernel\.part\.refused) .*) = \d+`)
 
 // first is what a receiver scrapes first: nothing that is a difference.
 func first(t *testing.T, c *Config) pmetric.Metrics {
