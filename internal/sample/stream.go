@@ -1,6 +1,9 @@
 package sample
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // Stream is a source with its own time axis, such as a driver with a buffer of recent samples.
 type Stream interface {
@@ -10,4 +13,72 @@ type Stream interface {
 	// CatchUp returns after all that the device has measured until now went to the sink, or when ctx ends. Without Run or
 	// without a device it returns at once. It is safe for concurrent use; concurrent calls share one query of the device.
 	CatchUp(ctx context.Context)
+}
+
+// Rounds are those of a stream that looks at its device again and again. Callers wait for the next one. It is safe for
+// concurrent use; the zero value is ready, and has no rounds yet.
+type Rounds struct {
+	mu      sync.Mutex
+	running bool          // a round may pass readings to the sink
+	next    chan struct{} // closed at the end of the next round; nil if no caller waits for it
+	wake    chan struct{} // buffer of one: the next round is wanted soon; see woken
+}
+
+// CatchUp waits for the end of a round that begins after the call, or for ctx. Without rounds it returns at once.
+func (r *Rounds) CatchUp(ctx context.Context) {
+	r.mu.Lock()
+	if !r.running {
+		r.mu.Unlock()
+		return
+	}
+	if r.next == nil {
+		r.next = make(chan struct{})
+	}
+	next := r.next
+	r.mu.Unlock()
+	r.WakeUp()
+	select {
+	case <-next:
+	case <-ctx.Done():
+	}
+}
+
+// WakeUp has the next round begin soon.
+func (r *Rounds) WakeUp() {
+	select {
+	case r.woken() <- struct{}{}:
+	default:
+	}
+}
+
+// Woken returns the channel that has a value once the next round is wanted.
+func (r *Rounds) Woken() <-chan struct{} { return r.woken() }
+
+func (r *Rounds) woken() chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wake == nil {
+		r.wake = make(chan struct{}, 1)
+	}
+	return r.wake
+}
+
+// TakeWaiters returns the channel to close after the round that begins now, or nil.
+func (r *Rounds) TakeWaiters() chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.next
+	r.next = nil
+	return next
+}
+
+// SetRunning sets whether rounds pass readings to the sink. If not, it releases the callers that wait for one.
+func (r *Rounds) SetRunning(running bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = running
+	if !running && r.next != nil {
+		close(r.next)
+		r.next = nil
+	}
 }

@@ -65,10 +65,9 @@ type Source struct {
 	root     string
 	interval time.Duration
 
+	sample.Rounds
+
 	mu            sync.Mutex
-	ready         bool          // a round may emit rows
-	round         chan struct{} // closed at the end of the next round; nil if no caller waits for it
-	wake          chan struct{} // buffer of one
 	releasedUntil time.Duration // Stamp.Mono; see Release
 	open          int           // reads under way
 }
@@ -77,7 +76,7 @@ var _ sample.Stream = (*Source)(nil)
 
 // New prepares a source without reading anything.
 func New(o Options) *Source {
-	return &Source{root: filepath.Join("/", o.Root), interval: o.Interval, wake: make(chan struct{}, 1)}
+	return &Source{root: filepath.Join("/", o.Root), interval: o.Interval}
 }
 
 // run is one call of Source.Run. Only its goroutine accesses it.
@@ -97,9 +96,9 @@ type run struct {
 // Run implements sample.Stream.
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	r := &run{Source: s, sink: sink, row: sample.Now(), reported: map[string]time.Duration{}, users: users{root: s.root}}
-	s.setReady(true)
+	s.SetRunning(true)
 	for ctx.Err() == nil {
-		waiting := s.takeWaiters()
+		waiting := s.TakeWaiters()
 		began := sample.Now().Mono
 		r.poll()
 		if waiting != nil {
@@ -107,7 +106,7 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 		}
 		s.pause(ctx, began)
 	}
-	s.setReady(false)
+	s.SetRunning(false)
 	until := time.Now().Add(hangs)
 	for _, g := range r.states {
 		g.reading.wait(time.Until(until))
@@ -124,35 +123,13 @@ func (s *Source) pause(ctx context.Context, began time.Duration) {
 		return
 	case <-due.C:
 		return
-	case <-s.wake:
+	case <-s.Woken():
 	}
 	earliest := time.NewTimer(began + minInterval - sample.Now().Mono)
 	defer earliest.Stop()
 	select {
 	case <-ctx.Done():
 	case <-earliest.C:
-	}
-}
-
-// CatchUp implements sample.Stream. It waits for a round that begins after the call.
-func (s *Source) CatchUp(ctx context.Context) {
-	s.mu.Lock()
-	if !s.ready {
-		s.mu.Unlock()
-		return
-	}
-	if s.round == nil {
-		s.round = make(chan struct{})
-	}
-	round := s.round
-	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-	select {
-	case <-round:
-	case <-ctx.Done():
 	}
 }
 
@@ -177,25 +154,6 @@ func (s *Source) isReleased(now time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return now < s.releasedUntil
-}
-
-func (s *Source) takeWaiters() chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	round := s.round
-	s.round = nil
-	return round
-}
-
-// setReady sets whether rounds emit rows. If not, it releases the callers that wait for one.
-func (s *Source) setReady(ready bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ready = ready
-	if !ready && s.round != nil {
-		close(s.round)
-		s.round = nil
-	}
 }
 
 // poll reads the cards, and emits the rows that this completes.

@@ -54,11 +54,9 @@ type Source struct {
 	memory   *memoryInUse
 	machine  *machine
 
-	mu    sync.Mutex
-	ready bool          // a round may emit rows
-	round chan struct{} // closed at the end of the next round; nil if no caller waits for it
-	wake  chan struct{} // buffer of one: a caller waits for the next round
+	sample.Rounds // one takes at most 50 ms while the driver responds; they do not run without a GPU that can be read
 
+	mu            sync.Mutex
 	releasedUntil time.Duration // Stamp.Mono; see Release
 	closed        chan struct{} // closed once the driver's files are; nil if no caller waits for that
 }
@@ -81,19 +79,19 @@ func newSource(d driver, interval time.Duration) *Source {
 	if interval <= 0 {
 		interval = defaultInterval
 	}
-	return &Source{driver: d, interval: interval, memory: newMemoryInUse(), wake: make(chan struct{}, 1)}
+	return &Source{driver: d, interval: interval, memory: newMemoryInUse()}
 }
 
 // Run implements sample.Stream. The error next to a row is what could not be read and what to do about it; the same
 // error is emitted once a minute at most. A sample without GPUs only carries an error.
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
-	s.setReady(true)
+	s.SetRunning(true)
 	r := newRun(s.driver, s.interval, sink, s.memory)
 	r.machine, r.isReleased = s.machine, s.isReleased
 	for ctx.Err() == nil {
-		waiting := s.takeWaiters()
+		waiting := s.TakeWaiters()
 		r.poll(ctx, waiting != nil)
-		s.setReady(r.anyReadable())
+		s.SetRunning(r.anyReadable())
 		if r.isClosed() {
 			s.setClosed()
 		}
@@ -102,7 +100,7 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 		}
 		s.pause(ctx, r)
 	}
-	s.setReady(false)
+	s.SetRunning(false)
 	r.end()
 	if r.isClosed() {
 		s.setClosed()
@@ -117,7 +115,7 @@ func (s *Source) pause(ctx context.Context, r *run) {
 	case <-ctx.Done():
 	case <-due.C:
 		return
-	case <-s.wake:
+	case <-s.Woken():
 	case <-r.returned:
 	}
 	if ctx.Err() == nil {
@@ -127,53 +125,5 @@ func (s *Source) pause(ctx context.Context, r *run) {
 		case <-ctx.Done():
 		case <-earliest.C:
 		}
-	}
-}
-
-// CatchUp implements sample.Stream. It waits for a round that begins after the call, which takes at most 50 ms while
-// the driver responds. It returns at once if no GPU can be read.
-func (s *Source) CatchUp(ctx context.Context) {
-	s.mu.Lock()
-	if !s.ready {
-		s.mu.Unlock()
-		return
-	}
-	if s.round == nil {
-		s.round = make(chan struct{})
-	}
-	round := s.round
-	s.mu.Unlock()
-	s.wakeUp()
-	select {
-	case <-round:
-	case <-ctx.Done():
-	}
-}
-
-// wakeUp has the next round begin soon.
-func (s *Source) wakeUp() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// takeWaiters returns the channel to close after this round, or nil.
-func (s *Source) takeWaiters() chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	round := s.round
-	s.round = nil
-	return round
-}
-
-// setReady sets whether rounds emit rows. If not, it releases the callers that wait for one.
-func (s *Source) setReady(ready bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ready = ready
-	if !ready && s.round != nil {
-		close(s.round)
-		s.round = nil
 	}
 }

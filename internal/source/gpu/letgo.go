@@ -41,7 +41,7 @@ func (s *Source) Release(ctx context.Context, length time.Duration) error {
 	}
 	closed := s.closed
 	s.mu.Unlock()
-	s.wakeUp()
+	s.WakeUp()
 	if length <= 0 {
 		return nil
 	}

@@ -42,7 +42,7 @@ func (s *Source) WatchMemory(ids []string, until time.Duration) {
 		})
 	}
 	if added {
-		s.wakeUp()
+		s.WakeUp()
 	}
 }
 
