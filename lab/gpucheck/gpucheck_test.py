@@ -218,12 +218,12 @@ class Measured(Case):
 class Asked(Case):
     def plans(self, prefix):
         with open(os.path.join(ROOT, "internal/source/gpu/table.go")) as file:
-            return re.findall(r'\{name: "' + prefix + r'\w+",\s+id: (\d+)(?:, scope: (\w+))?,', file.read())
+            return re.findall(r'\{\w+, "' + prefix + r'\w+",\s+(\d+),([^{}]*)\}', file.read())
 
     def test_the_fields_and_metrics_are_the_agents(self):
         fields = self.plans("NVML_FI_")
         self.assertEqual([int(number) for number, _ in fields], list(nvml.FIELDS))
-        self.assertEqual([int(number) for number, scope in fields if scope], list(nvml.LINKS))
+        self.assertEqual([int(number) for number, row in fields if "allLinks" in row], list(nvml.LINKS))
         metrics = self.plans("NVML_GPM_METRIC_")
         self.assertEqual([int(number) for number, _ in metrics], list(nvml.METRICS))
 
