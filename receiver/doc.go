@@ -3,5 +3,3 @@
 //
 // It changes no global state, because it runs in a Collector with other components.
 package receiver
-
-//go:generate ../hack/tool.sh mdatagen metadata.yaml

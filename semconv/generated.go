@@ -550,8 +550,8 @@ var (
 		Description: "Temperature at which the GPU slows down or switches off, or above which a drive reports heat.",
 	}
 	ProcessDiskIO = Metric{
-		Name: "process.disk.io", Unit: "By", Kind: Counter, Int: true,
-		Description: "Bytes read from or written to storage, without reads from the page cache. Off by default.",
+		Name: "process.disk.io", Unit: "By", Kind: Counter, Int: true, OptIn: true,
+		Description: "Bytes read from or written to storage, without reads from the page cache.",
 	}
 	ProcessNetworkIO = Metric{
 		Name: "process.network.io", Unit: "By", Kind: Counter, Int: true,
@@ -774,8 +774,8 @@ var (
 		Description: "Time of the logical CPU in each mode.",
 	}
 	SystemCPUUtilization = Metric{
-		Name: "system.cpu.utilization", Unit: "1", Kind: Gauge,
-		Description: "Share of time of the logical CPU in each mode since the previous collection. Off by default.",
+		Name: "system.cpu.utilization", Unit: "1", Kind: Gauge, OptIn: true,
+		Description: "Share of time of the logical CPU in each mode since the previous collection.",
 	}
 	SystemDiskIO = Metric{
 		Name: "system.disk.io", Unit: "By", Kind: Counter, Int: true,

@@ -1,14 +1,19 @@
 // Package semconv holds every name that Stallspan emits: metrics, attributes with their values, spans and events.
 //
-// The names live in registry/*.yaml, in the format of OpenTelemetry's registry tooling. generated.go and the pages
-// docs/metrics.md, docs/spans.md and docs/attributes.md are generated from them. Names that OpenTelemetry defines are
-// used unchanged; all others begin with "stallspan.", which Go identifiers omit. Attribute keys end in Key, and events
-// in Event. Package test/signals has which attributes metrics and spans have, for tests.
+// The names live in registry/*.yaml, in the format of OpenTelemetry's registry tooling. generated.go, the pages
+// docs/metrics.md, docs/spans.md and docs/attributes.md, and the metrics of receiver/metadata.yaml are generated from
+// them. Names that OpenTelemetry defines are used unchanged; all others begin with "stallspan.", which Go identifiers
+// omit. Attribute keys end in Key, and events in Event. Package test/signals has which attributes metrics and spans
+// have, for tests.
 package semconv
 
 import "go.opentelemetry.io/otel/attribute"
 
+// The receiver has no use for the builder of metrics that mdatagen makes: package emit serves the agent, too.
+//
 //go:generate ../hack/tool.sh semconv
+//go:generate ../hack/tool.sh mdatagen ../receiver/metadata.yaml
+//go:generate sh -c "cd ../receiver/internal/metadata && rm -r testdata generated_metrics*.go generated_config*.go"
 //go:generate ../hack/tool.sh dashboards -root ..
 
 // Kind is the kind of a metric, as in OTLP.
@@ -43,6 +48,7 @@ type Metric struct {
 	Description string
 	Kind        Kind
 	Int         bool // points are int64, else float64
+	OptIn       bool // emitted only if the configuration enables it
 }
 
 // AttributeRef is an attribute of an event, and in tests of a metric or a span.

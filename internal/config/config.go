@@ -14,6 +14,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/smart"
+	"github.com/stallspan/stallspan/semconv"
 )
 
 // Off disables a file if it is given instead of a path.
@@ -259,19 +260,15 @@ type Metric struct {
 	Enabled *bool `yaml:"enabled" mapstructure:"enabled"` // nil for the default
 }
 
-// Metrics has the settings of metrics by name. A metric that is absent has the default: see offByDefault.
+// Metrics has the settings of metrics by name. A metric that is absent has the default: see semconv.Metric.OptIn.
 type Metrics map[string]Metric
-
-// offByDefault are the metrics that are only emitted if they are enabled. One has a series for each process, and new
-// ones with the workers of each epoch. The other has seven for each core, and is the rate of system.cpu.time.
-var offByDefault = []string{"process.disk.io", "system.cpu.utilization"}
 
 // Disabled returns the names of the disabled metrics.
 func (all Metrics) Disabled() []string {
 	var names []string
-	for _, name := range offByDefault {
-		if all[name].Enabled == nil {
-			names = append(names, name)
+	for _, m := range semconv.Metrics {
+		if m.OptIn && all[m.Name].Enabled == nil {
+			names = append(names, m.Name)
 		}
 	}
 	for name, m := range all {

@@ -71,12 +71,30 @@ func (r *registry) flatten(refs []ref) []ref {
 	return flat
 }
 
-// UsedAttributes lists the attributes of metrics, spans and events, by key.
-func (r *registry) UsedAttributes() []*attribute {
-	var refs []ref
+// MetricAttributes lists the attributes of metrics, by key.
+func (r *registry) MetricAttributes() []*attribute { return r.used(r.metricRefs()) }
+
+func (r *registry) metricRefs() (refs []ref) {
 	for _, m := range r.Metrics() {
 		refs = append(refs, m.Attributes...)
 	}
+	return refs
+}
+
+// level returns the weakest requirement level that an attribute has among the metrics: mdatagen knows one of each.
+func (r *registry) level(key string) string {
+	weakest := 0
+	for _, use := range r.flatten(r.metricRefs()) {
+		if use.Ref == key {
+			weakest = max(weakest, slices.Index(levels, use.Level.Name))
+		}
+	}
+	return levels[weakest]
+}
+
+// UsedAttributes lists the attributes of metrics, spans and events, by key.
+func (r *registry) UsedAttributes() []*attribute {
+	refs := r.metricRefs()
 	for _, s := range r.Spans() {
 		refs = append(refs, s.Attributes...)
 	}

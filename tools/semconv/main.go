@@ -1,5 +1,5 @@
 // Command semconv validates registry/*.yaml and writes generated.go, test/signals/generated.go, docs/metrics.md,
-// docs/spans.md and docs/attributes.md from it. It runs in the semconv folder, by go generate.
+// docs/spans.md, docs/attributes.md and receiver/metadata.yaml from it. It runs in the semconv folder, by go generate.
 package main
 
 import (
@@ -20,6 +20,7 @@ var outputs = []output{
 	{"../docs/metrics.md", page("metrics.md.tmpl")},
 	{"../docs/spans.md", page("spans.md.tmpl")},
 	{"../docs/attributes.md", page("attributes.md.tmpl")},
+	{"../receiver/metadata.yaml", page("receiver.yaml.tmpl")},
 }
 
 func main() {

@@ -38,7 +38,7 @@ func TestGenerate(t *testing.T) {
 	if err := generate(root); err == nil {
 		t.Error("no folders to write to, and no error")
 	}
-	for _, folder := range []string{"../docs", "../test/signals"} {
+	for _, folder := range []string{"../docs", "../receiver", "../test/signals"} {
 		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
 			t.Fatal(err)
 		}

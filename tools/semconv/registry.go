@@ -30,13 +30,14 @@ type common struct {
 	Annotations annotations `yaml:"annotations"`
 }
 
-// annotations are free-form in the format. We use these two.
+// annotations are free-form in the format. We use these.
 type annotations struct {
 	CodeGeneration struct {
 		MetricValueType string `yaml:"metric_value_type"` // "int" or "double", on every metric
 	} `yaml:"code_generation"`
 	Stallspan struct {
 		Origin string `yaml:"origin"` // who defines the name; empty for our own
+		OptIn  bool   `yaml:"opt_in"` // of a metric: emitted only if the configuration enables it
 	} `yaml:"stallspan"`
 }
 

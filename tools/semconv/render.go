@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"slices"
+	"strings"
 	"text/template"
 )
 
@@ -27,12 +28,14 @@ func (r *registry) render(name string) ([]byte, error) {
 		"flatten":     r.flatten,
 		"own":         own,
 		"keys":        keys,
+		"level":       r.level,
 		"shared":      r.shared,
 		"common":      r.common,
 		"ofEvent":     ofEvent,
 		"values":      values,
 		"without":     r.without,
 		"otherSource": r.otherSource,
+		"rebase":      rebase,
 		"all":         func(e entity) []ref { return slices.Concat(e.Identity, e.Description) },
 	}).ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
@@ -42,3 +45,6 @@ func (r *registry) render(name string) ([]byte, error) {
 	err = t.ExecuteTemplate(&out, name, r)
 	return out.Bytes(), err
 }
+
+// rebase makes links from docs into those from a folder next to it.
+func rebase(text string) string { return strings.ReplaceAll(text, "](", "](../docs/") }
