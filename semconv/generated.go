@@ -93,6 +93,8 @@ const (
 	SlurmJobIDKey = attribute.Key("slurm.job.id")
 	// Name of the Slurm job. (string)
 	SlurmJobNameKey = attribute.Key("slurm.job.name")
+	// Identifier of the Slurm job, another one after each requeue. (string)
+	SlurmSluidKey = attribute.Key("slurm.sluid")
 	// Step of the Slurm job: a number, batch, extern or interactive. (string)
 	SlurmStepIDKey = attribute.Key("slurm.step.id")
 	// The part of Stallspan that fails: a source of readings, or the export to the OTLP backend. (string)

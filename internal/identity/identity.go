@@ -223,6 +223,9 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	}
 	defer buffers.Put(buf)
 	at := placeOf(readFile(f.proc, pid, "cgroup", buf), f.owners.Groups.Own(), f.owners.Groups.OfRoot)
+	for _, stepd := range f.owners.Groups.Processes(at.stepd) {
+		at.job = cmp.Or(at.job, jobInTitle(string(readFile(f.proc, stepd, "cmdline", buf))))
+	}
 	program, called := executable(f.proc, pid, path, buf)
 	uid, _ := kernfile.UserIDs(readFile(f.proc, pid, "status", buf))
 	owner := f.users.name(int64(uid))
@@ -243,6 +246,7 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	l.add(semconv.K8SPodUIDKey, at.pod, false)
 	l.add(semconv.ContainerIDKey, at.container, at.own)
 	l.add(semconv.SlurmJobIDKey, at.job, false)
+	l.add(semconv.SlurmSluidKey, at.sluid, false)
 	l.add(semconv.SlurmStepIDKey, at.step, false)
 	l.add(semconv.SystemdUnitNameKey, at.unit, false)
 	l.add(semconv.SystemdUserUnitKey, at.userUnit, true)
@@ -282,7 +286,7 @@ func kind(at *place) string {
 	switch {
 	case at.pod != "":
 		return Pod
-	case at.job != "":
+	case at.job != "" || at.sluid != "":
 		return Slurm
 	case at.container != "":
 		return Container
@@ -301,8 +305,8 @@ func name(at *place, program func() string) string {
 	switch {
 	case at.pod != "":
 		return "pod " + at.pod
-	case at.job != "":
-		return "job " + at.job
+	case at.job != "" || at.sluid != "":
+		return "job " + cmp.Or(at.job, at.sluid)
 	case isService(at.userUnit):
 		return at.userUnit
 	case isService(at.unit):

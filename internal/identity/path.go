@@ -23,6 +23,8 @@ type place struct {
 	container string // 64 hexadecimal digits
 	own       bool   // root does not own the container's cgroup
 	job, step string // of Slurm
+	sluid     string // of Slurm 26.05 and later: what it names the job's cgroup by, in place of its number
+	stepd     string // the cgroup of the step's slurmstepd, if root alone can add processes; it knows the number
 	unit      string // of systemd: x.service or x.scope
 	userUnit  string // of the user's own systemd
 }
@@ -60,8 +62,8 @@ func (p *place) fill(other place) {
 	if other.container != "" && (p.container == "" || p.own && !other.own) {
 		p.container, p.own = other.container, other.own
 	}
-	if p.job == "" {
-		p.job, p.step = other.job, other.step
+	if p.job == "" && p.sluid == "" {
+		p.job, p.step, p.sluid, p.stepd = other.job, other.step, other.sluid, other.stepd
 	}
 	if p.unit == "" {
 		p.unit = other.unit
@@ -97,7 +99,9 @@ func parsePath(path string, folders int) (p place) {
 		case isSlurm(name, depth):
 			slurm = true
 		case slurm:
-			p.slurm(name)
+			if p.slurm(name); p.sluid != "" && p.step != "" && p.stepd == "" && depth <= folders {
+				p.stepd = strings.Join(strings.Split(path, "/")[:depth+1], "/") + "/slurm"
+			}
 		case isUnit(name):
 			p.unit, users = name, isManager(name)
 		}
@@ -167,14 +171,35 @@ func isSlurm(name string, depth int) bool {
 		depth == 1 && (name == "slurm" || strings.HasPrefix(name, "slurm_"))
 }
 
-// slurm reads job_5 and, below it, step_0, step_batch, step_extern or step_interactive.
+// slurm reads job_5, or the SLUID of a job, and, below it, step_0, step_0+1 (of a heterogeneous job), step_batch,
+// step_extern or step_interactive.
 func (p *place) slurm(name string) {
-	if number, ok := strings.CutPrefix(name, "job_"); ok && p.job == "" && isNumber(number) {
+	known := p.job != "" || p.sluid != ""
+	if number, ok := strings.CutPrefix(name, "job_"); ok && !known && isNumber(number) {
 		p.job = number
 	}
-	if step, ok := strings.CutPrefix(name, "step_"); ok && p.job != "" && p.step == "" && isStep(step) {
+	if !known && isSLUID(name) {
+		p.sluid = name
+	}
+	if step, ok := strings.CutPrefix(name, "step_"); ok && known && p.step == "" && isStep(step) {
 		p.step = step
 	}
+}
+
+// isSLUID reports whether text is a SLUID: s and 64 bits in Crockford's base 32.
+func isSLUID(text string) bool {
+	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	return len(text) == 14 && text[0] == 's' && strings.Trim(text[1:], digits) == ""
+}
+
+// jobInTitle returns the number of the job in the title of a slurmstepd, such as "slurmstepd: [5.0]", or "".
+func jobInTitle(title string) string {
+	rest, _ := strings.CutPrefix(title, "slurmstepd: [")
+	job, _, ok := strings.Cut(rest, ".")
+	if !ok || rest == title {
+		return ""
+	}
+	return number(job)
 }
 
 // isNumber reports whether text is a number of up to ten digits.
@@ -183,5 +208,6 @@ func isNumber(text string) bool {
 }
 
 func isStep(text string) bool {
-	return isNumber(text) || text == "batch" || text == "extern" || text == "interactive"
+	step, part, several := strings.Cut(text, "+")
+	return isNumber(step) && (!several || isNumber(part)) || text == "batch" || text == "extern" || text == "interactive"
 }

@@ -61,6 +61,19 @@ func TestParsePath(t *testing.T) {
 		"/system.slice/slurmstepd.scope/job_4711/step_interactive/slurm": {job: "4711", step: "interactive"},
 		"/system.slice/n1_slurmstepd.scope/job_4711/step_extern/user":    {job: "4711", step: "extern"},
 		"/system.slice/slurmstepd.scope/system":                          {},
+		"/system.slice/slurmstepd.scope/slurmd":                          {},
+		"/system.slice/slurmstepd.scope/job_4711/step_3+1/user/task_0":   {job: "4711", step: "3+1"},
+		"/system.slice/slurmstepd.scope/job_4711/step_3+/user/task_0":    {job: "4711"},
+		"/system.slice/slurmstepd.scope/s5K1KKYAYG5D00/step_0/user/task_0": {
+			sluid: "s5K1KKYAYG5D00", step: "0", stepd: "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00/step_0/slurm"},
+		"/system.slice/n1_slurmstepd.scope/sEKNKTV3WPV500/step_batch/slurm": {
+			sluid: "sEKNKTV3WPV500", step: "batch", stepd: "/system.slice/n1_slurmstepd.scope/sEKNKTV3WPV500/step_batch/slurm"},
+		"/system.slice/slurmstepd.scope/s5K1KKYAYG5D00":                  {sluid: "s5K1KKYAYG5D00"},
+		"/system.slice/slurmstepd.scope/s5K1KKYAYG5D00/sEKNKTV3WPV500":   {sluid: "s5K1KKYAYG5D00"},
+		"/system.slice/slurmstepd.scope/s5K1KKYAYG5D00/job_9":            {sluid: "s5K1KKYAYG5D00"},
+		"/system.slice/slurmstepd.scope/s5K1KKYAYG5D0/step_0":            {}, // a digit too few
+		"/system.slice/slurmstepd.scope/s5K1KKYAYG5DO0/step_0":           {}, // O is no digit of it
+		"/system.slice/s5K1KKYAYG5D00/step_0":                            {},
 		"/slurm/uid_1000/job_4711/step_0/task_0":                         {job: "4711", step: "0"},
 		"/slurm_n1/uid_0/job_5/step_batch":                               {job: "5", step: "batch"},
 		"/slurm/uid_1000/job_12345678901/step_0":                         {},
@@ -84,16 +97,17 @@ func TestParsePath(t *testing.T) {
 		below + "/slurmstepd.scope/job_9/step_0": {unit: "user@1000.service", userUnit: "slurmstepd.scope"},
 		below + "/containerd.service/x-kubepods-pod{pod_}.slice:cri-containerd:{A}": {
 			container: idA, own: true, unit: "user@1000.service", userUnit: "containerd.service"},
-		"/system.slice/lab.service/kubepods/pod{pod}/{A}":              {container: idA, unit: "lab.service"},
-		"/system.slice/lab.service/slurm/uid_0/job_9/step_0":           {unit: "lab.service"},
-		"/system.slice/docker-{A}.scope/slurmstepd.scope/job_9/step_0": {container: idA},
-		"/system.slice/docker-{A}.scope/kubepods/pod{pod}":             {container: idA},
-		"/ordinary/slurm/uid_0/job_9":                                  {},
-		"/ordinary/pod{pod}":                                           {},
-		"/kubepods/pod{pod}x":                                          {},
-		"/kubepods/podnone":                                            {},
-		"/../kubepods/pod{pod}":                                        {},
-		strings.Repeat("/a", 40) + "/kubepods/pod{pod}":                {},
+		"/system.slice/lab.service/kubepods/pod{pod}/{A}":                  {container: idA, unit: "lab.service"},
+		"/system.slice/lab.service/slurmstepd.scope/s5K1KKYAYG5D00/step_0": {unit: "lab.service"},
+		"/system.slice/lab.service/slurm/uid_0/job_9/step_0":               {unit: "lab.service"},
+		"/system.slice/docker-{A}.scope/slurmstepd.scope/job_9/step_0":     {container: idA},
+		"/system.slice/docker-{A}.scope/kubepods/pod{pod}":                 {container: idA},
+		"/ordinary/slurm/uid_0/job_9":                                      {},
+		"/ordinary/pod{pod}":                                               {},
+		"/kubepods/pod{pod}x":                                              {},
+		"/kubepods/podnone":                                                {},
+		"/../kubepods/pod{pod}":                                            {},
+		strings.Repeat("/a", 40) + "/kubepods/pod{pod}":                    {},
 	} {
 		if got := parsePath(full(path), maxDepth); got != want {
 			t.Errorf("%s:\n got %+v,\nwant %+v", path, got, want)
@@ -120,6 +134,8 @@ func TestGivenPlaces(t *testing.T) {
 		"/a/web.service":                                              {0, place{}},
 		"/a/slurmstepd.scope/job_9/step_0":                            {0, place{}},
 		"/slurm/uid_1000/job_5/step_0/task_0":                         {3, place{job: "5", step: "0"}},
+		"/slurmstepd.scope/s5K1KKYAYG5D00/step_0/user":                {1, place{sluid: "s5K1KKYAYG5D00"}},
+		"/slurmstepd.scope/s5K1KKYAYG5D00/step_1/user":                {2, place{sluid: "s5K1KKYAYG5D00", step: "1"}},
 		"/slurm/uid_1000/job_6/step_0/task_0":                         {1, place{}},
 		"/user.slice/user-1000.slice/user@1000.service/a/web.service": {2, place{unit: "user@1000.service", userUnit: "web.service"}},
 	} {
@@ -166,11 +182,30 @@ func FuzzPlace(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, own string) {
 		p := placeOf([]byte(text), "/"+strings.Trim(own, "/"), hidden)
 		if p.container != "" && len(p.container) != 64 || p.pod != "" && podUID(p.pod) == "" ||
-			p.job != "" && !isNumber(p.job) || p.step != "" && p.job == "" || p.own && p.container == "" {
+			p.job != "" && (!isNumber(p.job) || p.sluid != "") || p.step != "" && p.job+p.sluid == "" || p.own && p.container == "" {
 			t.Errorf("got %+v from %q", p, text)
 		}
 		if n := name(&p, func() string { return "x" }); n == "" || !utf8.ValidString(clean(n, maxValue)) {
 			t.Errorf("got the name %q from %q", n, text)
 		}
 	})
+}
+
+func TestJobInTitle(t *testing.T) {
+	for title, want := range map[string]string{
+		"slurmstepd: [91234.0]\x00\x00":      "91234",
+		"slurmstepd: [91234.extern stepmgr]": "91234",
+		"slurmstepd: [91234.0+1]":            "91234",
+		"slurmstepd: [sEKNKTV3WPV500.0]":     "",
+		"slurmstepd: [91234]":                "",
+		"slurmstepd infinity":                "",
+		"/usr/sbin/slurmstepd":               "",
+		"sleep: [7.0]":                       "",
+		"7.0":                                "",
+		"":                                   "",
+	} {
+		if got := jobInTitle(title); got != want {
+			t.Errorf("%q: got %q, want %q", title, got, want)
+		}
+	}
 }

@@ -1,9 +1,11 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -49,9 +51,13 @@ func TestFirstSourceWins(t *testing.T) {
 }
 
 // started runs a program until the test ends.
-func started(t *testing.T, variables ...string) (pid int) {
+func started(t *testing.T, variables ...string) (pid int) { return titled(t, "cat", variables...) }
+
+// titled runs a program with that title until the test ends.
+func titled(t *testing.T, title string, variables ...string) (pid int) {
 	t.Helper()
 	cmd := exec.Command("cat") // waits for the end of its input
+	cmd.Args[0] = title
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, variables...)
 	in, err := cmd.StdinPipe()
 	if err == nil {
@@ -64,37 +70,58 @@ func started(t *testing.T, variables ...string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// A process in real cgroups (v2) by the names that slurmd's plugin cgroup/v2 gives them. Slurm 22.05 itself does not
-// start with that plugin where a hierarchy of v1 is mounted, too. make slurm-test runs it with the plugin cgroup/v1.
+// A process in real cgroups (v2) by the names that slurmd's plugin cgroup/v2 gives them: with the number of the job, and
+// since 26.05 with its SLUID, where the title of the step's slurmstepd has the number. Slurm 22.05 itself does not start
+// with that plugin where a hierarchy of v1 is mounted, too. make slurm-test runs it with the plugin cgroup/v1.
 func TestSlurmInCgroupV2(t *testing.T) {
 	point, err := cgroup.Mountpoint("")
 	if err != nil {
 		t.Skipf("needs cgroup v2: %v", err)
 	}
-	path := fmt.Sprintf("stallspan-slurm-%d", os.Getpid())
-	for _, name := range []string{"", "slurmstepd.scope", "job_4711", "step_0", "user", "task_0"} {
-		path = filepath.Join(path, name)
-		folder := filepath.Join(point, path)
-		if err := os.Mkdir(folder, 0o755); err != nil {
-			t.Skipf("needs root, to make a cgroup: %v", err)
-		}
-		t.Cleanup(func() {
-			for end := time.Now().Add(10 * time.Second); os.Remove(folder) != nil && time.Now().Before(end); {
-				time.Sleep(10 * time.Millisecond)
+	top := fmt.Sprintf("stallspan-slurm-%d", os.Getpid())
+	group := func(path string) string {
+		for at, above := "", strings.Split(path, "/"); len(above) > 0; above = above[1:] {
+			at = filepath.Join(at, above[0])
+			folder := filepath.Join(point, at)
+			if err := os.Mkdir(folder, 0o755); errors.Is(err, fs.ErrExist) {
+				continue
+			} else if err != nil {
+				t.Skipf("needs root, to make a cgroup: %v", err)
 			}
-		})
+			t.Cleanup(func() {
+				for end := time.Now().Add(10 * time.Second); os.Remove(folder) != nil && time.Now().Before(end); {
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+		}
+		return filepath.Join(point, path)
 	}
-	for _, test := range []struct{ claimed, name string }{{"4711", "tune"}, {"9", ""}} {
-		pid := started(t, "SLURM_JOB_ID="+test.claimed, "SLURM_STEP_ID=7", "SLURM_JOB_NAME=tune")
-		procs := filepath.Join(point, path, "cgroup.procs")
-		if err := os.WriteFile(procs, []byte(strconv.Itoa(pid)), 0); err != nil {
+	enter := func(folder string, pid int) {
+		if err := os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
 			t.Skipf("needs the right to move a process: %v", err)
 		}
+	}
+	for _, test := range []struct{ folder, title, claimed, job, sluid, named string }{
+		{"slurmstepd.scope/job_4711", "", "4711", "4711", "", "tune"},
+		{"slurmstepd.scope/job_4711", "", "9", "4711", "", ""},
+		{"slurmstepd.scope/s5K1KKYAYG5D00", "slurmstepd: [4712.0]", "4712", "4712", "s5K1KKYAYG5D00", "tune"},
+		{"slurmstepd.scope/s5K1KKYAYG5D01", "slurmstepd: [4712.0 stepmgr]", "9", "4712", "s5K1KKYAYG5D01", ""},
+		{"n1_slurmstepd.scope/s5K1KKYAYG5D02", "x", "", "", "s5K1KKYAYG5D02", ""},
+	} {
+		step := filepath.Join(top, test.folder, "step_0")
+		user := group(filepath.Join(step, "user", "task_0"))
+		if test.title != "" {
+			enter(group(filepath.Join(step, "slurm")), titled(t, test.title))
+		}
+		pid := started(t, "SLURM_JOB_ID="+test.claimed, "SLURM_STEP_ID=7", "SLURM_JOB_NAME=tune")
+		enter(user, pid)
 		got := afterwards(pid, filepath.Base(programOf("/proc", pid)))
-		if got.Kind != Slurm || got.Name != "job 4711" || !has(got, "slurm.job.id", "4711", false) ||
-			!has(got, "slurm.step.id", "0", false) ||
-			has(got, "slurm.job.name", "tune", true) != (test.name != "") {
-			t.Errorf("with the claim %s: got %+v, want step 0 of job 4711, named %q", test.claimed, got, test.name)
+		if got.Kind != Slurm || got.Name != "job "+cmp.Or(test.job, test.sluid) || !has(got, "slurm.step.id", "0", false) ||
+			has(got, "slurm.job.id", test.job, false) != (test.job != "") ||
+			has(got, "slurm.sluid", test.sluid, false) != (test.sluid != "") ||
+			has(got, "slurm.job.name", "tune", true) != (test.named != "" || test.job == "") {
+			t.Errorf("%s of %q with the claim %q: got %+v, want its job %q, named %q",
+				test.folder, test.title, test.claimed, got, test.job, test.named)
 		}
 	}
 }

@@ -1,15 +1,18 @@
 package cgroup
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
@@ -84,6 +87,24 @@ func (v *View) folder(controllers, group string) string {
 		}
 	}
 	return ""
+}
+
+// Processes returns the numbers of a cgroup's first processes, at most some 30. The cgroup is one of v2, by its joined
+// path (see Join). Processes that are not visible are left out.
+func (v *View) Processes(group string) (pids []int) {
+	var buf [256]byte
+	folder := v.folder("", group)
+	if folder == "" {
+		return nil
+	}
+	text, _ := kernfile.ReadPiece(folder+"/cgroup.procs", buf[:])
+	for line := range bytes.Lines(text) {
+		number, whole := bytes.CutSuffix(line, []byte("\n"))
+		if pid, err := strconv.Atoi(string(number)); whole && err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // OfRoot returns how many folders of a cgroup's path, from the top, belong to root and are closed to others. Below,
