@@ -182,7 +182,8 @@ func FuzzPlace(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, own string) {
 		p := placeOf([]byte(text), "/"+strings.Trim(own, "/"), hidden)
 		if p.container != "" && len(p.container) != 64 || p.pod != "" && podUID(p.pod) == "" ||
-			p.job != "" && (!isNumber(p.job) || p.sluid != "") || p.step != "" && p.job+p.sluid == "" || p.own && p.container == "" {
+			p.job != "" && (!isNumber(p.job) || p.sluid != "") || p.step != "" && p.job+p.sluid == "" ||
+			p.own && p.container == "" {
 			t.Errorf("got %+v from %q", p, text)
 		}
 		if n := name(&p, func() string { return "x" }); n == "" || !utf8.ValidString(clean(n, maxValue)) {

@@ -70,9 +70,9 @@ func titled(t *testing.T, title string, variables ...string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// A process in real cgroups (v2) by the names that slurmd's plugin cgroup/v2 gives them: with the number of the job, and
-// since 26.05 with its SLUID, where the title of the step's slurmstepd has the number. Slurm 22.05 itself does not start
-// with that plugin where a hierarchy of v1 is mounted, too. make slurm-test runs it with the plugin cgroup/v1.
+// A process in real cgroups (v2) by the names that slurmd's plugin cgroup/v2 gives them: with the number of the job,
+// and since 26.05 with its SLUID, where the title of the step's slurmstepd has the number. Slurm 22.05 itself does not
+// start with that plugin where a hierarchy of v1 is mounted, too. make slurm-test runs it with the plugin cgroup/v1.
 func TestSlurmInCgroupV2(t *testing.T) {
 	point, err := cgroup.Mountpoint("")
 	if err != nil {
