@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // Stream is a source with its own time axis, such as a driver with a buffer of recent samples.
@@ -21,7 +22,7 @@ type Rounds struct {
 	mu      sync.Mutex
 	running bool          // a round may pass readings to the sink
 	next    chan struct{} // closed at the end of the next round; nil if no caller waits for it
-	wake    chan struct{} // buffer of one: the next round is wanted soon; see woken
+	wake    chan struct{} // buffer of one: the next round is wanted soon
 }
 
 // CatchUp waits for the end of a round that begins after the call, or for ctx. Without rounds it returns at once.
@@ -51,8 +52,25 @@ func (r *Rounds) WakeUp() {
 	}
 }
 
-// Woken returns the channel that has a value once the next round is wanted.
-func (r *Rounds) Woken() <-chan struct{} { return r.woken() }
+// Pause waits until the next round is due or wanted, or other has a value, which is not before earliest. Times are those
+// of Stamp.Mono.
+func (r *Rounds) Pause(ctx context.Context, due, earliest time.Duration, other <-chan struct{}) {
+	timer := time.NewTimer(due - Now().Mono)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+		return
+	case <-r.woken():
+	case <-other:
+	}
+	timer.Reset(earliest - Now().Mono)
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
 
 func (r *Rounds) woken() chan struct{} {
 	r.mu.Lock()

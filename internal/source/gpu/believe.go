@@ -129,7 +129,7 @@ func (r *run) applyProcesses(g *deviceState, list []sample.GPUProcess) {
 		}
 	}, func(bool) {
 		if len(ours) < len(list) {
-			r.reports.add("foreign", errForeign, r.began)
+			r.reports.Add("foreign", errForeign, r.began)
 		}
 		if g.readable() {
 			r.setProcesses(g, ours)

@@ -88,7 +88,7 @@ func (r *run) endList() {
 	}
 	r.retry.succeeded()
 	if err := problems.Err(); err != nil {
-		r.reports.add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
+		r.reports.Add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
 	}
 	isHere := func(g *deviceState) bool {
 		return slices.ContainsFunc(r.slots, func(s slot) bool { return isListed(g, s.devices) })
@@ -244,7 +244,7 @@ func (r *run) apply(g *deviceState, got *reading) {
 		return
 	}
 	for _, err := range got.problems {
-		r.reports.add(err.Error(), err, r.began)
+		r.reports.Add(err.Error(), err, r.began)
 	}
 	if !got.onlyMemory {
 		g.due, g.status = r.began+readInterval, sample.GPUWorks
@@ -314,13 +314,13 @@ func (r *run) markLost(g *deviceState, err error) {
 	if g.info.Parent != "" {
 		return // it may have been destroyed; the loss of its GPU is reported
 	}
-	r.reports.add("lost "+g.info.ID, fmt.Errorf("GPU %s (%s): %w", g.info.ID, g.info.Name, err), r.began)
+	r.reports.Add("lost "+g.info.ID, fmt.Errorf("GPU %s (%s): %w", g.info.ID, g.info.Name, err), r.began)
 }
 
 // markHung sets the status of a device whose own call does not return.
 func (r *run) markHung(g *deviceState, call string) {
 	r.markUnread(g, sample.GPUHung)
-	r.reports.add("hung "+g.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
+	r.reports.Add("hung "+g.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
 		"it is read again once that call has returned; look for Xid in the kernel log",
 		g.info.ID, call, callTimeout), r.began)
 }

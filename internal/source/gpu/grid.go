@@ -60,8 +60,8 @@ func (r *run) emitPartialRow(now sample.Stamp, until time.Duration) {
 const minPartialRow = 5 * time.Millisecond
 
 func (r *run) emitRow(now sample.Stamp, step time.Duration) {
-	at := r.grid.next(now, step)
-	s := &r.grid.sample
+	r.grid.at = r.grid.at.Next(now, step)
+	at, s := r.grid.at, &r.grid.sample
 	s.Reset()
 	s.At = at
 	for _, g := range r.devices {
@@ -77,7 +77,7 @@ func (r *run) emitRow(now sample.Stamp, step time.Duration) {
 	s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.grid.details...), r.grid.driverUse
 	r.grid.details, r.grid.driverUse = r.grid.details[:0], nil
 	r.reportGarbage(at.Mono)
-	r.sink(sourceName, s, r.reports.take())
+	r.sink(sourceName, s, r.reports.Take())
 }
 
 // addDetail adds details to the next row, in place of older details of the same GPU.
@@ -87,18 +87,6 @@ func (w *grid) addDetail(d sample.GPUDetail) {
 		return
 	}
 	w.details = append(w.details, d)
-}
-
-// next returns the stamp of the next row. Its wall time is the current one less the row's age. It follows a clock that
-// was set, and otherwise increases with each row.
-func (w *grid) next(now sample.Stamp, step time.Duration) sample.Stamp {
-	mono := w.at.Mono + step
-	wall := now.Wall.Add(mono - now.Mono)
-	if back := w.at.Wall.Sub(wall); back >= 0 && back < time.Second {
-		wall = w.at.Wall.Add(time.Microsecond) // the clock is slewed back, which must not reorder rows
-	}
-	w.at = sample.Stamp{Mono: mono, Wall: wall}
-	return w.at
 }
 
 // reportGarbage reports the garbage values, once a minute.
@@ -112,7 +100,7 @@ func (r *run) reportGarbage(now time.Duration) {
 	}
 	err := fmt.Errorf("the NVIDIA driver returned impossible values, which were dropped: %s; "+
 		"look for Xid in the kernel log", strings.Join(parts, ", "))
-	if r.reports.add("garbage", err, now) {
+	if r.reports.Add("garbage", err, now) {
 		r.grid.garbage = nil
 	}
 }

@@ -61,7 +61,7 @@ type run struct {
 	dropped       uint64        // garbage values so far
 
 	grid    grid
-	reports reports
+	reports sample.Reports
 }
 
 func newRun(d driver, interval time.Duration, sink sample.Sink, memory *memoryInUse) *run {
@@ -187,7 +187,7 @@ func (r *run) report(err error) {
 		r.reportUnavailable(err)
 		return
 	}
-	r.reports.add(err.Error(), err, r.began)
+	r.reports.Add(err.Error(), err, r.began)
 }
 
 // reportUnavailable reports why there are no GPUs, once for each reason.
@@ -246,7 +246,7 @@ func (r *run) listDevices() {
 		case isSessionEnded(err):
 			r.endSession(err)
 		case err != nil:
-			r.reports.add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
+			r.reports.Add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
 		default:
 			r.listSlots(count)
 		}
