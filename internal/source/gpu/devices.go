@@ -90,6 +90,7 @@ func (r *run) endList() {
 	if err := problems.Err(); err != nil {
 		r.reports.Add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
 	}
+	r.reportTwins()
 	isHere := func(g *deviceState) bool {
 		return slices.ContainsFunc(r.slots, func(s slot) bool { return isListed(g, s.devices) })
 	}
@@ -103,6 +104,23 @@ func (r *run) endList() {
 			r.markLost(g, codeLost)
 		}
 	}
+}
+
+// reportTwins reports GPUs that cannot be told apart.
+func (r *run) reportTwins() {
+	seen := map[string]bool{}
+	for _, s := range r.slots {
+		for _, d := range s.devices {
+			if seen[d.id()] {
+				r.reports.Add("twin "+d.id(), errTwin(d.id()), r.began)
+			}
+			seen[d.id()] = true
+		}
+	}
+}
+
+func errTwin(id string) error {
+	return fmt.Errorf("the NVIDIA driver lists %s twice, of which the first is read: compare nvidia-smi -L", id)
 }
 
 // isListed reports whether a device is among those of a list.
@@ -243,13 +261,16 @@ func (r *run) apply(g *deviceState, got *reading) {
 		r.removeMIG(g)
 		return
 	}
-	for _, err := range got.problems {
-		r.reports.Add(err.Error(), err, r.began)
+	silent := !got.onlyMemory && !got.answered && len(got.problems) > 0
+	for i, err := range got.problems {
+		if i == 0 || !silent { // the other queries of a GPU that answers none say the same
+			r.reports.Add(err.Error(), err, r.began)
+		}
 	}
 	if !got.onlyMemory {
 		g.due, g.status = r.began+readInterval, sample.GPUWorks
 	}
-	if !got.onlyMemory && !got.answered && len(got.problems) > 0 {
+	if silent {
 		r.markUnknown(g)
 		return
 	}
