@@ -30,8 +30,8 @@ func Now() Stamp {
 	return at
 }
 
-// Next returns the stamp that is step later than s. Its wall time is that of now less its age: it follows a clock that was
-// set, and otherwise increases.
+// Next returns the stamp that is step later than s. Its wall time is that of now less its age: it follows a clock that
+// was set, and otherwise increases.
 func (s Stamp) Next(now Stamp, step time.Duration) Stamp {
 	next := Stamp{Mono: s.Mono + step, Wall: now.Wall.Add(s.Mono + step - now.Mono)}
 	if back := s.Wall.Sub(next.Wall); back >= 0 && back < time.Second {

@@ -52,8 +52,8 @@ func (r *Rounds) WakeUp() {
 	}
 }
 
-// Pause waits until the next round is due or wanted, or other has a value, which is not before earliest. Times are those
-// of Stamp.Mono.
+// Pause waits until the next round is due or wanted, or other has a value, which is not before earliest. Times are
+// those of Stamp.Mono.
 func (r *Rounds) Pause(ctx context.Context, due, earliest time.Duration, other <-chan struct{}) {
 	timer := time.NewTimer(due - Now().Mono)
 	defer timer.Stop()

@@ -221,7 +221,8 @@ func (c *card) link(which string) (width, generation int, ok bool) {
 	return int(lanes), generation, true
 }
 
-// readSlow reads what changes rarely. The driver's sensors of temperature are the edge, the hottest spot and the memory.
+// readSlow reads what changes rarely. The driver's sensors of temperature are the edge, the hottest spot and the
+// memory.
 func (c *card) readSlow(r *reading) {
 	hottest := "temp1_crit"
 	if !r.table.has[edge] && r.table.has[hotspot] {
