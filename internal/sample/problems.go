@@ -61,7 +61,7 @@ const (
 	maxReported = 64          // errors that are remembered
 )
 
-// Reports are the problems of a stream. It tells each once a minute. The zero value is ready.
+// Reports are the problems of a stream. Each is reported once a minute. The zero value is ready.
 type Reports struct {
 	last    map[string]time.Duration
 	pending Problems

@@ -16,6 +16,40 @@ type Stream interface {
 	CatchUp(ctx context.Context)
 }
 
+const (
+	minRow     = 5 * time.Millisecond // between a row of the grid and one that is wanted earlier
+	maxCatchUp = 30 * time.Second     // of rows at once, after this process was suspended
+)
+
+// Grid is the time axis of a stream's rows.
+type Grid struct {
+	At       Stamp         // of the newest row; before the first, when the stream began
+	Interval time.Duration // between two rows
+	Begun    bool          // there was a row
+}
+
+// Rows emits the rows up to a time that is not after now, each with its time and how much later that is than the row
+// before. The first one makes devices known at once. With partial set, the last one is early.
+func (g *Grid) Rows(now Stamp, until time.Duration, partial bool, emit func(at Stamp, step time.Duration)) {
+	row := func(step time.Duration) {
+		g.At, g.Begun = g.At.Next(now, step), true
+		emit(g.At, step)
+	}
+	if first := until - g.At.Mono; !g.Begun && first > 0 {
+		row(first)
+	}
+	step := g.Interval
+	if behind := until - g.At.Mono; behind > maxCatchUp {
+		step += (behind - maxCatchUp).Truncate(g.Interval)
+	}
+	for ; g.At.Mono+step <= until; step = g.Interval {
+		row(step)
+	}
+	if rest := until - g.At.Mono; partial && rest >= minRow {
+		row(rest)
+	}
+}
+
 // Rounds are those of a stream that looks at its device again and again. Callers wait for the next one. It is safe for
 // concurrent use; the zero value is ready, and has no rounds yet.
 type Rounds struct {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -34,8 +33,6 @@ const (
 	hangs        = time.Second            // a read that takes longer
 	listEvery    = 10 * time.Second       // cards, and processes that did not change
 	restAfter    = time.Minute            // a card that may sleep is not read without a process that uses it
-	maxCatchUp   = 30 * time.Second       // of rows in one round, after this process was suspended
-	minRow       = 5 * time.Millisecond
 )
 
 var errNotClosed = errors.New("a read of a file of amdgpu does not return: look for amdgpu in the kernel log, or " +
@@ -44,19 +41,12 @@ var errNotClosed = errors.New("a read of a file of amdgpu does not return: look 
 // Reads reports whether the GPUs that are read are those of this package: there are some, and none of NVIDIA's, whose
 // driver may be loaded later.
 func Reads(root, nvml string) bool {
-	root = filepath.Join("/", root)
-	devices, _ := filepath.Glob(filepath.Join(root, "sys/bus/pci/devices/*"))
-	for _, folder := range devices {
-		if kernfile.Text(folder+"/vendor") == "0x10de" && strings.HasPrefix(kernfile.Text(folder+"/class"), "0x03") {
-			return false
-		}
-	}
 	for _, other := range []string{"proc/driver/nvidia", "dev/dxg"} {
-		if _, err := os.Stat(filepath.Join(root, other)); err == nil {
+		if _, err := os.Stat(filepath.Join("/", root, other)); err == nil {
 			return false
 		}
 	}
-	return nvml == "" && len(list(root)) > 0
+	return nvml == "" && len(kernfile.Displays(root, "0x10de")) == 0 && len(list(filepath.Join("/", root))) > 0
 }
 
 // Source is a sample.Stream of the AMD GPUs of this machine.
@@ -83,8 +73,7 @@ type run struct {
 	sink    sample.Sink
 	states  []*state
 	listed  time.Duration // when the cards were listed; 0 for never
-	row     sample.Stamp  // time of the newest row, or the start
-	begun   bool          // there was one
+	grid    sample.Grid
 	sample  sample.Sample
 	users   users
 	reports sample.Reports
@@ -92,7 +81,7 @@ type run struct {
 
 // Run implements sample.Stream.
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
-	r := &run{Source: s, sink: sink, row: sample.Now(), users: users{root: s.root}}
+	r := &run{Source: s, sink: sink, grid: sample.Grid{At: sample.Now(), Interval: s.interval}, users: users{root: s.root}}
 	s.SetRunning(true)
 	for ctx.Err() == nil {
 		waiting := s.TakeWaiters()
@@ -235,30 +224,18 @@ func (r *run) emit(now sample.Stamp) {
 			until = min(until, g.at)
 		}
 	}
-	step := r.interval
-	if behind := until - r.row.Mono; behind > maxCatchUp {
-		step = behind - maxCatchUp + r.interval
-	}
-	for ; r.row.Mono+step <= until; step = r.interval {
-		r.emitRow(now, step)
-	}
-	if rest := until - r.row.Mono; rest >= minRow || !r.begun && rest > 0 { // the first one makes the cards known
-		r.emitRow(now, rest)
-	}
-}
-
-func (r *run) emitRow(now sample.Stamp, step time.Duration) {
-	r.row, r.begun = r.row.Next(now, step), true
-	mono, s := r.row.Mono, &r.sample
-	s.At = r.row
-	for _, g := range r.states {
-		s.GPUs = append(s.GPUs, g.row(mono, step))
-		if g.detail != nil && g.detail.At <= mono {
-			s.GPUDetails, g.detail = append(s.GPUDetails, *g.detail), nil
+	r.grid.Rows(now, until, true, func(at sample.Stamp, step time.Duration) {
+		s := &r.sample
+		s.At = at
+		for _, g := range r.states {
+			s.GPUs = append(s.GPUs, g.row(at.Mono, step))
+			if g.detail != nil && g.detail.At <= at.Mono {
+				s.GPUDetails, g.detail = append(s.GPUDetails, *g.detail), nil
+			}
 		}
-	}
-	r.sink(sourceName, s, r.reports.Take())
-	s.Reset()
+		r.sink(sourceName, s, r.reports.Take())
+		s.Reset()
+	})
 }
 
 // task is work on files that may never return, on a goroutine of its own. The zero value has none.

@@ -24,9 +24,6 @@ const (
 	maxPID   = 1 << 22
 )
 
-// initialPIDs is the name in /proc of the machine's first PID namespace, in which the driver numbers processes.
-const initialPIDs = "pid:[4026531836]"
-
 // users knows which processes compute on cards. A search for open files is due every ten seconds, a list every second.
 type users struct {
 	root      string
@@ -100,10 +97,7 @@ func (f *found) all() (list []sample.GPUProcess) {
 // again lists the processes again. cards are the cards' IDs, by their addresses. In another PID namespace the driver's
 // numbers are not those of the processes here, and only open files show who computes.
 func (f found) again(root string, cards map[string]string, search bool) found {
-	foreign := false
-	if namespace, err := os.Readlink(filepath.Join(root, "proc/self/ns/pid")); err == nil {
-		foreign = namespace != initialPIDs
-	}
+	foreign := kernfile.ForeignPIDs(root)
 	if f.search = search; search {
 		f.numbers = numbers(root, cards)
 		f.opened = openedBy(root, cards, foreign)

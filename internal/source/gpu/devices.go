@@ -106,7 +106,7 @@ func (r *run) endList() {
 	}
 }
 
-// reportTwins reports GPUs that cannot be told apart.
+// reportTwins reports GPUs that have one UUID.
 func (r *run) reportTwins() {
 	seen := map[string]bool{}
 	for _, s := range r.slots {
@@ -120,7 +120,7 @@ func (r *run) reportTwins() {
 }
 
 func errTwin(id string) error {
-	return fmt.Errorf("the NVIDIA driver lists %s twice, of which the first is read: compare nvidia-smi -L", id)
+	return fmt.Errorf("the NVIDIA driver lists %s twice, and only the first is read: compare nvidia-smi -L", id)
 }
 
 // isListed reports whether a device is among those of a list.
@@ -148,7 +148,7 @@ func (r *run) addDevice(d device, now time.Duration) {
 			return
 		}
 		if len(r.devices) == 0 && r.unavailable != "" {
-			r.grid.at = sample.Now() // there is no data of the time before
+			r.grid.At = sample.Now() // there is no data of the time before
 		}
 		r.unavailable = ""
 		r.devices = append(r.devices, &deviceState{})
@@ -288,7 +288,7 @@ func (r *run) apply(g *deviceState, got *reading) {
 
 // applyReading takes over all of a reading but what means that the device cannot be read.
 func (r *run) applyReading(g *deviceState, got *reading) {
-	if garbage := g.apply(got, r.grid.at.Mono); garbage > 0 {
+	if garbage := g.apply(got, r.grid.At.Mono); garbage > 0 {
 		got.garbage = add(got.garbage, "utilization", garbage)
 	}
 	if got.hasDetails {

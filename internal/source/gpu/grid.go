@@ -12,9 +12,7 @@ import (
 
 // grid is the time axis of the rows, and what the next row contains apart from the GPUs.
 type grid struct {
-	at       sample.Stamp // time of the newest row, or the start
-	interval time.Duration
-	begun    bool // there was a row
+	sample.Grid
 
 	processesRead bool           // there is a new list of a device's processes
 	garbage       map[string]int // garbage values that were not reported yet
@@ -24,44 +22,18 @@ type grid struct {
 	sample sample.Sample
 }
 
-// emitRows emits the rows up to a time.
-func (r *run) emitRows(now sample.Stamp, until time.Duration) {
-	if len(r.devices) == 0 {
-		return
+// emitRows emits the rows up to a time. The first one is of now: the next ones may have to wait for seconds.
+func (r *run) emitRows(now sample.Stamp, until time.Duration, partial bool) {
+	if !r.grid.Begun {
+		until = now.Mono
 	}
-	step := r.interval
-	if behind := until - r.grid.at.Mono; behind > maxCatchUp {
-		step = (behind - maxCatchUp).Truncate(r.interval) + r.interval
-	}
-	for ; r.grid.at.Mono+step <= until; step = r.interval {
-		r.emitRow(now, step)
+	if len(r.devices) > 0 {
+		r.grid.Rows(now, until, partial, r.emitRow)
 	}
 }
 
-// emitFirstRow emits one row at once, so that the GPUs are known: the next ones may have to wait for seconds.
-func (r *run) emitFirstRow(now sample.Stamp) {
-	if r.grid.begun || len(r.devices) == 0 {
-		return
-	}
-	r.grid.begun = true
-	if step := now.Mono - r.grid.at.Mono; step > 0 {
-		r.emitRow(now, step)
-	}
-}
-
-// emitPartialRow emits one more row at the end of a window, between two rows of the grid.
-func (r *run) emitPartialRow(now sample.Stamp, until time.Duration) {
-	if step := until - r.grid.at.Mono; len(r.devices) > 0 && step >= minPartialRow && step < r.interval {
-		r.emitRow(now, step)
-	}
-}
-
-// minPartialRow is the shortest interval of a partial row.
-const minPartialRow = 5 * time.Millisecond
-
-func (r *run) emitRow(now sample.Stamp, step time.Duration) {
-	r.grid.at = r.grid.at.Next(now, step)
-	at, s := r.grid.at, &r.grid.sample
+func (r *run) emitRow(at sample.Stamp, step time.Duration) {
+	s := &r.grid.sample
 	s.Reset()
 	s.At = at
 	for _, g := range r.devices {
