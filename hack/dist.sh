@@ -128,7 +128,7 @@ for arch in "${architectures[@]}"; do
 	# Without GPUs and without a C library: for Linux that is older than this glibc, or has another.
 	CGO_ENABLED=0 compile "$arch" . "$PWD/$work/$agent-static/stallspan" "$stamp"
 	for name in "$agent" "$agent-static"; do
-		cp -r LICENSE packaging/stallspan.service packaging/stallspan-sleep.service "$work/manual" "$work/$name"
+		cp -r LICENSE packaging/stallspan.service "$work/manual" "$work/$name"
 		mkdir "$work/$name/etc"
 		cp packaging/etc/agent.* "$work/$name/etc"
 		archive "$name"

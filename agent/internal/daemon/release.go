@@ -16,8 +16,8 @@ func releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release-gpus",
 		Short: "Make the agent close all files of the GPUs' driver for a time",
-		Long: `Makes the agent, or a Collector with the receiver, close all files of the GPUs' driver, and returns once they
-are closed. Nothing is read of GPUs meanwhile. Then the driver can be unloaded, a GPU be reset and MIG be changed.`,
+		Long: `Makes the agent close all files of the GPUs' driver, and returns once they are closed. Nothing is read
+of GPUs meanwhile. Then the driver can be unloaded, a GPU be reset and MIG be changed.`,
 		Example: `  stallspan agent release-gpus --for 5m && nvidia-smi --gpu-reset
   stallspan agent release-gpus --for 0s`,
 		Args: cli.NoArguments,
