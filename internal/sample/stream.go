@@ -25,19 +25,20 @@ const (
 type Grid struct {
 	At       Stamp         // of the newest row; before the first, when the stream began
 	Interval time.Duration // between two rows
-	Begun    bool          // there was a row
+	Begun    bool          // rows were wanted before
 }
 
 // Rows emits the rows up to a time that is not after now, each with its time and how much later that is than the row
 // before. The first one makes devices known at once. With partial set, the last one is early.
 func (g *Grid) Rows(now Stamp, until time.Duration, partial bool, emit func(at Stamp, step time.Duration)) {
 	row := func(step time.Duration) {
-		g.At, g.Begun = g.At.Next(now, step), true
+		g.At = g.At.Next(now, step)
 		emit(g.At, step)
 	}
 	if first := until - g.At.Mono; !g.Begun && first > 0 {
 		row(first)
 	}
+	g.Begun = true
 	step := g.Interval
 	if behind := until - g.At.Mono; behind > maxCatchUp {
 		step += (behind - maxCatchUp).Truncate(g.Interval)
