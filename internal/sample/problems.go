@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // maxProblems bounds the causes that one error names.
@@ -53,6 +54,37 @@ func (p *Problems) Err() error {
 		line = fmt.Sprintf("%s; and %d more like these", line, p.more)
 	}
 	return joined{line, errors.Join(p.list...)}
+}
+
+const (
+	reportEvery = time.Minute // the same error
+	maxReported = 64          // errors that are remembered
+)
+
+// Reports are the problems of a stream. Each is reported once a minute. The zero value is ready.
+type Reports struct {
+	last    map[string]time.Duration
+	pending Problems
+}
+
+// Add has Take return err, unless an error with the same key was added less than a minute before now, a Stamp.Mono.
+func (r *Reports) Add(key string, err error, now time.Duration) bool {
+	if at, ok := r.last[key]; ok && now-at < reportEvery {
+		return false
+	}
+	if r.last == nil || len(r.last) >= maxReported {
+		r.last = map[string]time.Duration{}
+	}
+	r.last[key] = now
+	r.pending.Add(err)
+	return true
+}
+
+// Take returns the errors that were added since the last call.
+func (r *Reports) Take() error {
+	err := r.pending.Err()
+	r.pending.Reset()
+	return err
 }
 
 // joined has a text of one line and unwraps to all causes.

@@ -30,6 +30,16 @@ func Now() Stamp {
 	return at
 }
 
+// Next returns the stamp that is step later than s. Its wall time is that of now less its age: it follows a clock that
+// was set, and otherwise increases.
+func (s Stamp) Next(now Stamp, step time.Duration) Stamp {
+	next := Stamp{Mono: s.Mono + step, Wall: now.Wall.Add(s.Mono + step - now.Mono)}
+	if back := s.Wall.Sub(next.Wall); back >= 0 && back < time.Second {
+		next.Wall = s.Wall.Add(time.Microsecond) // the clock is slewed back, which must not reorder rows
+	}
+	return next
+}
+
 // wallOffset steps the wall clock, with the build tag overhead alone.
 var wallOffset func(mono time.Duration) time.Duration
 

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/amd"
 	"github.com/stallspan/stallspan/internal/source/gpu"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // gpus lists the GPUs of the driver, and reads everything of each once.
@@ -155,21 +155,13 @@ func (m *machine) giveLibrary() string {
 
 const nvidia = "NVIDIA's"
 
-// makers of GPUs, by PCI vendor id.
-var makers = map[string]string{"0x10de": nvidia, "0x1002": "AMD's"}
-
 // card returns the maker of the GPU on the PCI bus; "" if no GPU there can compute.
 func (m *machine) card() string {
-	folders, _ := filepath.Glob(m.path("sys/bus/pci/devices/*"))
-	best := ""
-	for _, folder := range folders {
-		class, _ := readFile(filepath.Join(folder, "class"))
-		vendor, _ := readFile(filepath.Join(folder, "vendor"))
-		// It is a display controller, or an accelerator.
-		computes := strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
-		if maker := makers[strings.TrimSpace(vendor)]; maker != "" && computes && best != nvidia {
-			best = maker
-		}
+	switch {
+	case len(kernfile.Displays(m.root, "0x10de")) > 0:
+		return nvidia
+	case len(kernfile.Displays(m.root, "0x1002")) > 0:
+		return "AMD's"
 	}
-	return best
+	return ""
 }

@@ -28,7 +28,7 @@ const (
 
 const (
 	restEvery = 950 * time.Millisecond // what is not busy time is read, and processes are listed
-	slowEvery = 10 * time.Second       // fan, power limit and errors are read, which may ask the firmware
+	slowEvery = 10 * time.Second       // limits and errors are read, which may ask the firmware
 )
 
 // card is a GPU of the driver amdgpu. What it has does not change.
@@ -36,9 +36,6 @@ type card struct {
 	folder string // of the device, in /sys
 	bus    string // its address on PCI: 0000:03:00.0
 	info   sample.GPU
-	apu    bool              // it uses the machine's memory
-	hwmon  string            // folder of its sensors; "" for none
-	heat   map[string]string // the file of a temperature, by its label
 }
 
 // list returns the cards, in the order of their addresses. It reads what the driver keeps, and wakes none.
@@ -128,27 +125,37 @@ func (c *card) read(what request) (r reading) {
 	return r
 }
 
+// details are the quantities that the table alone has.
+var details = []struct {
+	field       field
+	quantity    sample.GPUQuantity
+	unit        float64
+	least, most float64 // after the unit
+}{
+	{memoryHeat, sample.GPUTemperatureMemory, 1, minTemperature, maxTemperature},
+	{controller, sample.GPUController, 0.01, 0, 1},
+	{replays, sample.GPUPCIeReplays, 1, 0, maxErrors},
+	{graphicsClock, sample.GPUClockGraphics, 1e6, 1, maxClock},
+	{memoryClock, sample.GPUClockMemory, 1e6, 1, maxClock},
+	{videoClock, sample.GPUClockVideo, 1e6, 1, maxClock},
+}
+
 // readRest reads what is read once a second. A temperature or power that the table lacks is that of a sensor.
 func (c *card) readRest(r *reading) {
-	if c.heat == nil {
-		c.findSensors()
-		c.apu = errors.Is(r.parsed, errAPU)
-	}
+	r.gauges = c.info
 	g := &r.gauges
-	c.readMemory(g)
-	if heat, ok := r.first(edge, hotspot); ok {
-		g.Temperature, g.Has = heat, g.Has|sample.HasTemperature
-	} else if heat, ok := c.sensor(cmp.Or(c.heat["edge"], c.heat["junction"])); ok {
-		g.Temperature, g.Has = heat/1000, g.Has|sample.HasTemperature
+	c.readMemory(g, errors.Is(r.parsed, errAPU))
+	heat, ok := r.first(edge, hotspot)
+	if !ok {
+		heat, ok = c.sensor("temp1_input", 1e-3) // the edge, where a chip has one
 	}
-	if g.Temperature < minTemperature || g.Temperature > maxTemperature {
-		g.Temperature, g.Has = 0, g.Has&^sample.HasTemperature
+	if ok && heat >= minTemperature && heat <= maxTemperature {
+		g.Temperature, g.Has = heat, g.Has|sample.HasTemperature
 	}
 	watts, ok := r.first(socketPower)
 	for _, file := range []string{"power1_average", "power1_input"} {
 		if !ok {
-			watts, ok = c.sensor(file)
-			watts /= 1e6
+			watts, ok = c.sensor(file, 1e-6)
 		}
 	}
 	if ok && watts >= 0 && watts <= maxPower {
@@ -158,32 +165,11 @@ func (c *card) readRest(r *reading) {
 		g.Energy, g.Has = sum/(1<<16), g.Has|sample.HasEnergy
 	}
 	c.readLink(g)
-	heat, ok := r.first(memoryHeat)
-	if !ok {
-		heat, ok = c.sensor(c.heat["mem"])
-		heat /= 1000
-	}
-	r.set(sample.GPUTemperatureMemory, heat, ok && heat >= minTemperature && heat <= maxTemperature)
-	busy, ok := r.first(controller)
-	r.set(sample.GPUController, busy/100, ok && busy <= 100)
-	again, ok := r.first(replays)
-	r.set(sample.GPUPCIeReplays, again, ok && again < maxErrors)
-	for f, to := range map[field]clock{
-		graphicsClock: {sample.GPUClockGraphics, "pp_dpm_sclk"}, memoryClock: {sample.GPUClockMemory, "pp_dpm_mclk"},
-		videoClock: {sample.GPUClockVideo, "pp_dpm_vclk"},
-	} {
-		mhz, ok := r.first(f)
-		if !ok {
-			mhz, ok = c.current(to.file)
+	for _, d := range details {
+		if v, ok := r.first(d.field); ok && v*d.unit >= d.least && v*d.unit <= d.most {
+			r.detail.Set(d.quantity, v*d.unit)
 		}
-		r.set(to.quantity, mhz*1e6, ok && mhz > 0 && mhz*1e6 <= maxClock)
 	}
-}
-
-// clock is a clock's quantity, and the file with its steps.
-type clock struct {
-	quantity sample.GPUQuantity
-	file     string
 }
 
 // first returns the first of some fields of the table that is known.
@@ -196,18 +182,12 @@ func (r *reading) first(fields ...field) (float64, bool) {
 	return 0, false
 }
 
-func (r *reading) set(q sample.GPUQuantity, value float64, known bool) {
-	if known {
-		r.detail.Set(q, value)
-	}
-}
-
 // readMemory reads the memory in use. That of an APU is a part of the machine's that only it uses, and what it maps of
 // the rest, which has no page cache in it.
-func (c *card) readMemory(g *sample.GPU) {
+func (c *card) readMemory(g *sample.GPU, apu bool) {
 	used, ok := c.value("mem_info_vram_used")
 	total, known := c.value("mem_info_vram_total")
-	if c.apu {
+	if apu {
 		more, mapped := c.value("mem_info_gtt_used")
 		most, limited := c.value("mem_info_gtt_total")
 		used, total, ok = used+more, total+most, ok && mapped && limited
@@ -241,38 +221,23 @@ func (c *card) link(which string) (width, generation int, ok bool) {
 	return int(lanes), generation, true
 }
 
-// current returns the step of a clock that is marked with a star, in MHz.
-func (c *card) current(file string) (mhz float64, ok bool) {
-	text, _ := os.ReadFile(filepath.Join(c.folder, file))
-	for line := range strings.Lines(string(text)) {
-		_, step, _ := strings.Cut(line, ": ")
-		number, marked := strings.CutSuffix(strings.TrimSpace(step), "*")
-		number = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(number)), "mhz")
-		if v, err := strconv.ParseFloat(number, 64); marked && err == nil {
-			return v, true
-		}
-	}
-	return 0, false
-}
-
-// readSlow reads what changes rarely.
+// readSlow reads what changes rarely. The driver's sensors of temperature are the edge, the hottest spot and the
+// memory.
 func (c *card) readSlow(r *reading) {
-	if c.heat == nil {
-		return
+	hottest := "temp1_crit"
+	if !r.table.has[edge] && r.table.has[hotspot] {
+		hottest = "temp2_crit"
 	}
-	for q, s := range map[sample.GPUQuantity]struct {
-		file      string
-		unit, max float64
+	for _, s := range []struct {
+		quantity   sample.GPUQuantity
+		file       string
+		unit, most float64
 	}{
-		sample.GPUFan:              {"pwm1", 1. / 255, 2},
-		sample.GPUPowerLimit:       {"power1_cap", 1e-6, maxPower},
-		sample.GPUSlowdownAt:       {limitOf(cmp.Or(c.heat["edge"], c.heat["junction"]), "crit"), 1e-3, maxTemperature},
-		sample.GPUShutdownAt:       {limitOf(cmp.Or(c.heat["edge"], c.heat["junction"]), "emergency"), 1e-3, maxTemperature},
-		sample.GPUMemorySlowdownAt: {limitOf(c.heat["mem"], "crit"), 1e-3, maxTemperature},
+		{sample.GPUPowerLimit, "power1_cap", 1e-6, maxPower}, {sample.GPUSlowdownAt, hottest, 1e-3, maxTemperature},
+		{sample.GPUMemorySlowdownAt, "temp3_crit", 1e-3, maxTemperature},
 	} {
-		v, ok := c.sensor(s.file)
-		if ok && v >= 0 && v*s.unit <= s.max {
-			r.slow.Set(q, v*s.unit)
+		if v, ok := c.sensor(s.file, s.unit); ok && v > 0 && v <= s.most {
+			r.slow.Set(s.quantity, v)
 		}
 	}
 	files, _ := filepath.Glob(filepath.Join(c.folder, "ras/*_err_count"))
@@ -291,32 +256,12 @@ func (c *card) readSlow(r *reading) {
 	}
 }
 
-func limitOf(input, limit string) string {
-	if input == "" {
-		return ""
-	}
-	return strings.TrimSuffix(input, "input") + limit
-}
-
-// findSensors finds the card's sensors. Their names are labels that depend on the chip.
-func (c *card) findSensors() {
-	c.heat = map[string]string{}
-	folders, _ := filepath.Glob(filepath.Join(c.folder, "hwmon/hwmon*"))
-	if len(folders) == 0 {
-		return
-	}
-	c.hwmon = folders[0]
-	labels, _ := filepath.Glob(filepath.Join(c.hwmon, "temp*_label"))
-	for _, label := range labels {
-		c.heat[kernfile.Text(label)] = strings.TrimSuffix(filepath.Base(label), "label") + "input"
-	}
-}
-
-// sensor returns the number of a sensor's file; false for "".
-func (c *card) sensor(file string) (float64, bool) {
-	if file == "" || c.hwmon == "" {
+// sensor returns the number of a sensor's file in a unit.
+func (c *card) sensor(file string, unit float64) (float64, bool) {
+	files, _ := filepath.Glob(filepath.Join(c.folder, "hwmon/hwmon*", file))
+	if len(files) == 0 {
 		return 0, false
 	}
-	v, err := strconv.ParseFloat(kernfile.Text(filepath.Join(c.hwmon, file)), 64)
-	return v, err == nil
+	v, err := strconv.ParseFloat(kernfile.Text(files[0]), 64)
+	return v * unit, err == nil
 }

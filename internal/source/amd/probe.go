@@ -30,7 +30,7 @@ func Probe(ctx context.Context, o Options) (devices []Device) {
 	reads := make([]task[reading], len(cards))
 	for i, c := range cards {
 		if !c.isAsleep() {
-			reads[i].start(0, func() reading { return c.read(request{rest: true, slow: true}) }, func() {})
+			reads[i].start(0, func() reading { return c.read(request{rest: true, slow: true}) })
 		}
 	}
 	for i, c := range cards {
@@ -69,7 +69,7 @@ func (d *Device) describe(r *reading, kfd string) {
 		{"processes", err == nil}, {"clocks", shows(sample.GPUClockGraphics)},
 		{"throttle time", r.table.has[throttlers] || r.table.has[powerCounts]},
 		{"memory temperature", shows(sample.GPUTemperatureMemory)}, {"power limit", shows(sample.GPUPowerLimit)},
-		{"fan", shows(sample.GPUFan)}, {"ECC errors", shows(sample.GPUErrorsUncorrected)},
+		{"ECC errors", shows(sample.GPUErrorsUncorrected)},
 	} {
 		if f.has {
 			d.Supported = append(d.Supported, f.name)

@@ -12,8 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -33,10 +32,7 @@ const (
 	patience     = 100 * time.Millisecond // a round waits so long for its reads
 	hangs        = time.Second            // a read that takes longer
 	listEvery    = 10 * time.Second       // cards, and processes that did not change
-	reportEvery  = time.Minute            // the same error
 	restAfter    = time.Minute            // a card that may sleep is not read without a process that uses it
-	maxCatchUp   = 30 * time.Second       // of rows in one round, after this process was suspended
-	minRow       = 5 * time.Millisecond
 )
 
 var errNotClosed = errors.New("a read of a file of amdgpu does not return: look for amdgpu in the kernel log, or " +
@@ -45,19 +41,12 @@ var errNotClosed = errors.New("a read of a file of amdgpu does not return: look 
 // Reads reports whether the GPUs that are read are those of this package: there are some, and none of NVIDIA's, whose
 // driver may be loaded later.
 func Reads(root, nvml string) bool {
-	root = filepath.Join("/", root)
-	devices, _ := filepath.Glob(filepath.Join(root, "sys/bus/pci/devices/*"))
-	for _, folder := range devices {
-		if kernfile.Text(folder+"/vendor") == "0x10de" && strings.HasPrefix(kernfile.Text(folder+"/class"), "0x03") {
-			return false
-		}
-	}
 	for _, other := range []string{"proc/driver/nvidia", "dev/dxg"} {
-		if _, err := os.Stat(filepath.Join(root, other)); err == nil {
+		if _, err := os.Stat(filepath.Join("/", root, other)); err == nil {
 			return false
 		}
 	}
-	return nvml == "" && len(list(root)) > 0
+	return nvml == "" && len(kernfile.Displays(root, "0x10de")) == 0 && len(list(filepath.Join("/", root))) > 0
 }
 
 // Source is a sample.Stream of the AMD GPUs of this machine.
@@ -67,9 +56,8 @@ type Source struct {
 
 	sample.Rounds
 
-	mu            sync.Mutex
-	releasedUntil time.Duration // Stamp.Mono; see Release
-	open          int           // reads under way
+	releasedUntil atomic.Int64 // a time.Duration, Stamp.Mono; see Release
+	open          atomic.Bool  // a read was under way at the end of the newest round
 }
 
 var _ sample.Stream = (*Source)(nil)
@@ -82,20 +70,18 @@ func New(o Options) *Source {
 // run is one call of Source.Run. Only its goroutine accesses it.
 type run struct {
 	*Source
-	sink     sample.Sink
-	states   []*state
-	listed   time.Duration // when the cards were listed; 0 for never
-	row      sample.Stamp  // time of the newest row, or the start
-	begun    bool          // there was one
-	sample   sample.Sample
-	users    users
-	reported map[string]time.Duration
-	problems sample.Problems
+	sink    sample.Sink
+	states  []*state
+	listed  time.Duration // when the cards were listed; 0 for never
+	grid    sample.Grid
+	sample  sample.Sample
+	users   users
+	reports sample.Reports
 }
 
 // Run implements sample.Stream.
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
-	r := &run{Source: s, sink: sink, row: sample.Now(), reported: map[string]time.Duration{}, users: users{root: s.root}}
+	r := &run{Source: s, sink: sink, grid: sample.Grid{At: sample.Now(), Interval: s.interval}, users: users{root: s.root}}
 	s.SetRunning(true)
 	for ctx.Err() == nil {
 		waiting := s.TakeWaiters()
@@ -104,7 +90,7 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 		if waiting != nil {
 			close(waiting)
 		}
-		s.pause(ctx, began)
+		s.Pause(ctx, began+readInterval, began+minInterval, nil)
 	}
 	s.SetRunning(false)
 	until := time.Now().Add(hangs)
@@ -112,60 +98,39 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 		g.reading.wait(time.Until(until))
 	}
 	r.users.listing.wait(time.Until(until))
-}
-
-// pause waits until the next round is due or requested.
-func (s *Source) pause(ctx context.Context, began time.Duration) {
-	due := time.NewTimer(began + readInterval - sample.Now().Mono)
-	defer due.Stop()
-	select {
-	case <-ctx.Done():
-		return
-	case <-due.C:
-		return
-	case <-s.Woken():
-	}
-	earliest := time.NewTimer(began + minInterval - sample.Now().Mono)
-	defer earliest.Stop()
-	select {
-	case <-ctx.Done():
-	case <-earliest.C:
-	}
+	s.open.Store(r.isReading())
 }
 
 // Release has nothing of the driver read for a time, and returns once no file of it is open. With 0 it is read again.
 func (s *Source) Release(ctx context.Context, length time.Duration) error {
-	s.mu.Lock()
-	s.releasedUntil = 0
+	until := time.Duration(0)
 	if length > 0 {
-		s.releasedUntil = sample.Now().Mono + length
+		until = sample.Now().Mono + length
 	}
-	s.mu.Unlock()
+	s.releasedUntil.Store(int64(until))
 	s.CatchUp(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if length > 0 && s.open > 0 {
+	if length > 0 && (s.open.Load() || ctx.Err() != nil) {
 		return errNotClosed
 	}
 	return nil
 }
 
-func (s *Source) isReleased(now time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return now < s.releasedUntil
+// isReading reports whether a read is under way.
+func (r *run) isReading() bool {
+	return r.users.listing.isUnderWay() ||
+		slices.ContainsFunc(r.states, func(g *state) bool { return g.reading.isUnderWay() })
 }
 
 // poll reads the cards, and emits the rows that this completes.
 func (r *run) poll() {
 	now := sample.Now().Mono
-	released := r.isReleased(now)
+	released := int64(now) < r.releasedUntil.Load()
 	if r.listed == 0 || now-r.listed >= listEvery {
 		r.listed = now
 		r.list(now)
 	}
 	if !released {
-		r.users.begin(r.states, now, r.count)
+		r.users.begin(r.states, now)
 	}
 	for _, g := range r.states {
 		r.begin(g, now, released)
@@ -184,14 +149,8 @@ func (r *run) poll() {
 	if r.users.end(until - sample.Now().Mono) {
 		r.sample.GPUProcesses, r.sample.GPUProcessesRead = r.users.processes, true
 	}
+	r.open.Store(r.isReading())
 	r.emit(sample.Now())
-}
-
-// count adds to the number of reads under way.
-func (s *Source) count(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open += n
 }
 
 // list takes over the cards that are listed now. One that is missing is lost.
@@ -234,8 +193,7 @@ func (r *run) begin(g *state, now time.Duration, released bool) {
 		g.slowAt = now
 	}
 	card := g.card
-	r.count(1)
-	g.reading.start(now, func() reading { return card.read(what) }, func() { r.count(-1) })
+	g.reading.start(now, func() reading { return card.read(what) })
 }
 
 // look notes a card whose read does not return.
@@ -250,18 +208,9 @@ func (r *run) look(g *state) {
 
 // report reports a problem with the next row, once a minute.
 func (r *run) report(err error) {
-	if err == nil {
-		return
+	if err != nil {
+		r.reports.Add(err.Error(), err, sample.Now().Mono)
 	}
-	now := sample.Now().Mono
-	if at, ok := r.reported[err.Error()]; ok && now-at < reportEvery {
-		return
-	}
-	if len(r.reported) >= maxCards {
-		clear(r.reported)
-	}
-	r.reported[err.Error()] = now
-	r.problems.Add(err)
 }
 
 // emit emits the rows up to the newest reading of all cards that work.
@@ -275,36 +224,18 @@ func (r *run) emit(now sample.Stamp) {
 			until = min(until, g.at)
 		}
 	}
-	step := r.interval
-	if behind := until - r.row.Mono; behind > maxCatchUp {
-		step = behind - maxCatchUp + r.interval
-	}
-	for ; r.row.Mono+step <= until; step = r.interval {
-		r.emitRow(now, step)
-	}
-	if rest := until - r.row.Mono; rest >= minRow || !r.begun && rest > 0 { // the first one makes the cards known
-		r.emitRow(now, rest)
-	}
-}
-
-func (r *run) emitRow(now sample.Stamp, step time.Duration) {
-	mono := r.row.Mono + step
-	wall := now.Wall.Add(mono - now.Mono)
-	if back := r.row.Wall.Sub(wall); back >= 0 && back < time.Second {
-		wall = r.row.Wall.Add(time.Microsecond) // the clock is slewed back, which must not reorder rows
-	}
-	r.row, r.begun = sample.Stamp{Mono: mono, Wall: wall}, true
-	s := &r.sample
-	s.At = r.row
-	for _, g := range r.states {
-		s.GPUs = append(s.GPUs, g.row(mono, step))
-		if g.detail != nil && g.detail.At <= mono {
-			s.GPUDetails, g.detail = append(s.GPUDetails, *g.detail), nil
+	r.grid.Rows(now, until, true, func(at sample.Stamp, step time.Duration) {
+		s := &r.sample
+		s.At = at
+		for _, g := range r.states {
+			s.GPUs = append(s.GPUs, g.row(at.Mono, step))
+			if g.detail != nil && g.detail.At <= at.Mono {
+				s.GPUDetails, g.detail = append(s.GPUDetails, *g.detail), nil
+			}
 		}
-	}
-	r.sink(sourceName, s, r.problems.Err())
-	s.Reset()
-	r.problems.Reset()
+		r.sink(sourceName, s, r.reports.Take())
+		s.Reset()
+	})
 }
 
 // task is work on files that may never return, on a goroutine of its own. The zero value has none.
@@ -315,14 +246,13 @@ type task[T any] struct {
 
 func (t *task[T]) isUnderWay() bool { return t.result != nil }
 
-// start starts a job. ended is called when it has returned. A job that panics returns the zero value.
-func (t *task[T]) start(now time.Duration, job func() T, ended func()) {
+// start starts a job. One that panics returns the zero value.
+func (t *task[T]) start(now time.Duration, job func() T) {
 	result := make(chan T, 1)
 	t.result, t.began = result, now
 	go func() {
 		var out T
 		_ = sample.Protect(func() { out = job() }) // counted there
-		ended()
 		result <- out
 	}()
 }

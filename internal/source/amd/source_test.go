@@ -47,12 +47,11 @@ func machine(t *testing.T, files map[string]string) (root string) {
 		device + "max_link_width":                "16\n",
 		device + "max_link_speed":                "32.0 GT/s PCIe\n",
 		device + "gpu_busy_percent":              "70\n",
-		device + "pp_dpm_sclk":                   "0: 500Mhz\n1: 1500Mhz *\n",
-		device + "hwmon/hwmon3/temp1_label":      "junction\n",
 		device + "hwmon/hwmon3/temp1_input":      "61000\n",
 		device + "hwmon/hwmon3/temp1_crit":       "100000\n",
-		device + "hwmon/hwmon3/temp2_label":      "mem\n",
-		device + "hwmon/hwmon3/temp2_input":      "52000\n",
+		device + "hwmon/hwmon3/temp2_input":      "63000\n",
+		device + "hwmon/hwmon3/temp2_crit":       "110000\n",
+		device + "hwmon/hwmon3/temp3_crit":       "94000\n",
 		device + "hwmon/hwmon3/power1_average":   "300000000\n",
 		device + "hwmon/hwmon3/power1_cap":       "750000000\n",
 		device + "ras/umc_err_count":             "ue: 1\nce: 4\n",
@@ -90,16 +89,17 @@ func TestRead(t *testing.T) {
 		heat    float64
 		power   float64
 		clock   float64
+		slow    float64
 		memory  uint64
 		average float64
 		has     sample.GPUFields
 	}{
-		{"summed", at(6, 1000, .4), 65, 400, 2100e6, 1000, .7, sample.HasEnergy},
-		{"without a table", nil, 61, 300, 1500e6, 1000, .7, 0},
-		{"all ones", encode(3, nil), 61, 300, 1500e6, 1000, .7, 0},
-		{"APU", []byte{120, 0, 2, 1}, 61, 300, 1500e6, 1010, .7, 0},
-		{"newer", []byte{120, 0, 1, 9}, 61, 300, 1500e6, 1000, .7, 0},
-		{"garbage", encode(3, map[field]uint64{activity: 7000, edge: 9000, socketPower: 60000}), 0, 0, 1500e6, 1000, 70, 0},
+		{"summed", at(6, 1000, .4), 65, 400, 2100e6, 110, 1000, .7, sample.HasEnergy},
+		{"without a table", nil, 61, 300, 0, 100, 1000, .7, 0},
+		{"all ones", encode(3, nil), 61, 300, 0, 100, 1000, .7, 0},
+		{"APU", []byte{120, 0, 2, 1}, 61, 300, 0, 100, 1010, .7, 0},
+		{"newer", []byte{120, 0, 1, 9}, 61, 300, 0, 100, 1000, .7, 0},
+		{"garbage", encode(3, map[field]uint64{activity: 7000, edge: 9000, socketPower: 60000}), 0, 0, 0, 100, 1000, 70, 0},
 	} {
 		root := machine(t, map[string]string{device + "gpu_metrics": string(c.table)})
 		cards := list(root)
@@ -117,7 +117,7 @@ func TestRead(t *testing.T) {
 		uncorrected, _ := r.slow.Get(sample.GPUErrorsUncorrected)
 		limit, _ := r.slow.Get(sample.GPUPowerLimit)
 		slow, _ := r.slow.Get(sample.GPUSlowdownAt)
-		if corrected != 6 || uncorrected != 1 || limit != 750 || slow != 100 {
+		if corrected != 6 || uncorrected != 1 || limit != 750 || slow != c.slow {
 			t.Errorf("%s: got errors %v, %v, a power limit of %v and %v degrees", c.name, corrected, uncorrected, limit, slow)
 		}
 	}

@@ -26,7 +26,7 @@ type state struct {
 
 	restAt, slowAt       time.Duration // Stamp.Mono
 	gauges               sample.GPU
-	energyAt, joulesAt   time.Duration // of the newest reading of energy, and of the one before; 0 for none
+	joulesAt             time.Duration // of the reading of energy before the newest; 0 for none
 	joulesBefore         float64
 	slow                 sample.GPUValues // the newest of what is read rarely
 	power, heat, hotChip float64          // seconds in which these reduced clocks
@@ -57,7 +57,7 @@ func (g *state) rests(used bool, now time.Duration) bool {
 // leave notes that the card is not read.
 func (g *state) leave(why sample.GPUStatus) {
 	g.status, g.gauges, g.detail = why, sample.GPU{}, nil
-	g.at, g.before, g.restAt, g.energyAt, g.joulesAt = 0, 0, 0, 0, 0
+	g.at, g.before, g.restAt, g.joulesAt = 0, 0, 0, 0
 }
 
 // problem is what could not be read and what to do; nil for nothing.
@@ -148,11 +148,11 @@ func (g *state) throttle(r *reading, elapsed time.Duration) {
 // applyRest takes over what is read once a second.
 func (g *state) applyRest(r *reading) {
 	if g.gauges.Has&sample.HasEnergy != 0 && r.gauges.Energy >= g.gauges.Energy {
-		g.joulesBefore, g.joulesAt = g.gauges.Energy, g.energyAt
+		g.joulesBefore, g.joulesAt = g.gauges.Energy, g.restAt
 	} else {
 		g.joulesAt = 0
 	}
-	g.gauges, g.restAt, g.energyAt = r.gauges, r.at.Mono, r.at.Mono
+	g.gauges, g.restAt = r.gauges, r.at.Mono
 	if r.has.slow {
 		g.slow = r.slow
 	}
@@ -170,23 +170,17 @@ func (g *state) applyRest(r *reading) {
 // row returns the card's row at a time that is step later than the row before.
 func (g *state) row(at, step time.Duration) sample.GPU {
 	row := g.card.info
-	row.Status = g.status
-	if row.Status == sample.GPUWorks {
+	if g.status == sample.GPUWorks {
+		row = g.gauges
 		g.emitted += min(max(between(at, g.before, g.at, g.busyBefore, g.busy)-g.emitted, 0), step)
 	}
-	row.Busy = g.emitted
+	row.Status, row.Busy = g.status, g.emitted
 	if row.Status != sample.GPUWorks {
 		return row
 	}
 	row.Period = max(readInterval, (g.at - g.before).Round(time.Millisecond)) // edges of windows have readings between
-	now := &g.gauges
-	row.MemoryUsed, row.MemoryTotal = now.MemoryUsed, now.MemoryTotal
-	row.Temperature, row.Power = now.Temperature, now.Power
-	row.LinkWidth, row.LinkGeneration = now.LinkWidth, now.LinkGeneration
-	row.LinkWidthMax, row.LinkGenerationMax = now.LinkWidthMax, now.LinkGenerationMax
-	row.Has, row.Energy = now.Has, now.Energy
 	if g.joulesAt != 0 {
-		row.Energy = between(at, g.joulesAt, g.energyAt, g.joulesBefore, now.Energy)
+		row.Energy = between(at, g.joulesAt, g.restAt, g.joulesBefore, row.Energy)
 	}
 	if g.unknown {
 		row.Has |= sample.LacksBusy

@@ -19,13 +19,10 @@ import (
 const (
 	maxUsers = 4096
 	maxOpen  = 1024 // files of one process
-	maxFiles = 4096 // of all in one search, some microseconds each; the next one goes on from there
+	maxFiles = 4096 // of all in one search, some microseconds each, from the newest process on
 	maxNodes = 256
 	maxPID   = 1 << 22
 )
-
-// initialPIDs is the name in /proc of the machine's first PID namespace, in which the driver numbers processes.
-const initialPIDs = "pid:[4026531836]"
 
 // users knows which processes compute on cards. A search for open files is due every ten seconds, a list every second.
 type users struct {
@@ -33,7 +30,6 @@ type users struct {
 	listing   task[found]
 	newest    found
 	processes []sample.GPUProcess // immutable
-	emitted   time.Duration       // when they were emitted; 0 for never
 	listed    time.Duration
 	searched  time.Duration
 }
@@ -42,7 +38,7 @@ type users struct {
 type found struct {
 	listed  []sample.GPUProcess // by the driver
 	opened  []sample.GPUProcess // those that have a file of a card open
-	from    int                 // the last process that was searched
+	search  bool                // these were searched, too
 	numbers map[string]string   // the cards' IDs, by the number that the driver's part for computing has for each
 }
 
@@ -51,8 +47,8 @@ func (u *users) uses(gpu string) bool {
 	return slices.ContainsFunc(u.processes, func(p sample.GPUProcess) bool { return p.GPU == gpu })
 }
 
-// begin begins a list if one is due. count is called with the number of tasks that have begun or ended.
-func (u *users) begin(states []*state, now time.Duration, count func(int)) {
+// begin begins a list if one is due.
+func (u *users) begin(states []*state, now time.Duration) {
 	if u.listing.isUnderWay() || u.listed != 0 && now-u.listed < restEvery {
 		return
 	}
@@ -65,12 +61,11 @@ func (u *users) begin(states []*state, now time.Duration, count func(int)) {
 	if search {
 		u.searched = now
 	}
-	count(1)
 	root, last := u.root, u.newest
-	u.listing.start(now, func() found { return last.again(root, cards, search) }, func() { count(-1) })
+	u.listing.start(now, func() found { return last.again(root, cards, search) })
 }
 
-// end reports whether there is a list to emit: one that differs, or the first in ten seconds.
+// end reports whether there is a list to emit: one that differs, or that of a search.
 func (u *users) end(longest time.Duration) bool {
 	result, ok := u.listing.wait(longest)
 	if !ok {
@@ -82,11 +77,7 @@ func (u *users) end(longest time.Duration) bool {
 		return a.GPU == b.GPU && a.PID == b.PID
 	})
 	u.processes = list
-	if same && u.emitted != 0 && u.listed-u.emitted < listEvery {
-		return false
-	}
-	u.emitted = u.listed
-	return true
+	return !same || result.search
 }
 
 // all returns each process of each card once.
@@ -106,13 +97,10 @@ func (f *found) all() (list []sample.GPUProcess) {
 // again lists the processes again. cards are the cards' IDs, by their addresses. In another PID namespace the driver's
 // numbers are not those of the processes here, and only open files show who computes.
 func (f found) again(root string, cards map[string]string, search bool) found {
-	foreign := false
-	if namespace, err := os.Readlink(filepath.Join(root, "proc/self/ns/pid")); err == nil {
-		foreign = namespace != initialPIDs
-	}
-	if search {
+	foreign := kernfile.ForeignPIDs(root)
+	if f.search = search; search {
 		f.numbers = numbers(root, cards)
-		f = f.search(root, cards, foreign)
+		f.opened = openedBy(root, cards, foreign)
 	}
 	f.listed = nil
 	folder := filepath.Join(root, "sys/class/kfd/kfd/proc")
@@ -158,8 +146,8 @@ func numbers(root string, cards map[string]string) map[string]string {
 	return list
 }
 
-// search looks at the open files of processes, from where the last search ended.
-func (f found) search(root string, cards map[string]string, foreign bool) found {
+// openedBy returns the processes that compute on cards, by their open files.
+func openedBy(root string, cards map[string]string, foreign bool) (opened []sample.GPUProcess) {
 	proc := filepath.Join(root, "proc")
 	names, _ := os.ReadDir(proc)
 	var pids []int
@@ -169,34 +157,25 @@ func (f found) search(root string, cards map[string]string, foreign bool) found 
 		}
 	}
 	slices.Sort(pids)
-	at, _ := slices.BinarySearch(pids, f.from+1)
-	pids = slices.Concat(pids[at:], pids[:at])
-	var opened []sample.GPUProcess
-	n := 0
-	for files := 0; n < len(pids) && files < maxFiles; n++ {
-		pid := pids[n]
-		f.from = pid
+	files := 0
+	for _, pid := range slices.Backward(pids) {
 		looked, err := procfile.Do(proc, pid, func() look { return lookAt(filepath.Join(proc, strconv.Itoa(pid)), cards) })
-		if err != nil {
+		if files += looked.files + 1; err != nil {
 			continue
 		}
-		files += looked.files + 1
 		for id, c := range looked.clients {
-			switch {
-			case c.computed:
+			if !c.computed {
+				c.memory = 0 // that of /dev/kfd is in the driver's list alone
+			}
+			if c.computed || foreign && looked.computes {
 				opened = append(opened, sample.GPUProcess{GPU: id, PID: pid, Memory: c.memory, Has: c.memory > 0})
-			case foreign && looked.computes: // its memory is in the driver's list alone
-				opened = append(opened, sample.GPUProcess{GPU: id, PID: pid})
 			}
 		}
-	}
-	for _, p := range f.opened {
-		if slices.Contains(pids[n:], p.PID) {
-			opened = append(opened, p)
+		if files >= maxFiles {
+			break
 		}
 	}
-	f.opened = opened
-	return f
+	return opened
 }
 
 // look is what the open files of a process show.

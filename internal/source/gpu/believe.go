@@ -16,10 +16,6 @@ import (
 // Some drivers answer SUCCESS and say nothing: of integrated GPUs (Jetson) and of some virtual ones. Which of their
 // answers cannot be is decided here, by what the rest of the machine shows.
 
-// initialPIDs is the name in /proc of the machine's first PID namespace, in which the driver numbers processes
-// (PROC_PID_INIT_INO in the kernel).
-const initialPIDs = "pid:[4026531836]"
-
 // maxPID is above every number of a process (PID_MAX_LIMIT in the kernel).
 const maxPID = 1 << 22
 
@@ -79,11 +75,7 @@ func (m *machine) isWSL() bool {
 
 // numbersAreOurs reports whether the driver's numbers of processes are those that this program sees.
 func (m *machine) numbersAreOurs() bool {
-	if m == nil {
-		return true
-	}
-	namespace, err := os.Readlink(filepath.Join(m.root, "proc/self/ns/pid"))
-	return err != nil || namespace == initialPIDs
+	return m == nil || !kernfile.ForeignPIDs(m.root)
 }
 
 // uses reports whether a process has a device of the driver open or its library mapped. The kernel may take long to
@@ -129,7 +121,7 @@ func (r *run) applyProcesses(g *deviceState, list []sample.GPUProcess) {
 		}
 	}, func(bool) {
 		if len(ours) < len(list) {
-			r.reports.add("foreign", errForeign, r.began)
+			r.reports.Add("foreign", errForeign, r.began)
 		}
 		if g.readable() {
 			r.setProcesses(g, ours)

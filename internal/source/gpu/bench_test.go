@@ -27,7 +27,7 @@ func BenchmarkRound(b *testing.B) {
 				b.Fatal(err)
 			}
 			r := newRun(d, 0, func(string, *sample.Sample, error) {}, newMemoryInUse())
-			r.interval, r.grid.interval = 1e8, 1e8
+			r.interval, r.grid.Interval = 1e8, 1e8
 			r.poll(b.Context(), true)
 			if len(r.devices) != gpus {
 				b.Fatalf("got %d GPUs, want %d", len(r.devices), gpus)

@@ -88,8 +88,9 @@ func (r *run) endList() {
 	}
 	r.retry.succeeded()
 	if err := problems.Err(); err != nil {
-		r.reports.add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
+		r.reports.Add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
 	}
+	r.reportTwins()
 	isHere := func(g *deviceState) bool {
 		return slices.ContainsFunc(r.slots, func(s slot) bool { return isListed(g, s.devices) })
 	}
@@ -103,6 +104,23 @@ func (r *run) endList() {
 			r.markLost(g, codeLost)
 		}
 	}
+}
+
+// reportTwins reports GPUs that have one UUID.
+func (r *run) reportTwins() {
+	seen := map[string]bool{}
+	for _, s := range r.slots {
+		for _, d := range s.devices {
+			if seen[d.id()] {
+				r.reports.Add("twin "+d.id(), errTwin(d.id()), r.began)
+			}
+			seen[d.id()] = true
+		}
+	}
+}
+
+func errTwin(id string) error {
+	return fmt.Errorf("the NVIDIA driver lists %s twice, and only the first is read: compare nvidia-smi -L", id)
 }
 
 // isListed reports whether a device is among those of a list.
@@ -130,7 +148,7 @@ func (r *run) addDevice(d device, now time.Duration) {
 			return
 		}
 		if len(r.devices) == 0 && r.unavailable != "" {
-			r.grid.at = sample.Now() // there is no data of the time before
+			r.grid.At = sample.Now() // there is no data of the time before
 		}
 		r.unavailable = ""
 		r.devices = append(r.devices, &deviceState{})
@@ -243,13 +261,16 @@ func (r *run) apply(g *deviceState, got *reading) {
 		r.removeMIG(g)
 		return
 	}
-	for _, err := range got.problems {
-		r.reports.add(err.Error(), err, r.began)
+	silent := !got.onlyMemory && !got.answered && len(got.problems) > 0
+	for i, err := range got.problems {
+		if i == 0 || !silent { // the other queries of a GPU that answers none say the same
+			r.reports.Add(err.Error(), err, r.began)
+		}
 	}
 	if !got.onlyMemory {
 		g.due, g.status = r.began+readInterval, sample.GPUWorks
 	}
-	if !got.onlyMemory && !got.answered && len(got.problems) > 0 {
+	if silent {
 		r.markUnknown(g)
 		return
 	}
@@ -267,7 +288,7 @@ func (r *run) apply(g *deviceState, got *reading) {
 
 // applyReading takes over all of a reading but what means that the device cannot be read.
 func (r *run) applyReading(g *deviceState, got *reading) {
-	if garbage := g.apply(got, r.grid.at.Mono); garbage > 0 {
+	if garbage := g.apply(got, r.grid.At.Mono); garbage > 0 {
 		got.garbage = add(got.garbage, "utilization", garbage)
 	}
 	if got.hasDetails {
@@ -314,13 +335,13 @@ func (r *run) markLost(g *deviceState, err error) {
 	if g.info.Parent != "" {
 		return // it may have been destroyed; the loss of its GPU is reported
 	}
-	r.reports.add("lost "+g.info.ID, fmt.Errorf("GPU %s (%s): %w", g.info.ID, g.info.Name, err), r.began)
+	r.reports.Add("lost "+g.info.ID, fmt.Errorf("GPU %s (%s): %w", g.info.ID, g.info.Name, err), r.began)
 }
 
 // markHung sets the status of a device whose own call does not return.
 func (r *run) markHung(g *deviceState, call string) {
 	r.markUnread(g, sample.GPUHung)
-	r.reports.add("hung "+g.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
+	r.reports.Add("hung "+g.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
 		"it is read again once that call has returned; look for Xid in the kernel log",
 		g.info.ID, call, callTimeout), r.began)
 }

@@ -320,6 +320,11 @@ func TestProbe(t *testing.T) {
 		!strings.Contains(found.Err.Error(), "GPU 1: the NVIDIA driver did not respond in time") {
 		t.Errorf("GPU 1 hangs: got %+v and %v, want the others, and which one hangs", found, err)
 	}
+	w.Write("gpu 0 uuid=GPU-a\ngpu 1 uuid=GPU-a\n")
+	found, err = Probe(t.Context(), Options{Library: fakeLibrary(t)})
+	if err != nil || len(found.Devices) != 1 || !strings.Contains(fmt.Sprint(found.Err), "lists GPU-a twice") {
+		t.Errorf("twins: got %+v and %v, want one of them, and that they are two", found, err)
+	}
 	w.Write("gpu 0\n")
 }
 

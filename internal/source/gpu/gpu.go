@@ -98,32 +98,11 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 		if waiting != nil {
 			close(waiting)
 		}
-		s.pause(ctx, r)
+		s.Pause(ctx, r.next, r.began+minRoundInterval, r.returned)
 	}
 	s.SetRunning(false)
 	r.end()
 	if r.isClosed() {
 		s.setClosed()
-	}
-}
-
-// pause waits until the next round is due or requested.
-func (s *Source) pause(ctx context.Context, r *run) {
-	due := time.NewTimer(r.next - sample.Now().Mono)
-	defer due.Stop()
-	select {
-	case <-ctx.Done():
-	case <-due.C:
-		return
-	case <-s.Woken():
-	case <-r.returned:
-	}
-	if ctx.Err() == nil {
-		earliest := time.NewTimer(r.began + minRoundInterval - sample.Now().Mono)
-		defer earliest.Stop()
-		select {
-		case <-ctx.Done():
-		case <-earliest.C:
-		}
 	}
 }

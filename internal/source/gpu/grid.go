@@ -12,9 +12,7 @@ import (
 
 // grid is the time axis of the rows, and what the next row contains apart from the GPUs.
 type grid struct {
-	at       sample.Stamp // time of the newest row, or the start
-	interval time.Duration
-	begun    bool // there was a row
+	sample.Grid
 
 	processesRead bool           // there is a new list of a device's processes
 	garbage       map[string]int // garbage values that were not reported yet
@@ -24,43 +22,17 @@ type grid struct {
 	sample sample.Sample
 }
 
-// emitRows emits the rows up to a time.
-func (r *run) emitRows(now sample.Stamp, until time.Duration) {
-	if len(r.devices) == 0 {
-		return
+// emitRows emits the rows up to a time. The first one is of now: the next ones may have to wait for seconds.
+func (r *run) emitRows(now sample.Stamp, until time.Duration, partial bool) {
+	if !r.grid.Begun {
+		until = now.Mono
 	}
-	step := r.interval
-	if behind := until - r.grid.at.Mono; behind > maxCatchUp {
-		step = (behind - maxCatchUp).Truncate(r.interval) + r.interval
-	}
-	for ; r.grid.at.Mono+step <= until; step = r.interval {
-		r.emitRow(now, step)
+	if len(r.devices) > 0 {
+		r.grid.Rows(now, until, partial, r.emitRow)
 	}
 }
 
-// emitFirstRow emits one row at once, so that the GPUs are known: the next ones may have to wait for seconds.
-func (r *run) emitFirstRow(now sample.Stamp) {
-	if r.grid.begun || len(r.devices) == 0 {
-		return
-	}
-	r.grid.begun = true
-	if step := now.Mono - r.grid.at.Mono; step > 0 {
-		r.emitRow(now, step)
-	}
-}
-
-// emitPartialRow emits one more row at the end of a window, between two rows of the grid.
-func (r *run) emitPartialRow(now sample.Stamp, until time.Duration) {
-	if step := until - r.grid.at.Mono; len(r.devices) > 0 && step >= minPartialRow && step < r.interval {
-		r.emitRow(now, step)
-	}
-}
-
-// minPartialRow is the shortest interval of a partial row.
-const minPartialRow = 5 * time.Millisecond
-
-func (r *run) emitRow(now sample.Stamp, step time.Duration) {
-	at := r.grid.next(now, step)
+func (r *run) emitRow(at sample.Stamp, step time.Duration) {
 	s := &r.grid.sample
 	s.Reset()
 	s.At = at
@@ -77,7 +49,7 @@ func (r *run) emitRow(now sample.Stamp, step time.Duration) {
 	s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.grid.details...), r.grid.driverUse
 	r.grid.details, r.grid.driverUse = r.grid.details[:0], nil
 	r.reportGarbage(at.Mono)
-	r.sink(sourceName, s, r.reports.take())
+	r.sink(sourceName, s, r.reports.Take())
 }
 
 // addDetail adds details to the next row, in place of older details of the same GPU.
@@ -87,18 +59,6 @@ func (w *grid) addDetail(d sample.GPUDetail) {
 		return
 	}
 	w.details = append(w.details, d)
-}
-
-// next returns the stamp of the next row. Its wall time is the current one less the row's age. It follows a clock that
-// was set, and otherwise increases with each row.
-func (w *grid) next(now sample.Stamp, step time.Duration) sample.Stamp {
-	mono := w.at.Mono + step
-	wall := now.Wall.Add(mono - now.Mono)
-	if back := w.at.Wall.Sub(wall); back >= 0 && back < time.Second {
-		wall = w.at.Wall.Add(time.Microsecond) // the clock is slewed back, which must not reorder rows
-	}
-	w.at = sample.Stamp{Mono: mono, Wall: wall}
-	return w.at
 }
 
 // reportGarbage reports the garbage values, once a minute.
@@ -112,7 +72,7 @@ func (r *run) reportGarbage(now time.Duration) {
 	}
 	err := fmt.Errorf("the NVIDIA driver returned impossible values, which were dropped: %s; "+
 		"look for Xid in the kernel log", strings.Join(parts, ", "))
-	if r.reports.add("garbage", err, now) {
+	if r.reports.Add("garbage", err, now) {
 		r.grid.garbage = nil
 	}
 }

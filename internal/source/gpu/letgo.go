@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cuda"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // The session with the driver keeps GPUs awake, and the driver from being unloaded. When it ends, and when it begins
@@ -117,11 +117,8 @@ func (m *machine) mayRest() (folders []string) {
 	if m == nil {
 		return nil
 	}
-	all, _ := filepath.Glob(filepath.Join(m.root, "sys/bus/pci/devices/*"))
-	for _, folder := range all {
-		class := word(folder, "class")
-		computes := strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
-		if word(folder, "vendor") == "0x10de" && computes && word(folder, "power/control") == "auto" {
+	for _, folder := range kernfile.Displays(m.root, "0x10de") {
+		if kernfile.Text(folder+"/power/control") == "auto" {
 			folders = append(folders, folder)
 		}
 	}
@@ -129,13 +126,7 @@ func (m *machine) mayRest() (folders []string) {
 }
 
 func isAsleep(folder string) bool {
-	return strings.HasPrefix(word(folder, "power/runtime_status"), "suspend")
-}
-
-// word returns the text of a small file of the kernel; "" if it cannot be read.
-func word(folder, file string) string {
-	text, _ := os.ReadFile(filepath.Join(folder, file))
-	return strings.TrimSpace(string(text))
+	return strings.HasPrefix(kernfile.Text(folder+"/power/runtime_status"), "suspend")
 }
 
 // letGo ends the session while there must be none, and reports whether there must be none.

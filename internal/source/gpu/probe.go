@@ -144,8 +144,15 @@ func probe(ctx context.Context, d driver, m *machine) (ProbeResult, error) {
 	problems.Add(result.Err)
 	for i := range errs {
 		err := within(ctx, errs[i])
-		if !errors.Is(err, errSilent) {
-			result.Devices = append(result.Devices, found[i]...)
+		if errors.Is(err, errSilent) {
+			found[i] = nil
+		}
+		for _, d := range found[i] {
+			if slices.ContainsFunc(result.Devices, func(other Device) bool { return other.ID == d.ID }) {
+				problems.Add(errTwin(d.ID))
+				continue
+			}
+			result.Devices = append(result.Devices, d)
 		}
 		if err != nil {
 			problems.Add(fmt.Errorf("GPU %d: %w", i, err))

@@ -16,7 +16,6 @@ const (
 	readInterval     = time.Second            // between two readings of a GPU; the driver's buffer holds several seconds
 	minRoundInterval = 50 * time.Millisecond  // between two rounds, for any number of requests
 	minReadInterval  = 100 * time.Millisecond // between two readings of a GPU without a request
-	maxCatchUp       = 30 * time.Second       // of rows in one round, after this process was suspended
 	gaugeInterval    = 950 * time.Millisecond // of memory, temperature, details and XID errors
 	processInterval  = 10 * time.Second       // listing processes takes milliseconds
 	againProcesses   = 2 * time.Second        // between two lists while a GPU's used memory jumps
@@ -61,13 +60,13 @@ type run struct {
 	dropped       uint64        // garbage values so far
 
 	grid    grid
-	reports reports
+	reports sample.Reports
 }
 
 func newRun(d driver, interval time.Duration, sink sample.Sink, memory *memoryInUse) *run {
 	now := sample.Now()
 	return &run{
-		driver: d, interval: interval, sink: sink, memory: memory, grid: grid{at: now, interval: interval},
+		driver: d, interval: interval, sink: sink, memory: memory, grid: grid{Grid: sample.Grid{At: now, Interval: interval}},
 		returned: make(chan struct{}, 1), isReleased: func(time.Duration) bool { return false },
 		retry:     newAttempts(10*time.Second, 5*time.Minute, now.Mono),
 		relist:    newAttempts(time.Second, time.Minute, now.Mono),
@@ -110,11 +109,7 @@ func (r *run) poll(ctx context.Context, all bool) {
 	}
 	now := sample.Now()
 	until := r.completeUntil(now.Mono)
-	r.emitFirstRow(now)
-	r.emitRows(now, until)
-	if all {
-		r.emitPartialRow(now, until)
-	}
+	r.emitRows(now, until, all)
 	r.schedule(now.Mono)
 }
 
@@ -187,7 +182,7 @@ func (r *run) report(err error) {
 		r.reportUnavailable(err)
 		return
 	}
-	r.reports.add(err.Error(), err, r.began)
+	r.reports.Add(err.Error(), err, r.began)
 }
 
 // reportUnavailable reports why there are no GPUs, once for each reason.
@@ -201,7 +196,7 @@ func (r *run) reportUnavailable(err error) {
 		return
 	}
 	at := sample.Now()
-	r.grid.at = at
+	r.grid.At = at
 	r.sink(sourceName, &sample.Sample{At: at}, err)
 }
 
@@ -246,7 +241,7 @@ func (r *run) listDevices() {
 		case isSessionEnded(err):
 			r.endSession(err)
 		case err != nil:
-			r.reports.add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
+			r.reports.Add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
 		default:
 			r.listSlots(count)
 		}

@@ -343,6 +343,39 @@ func TestNoAnswer(t *testing.T) {
 	})
 }
 
+// A GPU that answers nothing is reported with one query, and two that are one are said so.
+func TestReportsOfOddGPUs(t *testing.T) {
+	for _, c := range []struct {
+		twins bool
+		says  string
+		gpus  int
+	}{{false, "GPU a: ", 2}, {true, "lists a twice", 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &fakeDriver{}
+			a := d.gpu("a", 0.5)
+			if c.twins {
+				d.gpu("a", 0.5)
+			} else {
+				d.gpu("b", 0.5)
+				a.err = code(999)
+			}
+			p := startRun(t.Context(), d)
+			time.Sleep(15 * time.Second)
+			p.stop()
+			rows, errs := p.take(), ""
+			for _, row := range rows {
+				if row.err != nil {
+					errs += row.err.Error() + "\n"
+				}
+			}
+			if n := len(rows[len(rows)-1].GPUs); n != c.gpus || strings.Count(errs, c.says) != 1 ||
+				strings.Contains(errs, "999") && strings.Count(errs, "999") > 1 {
+				t.Errorf("got %d GPUs and %q, want %d and %q once", n, errs, c.gpus, c.says)
+			}
+		})
+	}
+}
+
 // Each GPU has a second of its own.
 func TestSlowGPUsDoNotHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (r *run) applyXIDs(list []xidEvent, err error) {
 	case isUnsupported(err):
 		r.noXIDs = true
 	case !isLost(err): // the next reading handles a lost GPU
-		r.reports.add("events", fmt.Errorf("reading XID errors: %w", err), r.began)
+		r.reports.Add("events", fmt.Errorf("reading XID errors: %w", err), r.began)
 	}
 }
 

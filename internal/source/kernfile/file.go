@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -194,6 +195,26 @@ func ParseUint(digits []byte) (n uint64, ok bool) {
 		n = n*10 + d
 	}
 	return n, true
+}
+
+// Displays returns the folders in /sys of the GPUs of a maker on PCI: display controllers and accelerators of a vendor,
+// such as 0x10de.
+func Displays(root, vendor string) (folders []string) {
+	all, _ := filepath.Glob(filepath.Join("/", root, "sys/bus/pci/devices/*"))
+	for _, folder := range all {
+		class := Text(folder + "/class")
+		if Text(folder+"/vendor") == vendor && (strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+// ForeignPIDs reports whether drivers may number processes otherwise than they are seen here: they do so in the
+// machine's first PID namespace (PROC_PID_INIT_INO in the kernel).
+func ForeignPIDs(root string) bool {
+	namespace, err := os.Readlink(filepath.Join("/", root, "proc/self/ns/pid"))
+	return err == nil && namespace != "pid:[4026531836]"
 }
 
 // MemInfo returns a value of /proc/meminfo below a root, such as MemTotal, in bytes; 0 if it is not known.
