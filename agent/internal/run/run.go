@@ -198,6 +198,9 @@ func (r *run) do(ctx context.Context) error {
 	return r.finish(ctx)
 }
 
+// soonest is how long a program runs before its first epoch at least, if a user ends it there.
+const soonest = 30 * time.Second
+
 // wentOn is how long after ^C a window begins in a program that goes on. One that ends may print a line before it does.
 const wentOn = time.Second
 
@@ -301,7 +304,8 @@ func (r *run) document() reports.Document {
 func (r *run) summary() *reports.Summary {
 	windows, _ := r.windows.Sorted()
 	s := reports.NewSummary(r.whole, windows)
-	if hint := r.reader.Hint(); len(windows) == 0 && hint.Lines > 0 && !r.ended.Failed {
+	cut := r.ended.Failed || r.ended.Unfinished && r.whole != nil && r.whole.Duration() < soonest
+	if hint := r.reader.Hint(); len(windows) == 0 && !cut {
 		s.NoEpochs = &hint
 	}
 	return s
