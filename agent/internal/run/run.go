@@ -84,6 +84,7 @@ spans over OTLP.`,
 	flags.StringVar(&o.patterns.LoadEnd, "load-end", "", "`regexp` of a line that ends a model load")
 	flags.BoolVar(&o.quiet, "quiet", false, "print no lines while the program runs, and no table")
 	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if the program succeeds but a window was `slow`")
+	cli.Section(flags, "Recognize epochs and loads", "epoch-pattern", "epoch-end-pattern", "load-begin", "load-end")
 	o.slow.Add(cmd)
 	o.spans.Add(cmd)
 	return cmd
