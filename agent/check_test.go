@@ -121,8 +121,13 @@ func TestCheckFindsAgentAndBackend(t *testing.T) {
 	if f := findingOf(t, &report, check.API); !strings.Contains(f.Message, "answers on "+socket) {
 		t.Errorf("got %+v, want an answer on the socket", f)
 	}
-	if f := findingOf(t, &report, check.Export); f.State != check.Seen || !strings.Contains(f.Message, b.address) {
-		t.Errorf("got %+v, want a backend that accepts connections", f)
+	if f := findingOf(t, &report, check.Export); f.State != check.Off || !strings.Contains(f.Message, "The agent exports no") {
+		t.Errorf("got %+v, want an agent without a backend", f)
+	}
+	if !slices.ContainsFunc(report.Findings, func(f check.Finding) bool {
+		return f.Area == check.Export && f.State == check.Seen && strings.Contains(f.Message, b.address)
+	}) {
+		t.Errorf("got %+v, want a backend of this shell that accepts connections", report.Findings)
 	}
 	stop(t, running)
 }

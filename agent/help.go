@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,7 +54,21 @@ func helpText(cmd *cobra.Command, width int) string {
 		section(group.Title, commandList(cmd, group.ID, width))
 	}
 	section("Commands", commandList(cmd, "", width))
-	section("Flags", flagList(cmd.LocalFlags(), width))
+	flags, sections := map[string]*pflag.FlagSet{}, []string{""}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		of := cli.SectionOf(f)
+		if flags[of] == nil {
+			flags[of] = pflag.NewFlagSet(of, pflag.ContinueOnError)
+			sections = append(sections, of)
+		}
+		flags[of].AddFlag(f)
+	})
+	slices.Sort(sections)
+	for _, of := range slices.Compact(sections) {
+		if flags[of] != nil {
+			section(cmp.Or(of, "Flags"), flagList(flags[of], width))
+		}
+	}
 	if cmd.HasParent() {
 		section("Global flags", flagList(cmd.InheritedFlags(), width))
 	}

@@ -277,12 +277,15 @@ func ListenTCP(endpoint string, token []byte) (net.Listener, error) {
 	return l, nil
 }
 
+// ErrOpen is the error of a port that other machines reach, where that needs more than is set.
+var ErrOpen = errors.New("is open to other machines: use localhost")
+
 // ListenLoopback opens a port that only this machine reaches.
 func ListenLoopback(endpoint string) (net.Listener, error) {
 	l, err := ListenTCP(endpoint, []byte("a key of its own"))
 	if err == nil && !onLoopback(l.Addr()) {
 		_ = l.Close()
-		return nil, fmt.Errorf("%s is open to other machines: use localhost", endpoint)
+		return nil, fmt.Errorf("%s %w", endpoint, ErrOpen)
 	}
 	return l, err
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -159,6 +160,9 @@ func (v *viewer) first() *page.Live {
 		older, more := v.past.Windows(v.zero)
 		live.Windows, left = v.joined(older, live.Windows), left+more
 	}
+	if len(live.Windows) == 0 && v.following {
+		live.Last = v.last()
+	}
 	if left > 0 {
 		live.Problems = append(live.Problems, fmt.Sprintf("%d older windows are not shown.", left))
 	}
@@ -259,6 +263,24 @@ func (v *viewer) reported(end time.Duration) []page.Window {
 	}
 	v.others = kept
 	return placed[max(0, len(placed)-pageWindows):]
+}
+
+// last is the newest window in memory that ended before the time that is shown; nil for none.
+func (v *viewer) last() (newest *page.Last) {
+	add := func(label string, end time.Duration) {
+		if at := (end - v.origin).Seconds(); at < 0 && (newest == nil || at > newest.End) {
+			newest = &page.Last{Label: label, End: at}
+		}
+	}
+	for _, r := range v.server.monitor.Windows.Ended() {
+		if v.who.lists(r.Client) {
+			add(explain.Label(r.Label(), r.Unfinished), r.End.Mono)
+		}
+	}
+	for _, m := range v.server.others(v.who) {
+		add(m.Report.Label(), m.End)
+	}
+	return newest
 }
 
 // placed puts reports on the time axis. Those that have not ended run.

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -10,13 +11,14 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// disks emits every disk with any I/O since boot.
+// disks emits every disk with any I/O since boot, and of loop devices those with any since they were first seen: on a
+// machine with snaps they are most of the devices, and their disk counts the same bytes.
 func (m *Metrics) disks(b *builder, now *sample.Snapshot) {
 	b.at(now.Disks.At, m.last.Disks.At)
 	interval := now.Disks.At.Mono - m.last.Disks.At.Mono
 	for i := range now.Disks.Disks {
 		d := &now.Disks.Disks[i]
-		if d.Unused() {
+		if d.Unused() || m.still(d) {
 			continue
 		}
 		sets := m.sets.disks.get(d.Name, newDiskSets)
@@ -34,6 +36,22 @@ func (m *Metrics) disks(b *builder, now *sample.Snapshot) {
 			b.ceiling(c, sets)
 		}
 	}
+}
+
+// still reports whether a device is a loop device, on a disk of this machine, that has done nothing so far.
+func (m *Metrics) still(d *sample.Disk) bool {
+	if d.Leaf || !strings.HasPrefix(d.Name, "loop") {
+		return false
+	}
+	operations := d.ReadIOs + d.WriteIOs
+	first, seen := m.loops[d.Name]
+	if !seen {
+		if m.loops == nil {
+			m.loops = map[string]uint64{}
+		}
+		m.loops[d.Name], first = operations, operations
+	}
+	return first == operations
 }
 
 func (b *builder) disk(d *sample.Disk, sets *diskSets) {

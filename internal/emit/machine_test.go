@@ -219,3 +219,24 @@ func TestImpossibleDisks(t *testing.T) {
 		t.Errorf("got\n%s\nwant %s", text, want)
 	}
 }
+
+// A loop device has metrics from its first operation after it was seen; one that is a disk of its own has them at once.
+func TestLoops(t *testing.T) {
+	var now sample.Snapshot
+	now.Disks = sample.Sample{At: at(time.Hour), Disks: []sample.Disk{
+		{Name: "loop0", ReadIOs: 10}, {Name: "loop1", ReadIOs: 10}, {Name: "loop2", ReadIOs: 10, Leaf: true},
+	}}
+	m := emit.NewMetrics("test")
+	for round, want := range []string{"loop2", "loop1 loop2", "loop1 loop2"} {
+		if round == 1 {
+			now.Disks.Disks[1].ReadIOs++
+		}
+		now.Disks.At = at(time.Hour + time.Duration(round)*time.Second)
+		text := metricsText(m.Collect(now.Clone()))
+		for _, name := range []string{"loop0", "loop1", "loop2"} {
+			if got := strings.Contains(text, name); got != strings.Contains(want, name) {
+				t.Errorf("round %d: got metrics of %s %v, want those of %s", round, name, got, want)
+			}
+		}
+	}
+}

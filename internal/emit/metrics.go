@@ -29,6 +29,7 @@ type Metrics struct {
 	disabled  []string // names of metrics
 	last      sample.Snapshot
 	began     map[string]time.Time      // of a core whose counters restarted
+	loops     map[string]uint64         // operations of a loop device when it was first seen
 	counted   cache[string, gpuCounted] // by GPU.ID
 	drive     cache[driveKey, driveState]
 	program   time.Time // start of the program or the recording, and of what it counts

@@ -168,6 +168,12 @@ func slow(r *window.Report, name string) Event {
 	attrs.text(semconv.JobNameKey, r.Who.Name)
 	attrs.text(semconv.WindowSourceKey, string(r.Source))
 	body := name
+	if r.HasEpoch { // their name is the same for all
+		body = r.Label()
+	}
+	if r.HasEpoch && r.Who.Name == "" && r.Run != "" {
+		body += " of " + r.Run
+	}
 	if r.Who.Name != "" {
 		body += fmt.Sprintf(" of %s %d", r.Who.Name, r.Who.PID)
 	}

@@ -217,6 +217,17 @@ func (v Values) scaled(factor float64) Values {
 	return v
 }
 
+// without takes a part out of a sum, in place, and returns it. What is not known of the part is 0; nil if nothing is.
+func (v Values) without(part Values) Values {
+	for i := range part {
+		if part[i] = min(v[i], part[i]); math.IsNaN(part[i]) {
+			part[i] = 0 * v[i]
+		}
+		v[i] -= part[i]
+	}
+	return part
+}
+
 // ratio is the quotient of two curves; NaN where one of them is not above 0.
 func ratio(a, b Values) Values {
 	if a == nil || b == nil {
@@ -281,12 +292,13 @@ func (m *maker) ledger(job string, gpus []string) Panel {
 		title += ": " + jobName(job)
 	}
 	p := Panel{Title: title, Unit: "%", Max: percent, Stacked: true}
-	var busy, storage, cpu Values
+	var busy, storage, cpu, ready Values
 	for _, gpu := range gpus {
 		id := ledger.ID(job, gpu)
 		busy = plus(busy, m.grown(history.LedgerBusy, id))
 		storage = plus(storage, m.grown(history.LedgerStorage, id))
 		cpu = plus(cpu, m.grown(history.LedgerCPU, id))
+		ready = plus(ready, m.grown(history.LedgerReady, id))
 	}
 	if busy == nil || storage == nil || cpu == nil {
 		return p
@@ -297,6 +309,7 @@ func (m *maker) ledger(job string, gpus []string) Panel {
 	for i := range other {
 		other[i] = max(0, percent-busy[i]-storage[i]-cpu[i])
 	}
+	noCore := cpu.without(ready.scaled(share))
 	if withGPU {
 		p.Lines = []Line{{Name: "GPU busy", Part: "busy", Values: busy}}
 	}
@@ -304,8 +317,11 @@ func (m *maker) ledger(job string, gpus []string) Panel {
 	switch {
 	case withGPU:
 		p.Lines = append(p.Lines, Line{Name: "CPU", Part: "cpu", Values: cpu})
-	case !cpu.zero():
+	case m.Whole || !cpu.zero():
 		p.Lines = append(p.Lines, Line{Name: "on CPU", Part: "busy", Values: cpu})
+	}
+	if noCore != nil && (m.Whole || !noCore.zero()) {
+		p.Lines = append(p.Lines, Line{Name: "no core", Part: "ready", Values: noCore})
 	}
 	p.Lines = append(p.Lines, Line{Name: "other", Part: "other", Values: other})
 	return p

@@ -153,6 +153,13 @@ type Live struct {
 	Latest float64 `json:"latest_s"` // the last one, when the server answered
 
 	Events []Event `json:"events"` // by time; null if the server has none
+	Last   *Last   `json:"last,omitempty"`
+}
+
+// Last is the newest window that ended before the time that a page shows, where none ended in it.
+type Last struct {
+	Label string  `json:"label"`
+	End   float64 `json:"end_s"` // after the origin, so negative
 }
 
 // Update is what is new since a Live or the Update before.

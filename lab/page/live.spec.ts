@@ -528,7 +528,7 @@ test.describe("with seven days in its store", () => {
     await expect(state(page)).toHaveText("A time in the past.");
     await expect(listed(page)).toHaveCount(2);
     await expect(listed(page).first()).toContainText("epoch");
-    await expect(listed(page).last()).toContainText("pastdisk pastdisk is failing: replace it");
+    await expect(listed(page).last()).toContainText("pastdisk is failing: replace it");
     await expect(marks(page)).toHaveCount(2);
     const canvas = await page.locator("canvas.lanes").boundingBox();
     if (!canvas) throw new Error("the timeline is not drawn");

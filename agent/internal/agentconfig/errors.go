@@ -63,7 +63,7 @@ func yamlError(err error) error {
 	if m := wrongType.FindStringSubmatch(text); m != nil {
 		want, found := expected[m[4]], map[string]string{"seq": "a list", "map": "a mapping"}[m[2]]
 		if _, err := strconv.ParseFloat(m[3], 64); err == nil && m[4] == "time.Duration" { // nanoseconds to a Collector
-			return fmt.Errorf("%s: %q is a duration without a unit: write %ss, if these are seconds", m[1], m[3], m[3])
+			return fmt.Errorf("%s: %q is a duration without a unit: write %sms or %ss", m[1], m[3], m[3], m[3])
 		}
 		if want == "" {
 			want = "a mapping, lines of the form KEY: VALUE"

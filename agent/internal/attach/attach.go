@@ -36,11 +36,10 @@ const (
 
 // attach watches a process that runs already.
 type attach struct {
-	json, whatIf bool
-	report       string
-	length       time.Duration
-	foreign      bool // the user was warned that the process cannot be read in full
-	out          io.Writer
+	outputs reports.OutputFlags
+	length  time.Duration
+	foreign bool // the user was warned that the process cannot be read in full
+	out     io.Writer
 }
 
 // Command is stallspan attach.
@@ -56,6 +55,7 @@ If its output goes to a file, the epochs and model loads that it prints meanwhil
 The process is not stopped, traced or changed. ^C ends the watch early, with a table.`,
 		Example: `  stallspan attach 4711
   stallspan attach train.py 30
+  stallspan attach --html report.html train.py
   stallspan why train.py`,
 		Args: cli.Needs(1, 2, "attach needs one process: stallspan attach PID, or stallspan attach train.py"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -70,10 +70,7 @@ The process is not stopped, traced or changed. ^C ends the watch early, with a t
 			return a.run(cmd.Context(), args[0])
 		},
 	}
-	flags := cmd.Flags()
-	flags.BoolVar(&a.json, "json", false, "print the report as JSON")
-	flags.BoolVar(&a.whatIf, "what-if", false, reports.WhatIfUsage)
-	flags.StringVar(&a.report, "report", "", "also write the report as JSON to this `file`")
+	a.outputs.Add(cmd.Flags(), "on standard output")
 	return cmd
 }
 
@@ -82,12 +79,12 @@ func (a *attach) run(ctx context.Context, who string) error {
 	if err != nil {
 		return err
 	}
-	report, err := reports.OpenReport(a.report)
+	files, err := a.outputs.Open()
 	if err != nil {
 		return err
 	}
-	defer report.Discard()
-	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule()})
+	defer files.Discard()
+	m, err := monitor.New(monitor.Config{Journal: files.Live(nil), Schedule: monitor.WithSchedule()})
 	if err != nil {
 		return err
 	}
@@ -121,7 +118,9 @@ func (a *attach) run(ctx context.Context, who string) error {
 	}
 	printed, _ := lines.Sorted()
 	all, problems := append([]*window.Report{whole}, printed...), m.Problems()
-	return errors.Join(a.show(all, problems), report.Save(reports.NewDocument(whole, all, problems)))
+	saved := files.Save(reports.NewDocument(whole, all, problems), reports.Pictured{Title: found.Name,
+		Facts: reports.Host(), Monitor: m, Whole: whole, Windows: all[min(len(printed), 1):]}) // if it has others
+	return cli.SayAll(append(saved, a.show(all, problems))...)
 }
 
 // readOutput makes windows of what the process prints, if that goes to a file. stop returns when all of them have their
@@ -161,14 +160,14 @@ func (a *attach) readOutput(m *monitor.Monitor, found procs.Process, to *telemet
 }
 
 func (a *attach) show(windows []*window.Report, problems []error) error {
-	if a.json {
+	if a.outputs.JSON {
 		return output.WriteJSON(a.out, reports.NewDocument(nil, windows, problems))
 	}
 	if a.foreign { // the warning at the begin is about these
 		problems = slices.DeleteFunc(slices.Clone(problems), ofOtherUser)
 	}
 	reports.PrintTable(a.out, windows, problems)
-	if a.whatIf {
+	if a.outputs.WhatIf {
 		reports.PrintWhatIf(a.out, windows)
 	}
 	return nil

@@ -57,11 +57,11 @@ func (o *Options) Check() error {
 	}
 	switch {
 	case o.Device == "" && o.Path == "":
-		return errors.New("bench needs --device DEVICE, as lsblk lists them, or --path with a file or folder on it")
+		return errors.New("bench needs a disk, as lsblk lists them, or a file or folder on it: stallspan bench nvme0n1")
 	case o.Device != "" && o.Path != "":
 		return errors.New("--device and --path: give one of them")
 	case o.MakeFile && o.Path == "":
-		return errors.New("--make-file needs --path with the folder for the file")
+		return errors.New("--make-file needs the folder for the file: stallspan bench --make-file /data")
 	}
 	return checkStep(o.Step)
 }
@@ -81,6 +81,14 @@ func (o *Options) Exists() error {
 	}
 	_, err := os.Stat(o.Path)
 	return absent(o.Path, err)
+}
+
+// deviceOrPath says which of both an argument is: a file or folder is a path, all else the name or path of a device.
+func deviceOrPath(name string) (device, path string) {
+	if info, err := os.Stat(name); err == nil && info.Mode()&fs.ModeDevice == 0 {
+		return "", name
+	}
+	return name, ""
 }
 
 // absent says what to do if err is that there is no file.

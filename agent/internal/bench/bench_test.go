@@ -199,7 +199,7 @@ func TestRefusals(t *testing.T) {
 		"minimum is 64 MiB":         {Path: small},
 		"has holes":                 {Path: holes},
 		"give one of them":          {Path: small, Device: "sda"},
-		"needs --path":              {Device: "sda", MakeFile: true},
+		"needs the folder":          {Device: "sda", MakeFile: true},
 		"is not a folder":           {Path: small, MakeFile: true},
 		"a step of 1h0m0s":          {Path: small, Step: time.Hour},
 	} {

@@ -30,17 +30,23 @@ type options struct {
 func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:   "bench --device DEVICE | --path PATH",
+		Use:   "bench [flags] DEVICE|PATH",
 		Short: "Measure how fast a disk can read, and keep the result",
 		Long: `Measures what hdparm -Tt measures, and random reads of 4 KiB at queue depths from 1 to 32. It takes
 under 30 s, and writes nothing without --make-file. Later windows are compared with the result and
 no longer with the highest throughput seen so far. It refuses to run while a window is open.`,
-		Example: `  sudo stallspan bench --device nvme0n1
-  stallspan bench --path /data
-  stallspan bench --path . --make-file --json
+		Example: `  sudo stallspan bench nvme0n1
+  stallspan bench /data
+  stallspan bench --make-file --json .
   stallspan bench load /models/llama-8b`,
-		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:              cli.Needs(0, 1, "bench reads one disk: stallspan bench nvme0n1, or stallspan bench /data"),
+		ValidArgsFunction: cli.CompleteOneWord(cli.WholeDisks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && (o.Device != "" || o.Path != "") {
+				return cli.Usage(errors.New("a disk and --device or --path: give one of them"))
+			} else if len(args) == 1 {
+				o.Device, o.Path = deviceOrPath(args[0])
+			}
 			if err := o.Check(); err != nil {
 				return cli.Usage(err)
 			}

@@ -147,6 +147,11 @@ func (r *LoadReport) judge() {
 	if best == nil {
 		return
 	}
+	if memory := r.fastest(func(w *Way) bool { return w.Cached }); memory != nil && memory.Rate < best.Rate {
+		r.Finding = "Storage was as fast as memory, so it is not known how fast a first load is: what is below the disk may " +
+			"have kept the model, or other programs took the cores."
+		return
+	}
 	r.Reachable = best.Rate
 	r.Finding = fmt.Sprintf("From storage, this model can be read in %s: %s, with %s.", explain.Duration(best.Load),
 		output.SpeedText(best.Rate), wayText(best))

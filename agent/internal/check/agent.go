@@ -47,23 +47,31 @@ func (m *machine) agent(ctx context.Context) []Finding {
 		status.Version, m.Socket, output.Count(status.WindowsOpen, "window"),
 		time.Duration(status.Uptime)*time.Second,
 		output.Count(len(status.Disks), "disk"), output.Count(len(status.GPUs), "GPU"))
-	if e := status.Export; e != nil {
-		f.Details["export"] = e
-		switch {
-		case e.Failing != "":
-			f.State = Limited
-			f.Message += fmt.Sprintf(" Nothing arrives at its backend: %s.", e.Failing)
-		case e.Enabled:
-			f.Message += fmt.Sprintf(" It exports, and has lost %d spans and log records.", e.Lost)
-		default:
-			f.Message += " It exports nothing."
-		}
-	}
 	if len(status.Problems) > 0 {
 		f.State, f.Details["problems"] = Limited, status.Problems
 		f.Message += fmt.Sprintf(" Its first warning: %s.", status.Problems[0])
 	}
-	return []Finding{f}
+	if status.Export == nil {
+		return []Finding{f}
+	}
+	return append([]Finding{f}, exportOf(status.Export)...)
+}
+
+// agentExport is the subject of what an agent says of its export.
+const agentExport = "agent's export"
+
+// exportOf says what becomes of an agent's telemetry.
+func exportOf(e *api.ExportStatus) []Finding {
+	f := Finding{Area: Export, What: agentExport, Details: map[string]any{"export": e}}
+	switch {
+	case e.Failing != "":
+		return f.as(Limited, "start the backend, or correct OTEL_EXPORTER_OTLP_ENDPOINT of the agent and restart it",
+			"The agent's telemetry does not arrive: %s.", e.Failing)
+	case e.Enabled:
+		return f.as(Seen, "", "The agent's telemetry arrives; it has lost %d spans and log records.", e.Lost)
+	}
+	return f.as(Off, "set OTEL_EXPORTER_OTLP_ENDPOINT for the agent, and restart it",
+		"The agent exports no telemetry: no OTLP backend is set for it.")
 }
 
 // start is the command that serves the socket. A Collector does, too.

@@ -107,7 +107,12 @@ func Machine(ctx context.Context, o Options) []Finding {
 		all.Go(func() { found[i] = check(ctx) })
 	}
 	all.Wait()
-	return slices.Concat(found...)
+	list := slices.Concat(found...)
+	if slices.ContainsFunc(list, func(f Finding) bool { return f.What == agentExport }) {
+		// Without a backend of its own, this shell has nothing to add.
+		list = slices.DeleteFunc(list, func(f Finding) bool { return f.Area == Export && f.What == otlp && f.State == Off })
+	}
+	return list
 }
 
 // machine is what is checked. It does not change, so that the checks may run in parallel.

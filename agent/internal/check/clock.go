@@ -52,7 +52,11 @@ func (m *machine) tooLate(worst time.Duration) (message, fix string) {
 	limit := m.cpuLimit()
 	switch {
 	case limit == "":
-		return late + "other programs use the cores.", "nice -n -5 stallspan agent # or check again when these rest"
+		fix := "nice -n -5 stallspan agent # or check again when these rest"
+		if exists(m.path("sys/fs/cgroup/system.slice/stallspan.service")) {
+			fix = "systemctl edit stallspan # Nice=-5 below [Service], then restart it"
+		}
+		return late + "other programs use the cores.", fix
 	case len(m.containerSigns()) > 0:
 		return late + "this container has a CPU limit, or other programs use the cores.",
 			"raise the container's CPU limit: " + limit

@@ -13,9 +13,12 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/export"
 )
 
+// otlp is the subject of what is exported by this shell's programs.
+const otlp = "OTLP"
+
 // export tries to connect to each backend. Nothing is sent over the connections.
 func (m *machine) export(ctx context.Context) []Finding {
-	f := Finding{Area: Export, What: "OTLP"}
+	f := Finding{Area: Export, What: otlp}
 	switch {
 	case m.ExportError != nil:
 		return f.as(Missing, "correct that variable, or unset it", "No telemetry is exported: %v.", m.ExportError)
@@ -58,7 +61,7 @@ func try(ctx context.Context, targets []export.Target) []Finding {
 	for _, target := range targets {
 		signals = append(signals, target.Signal)
 	}
-	f := Finding{Area: Export, What: "OTLP",
+	f := Finding{Area: Export, What: otlp,
 		Details: map[string]any{"signals": signals, "address": t.Address, "proxy": t.Proxy, "variable": t.Variable}}
 	what := upper(list(signals))
 	if t.Network == "" {

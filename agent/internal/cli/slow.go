@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +15,21 @@ import (
 	"github.com/stallspan/stallspan/internal/state/baseline"
 )
 
+// sectionKey annotates a flag with the title of its section in the help.
+const sectionKey = "section"
+
+// Section puts flags under a title of their own in the help. Flags that the command lacks are left out.
+func Section(flags *pflag.FlagSet, title string, names ...string) {
+	for _, name := range names {
+		_ = flags.SetAnnotation(name, sectionKey, []string{title}) // fails only for a flag that is missing
+	}
+}
+
+// SectionOf is the title of a flag's section; "" for the first one.
+func SectionOf(flag *pflag.Flag) string {
+	return strings.Join(flag.Annotations[sectionKey], "")
+}
+
 // SlowFlags are the flags of run that say when a window is slow.
 type SlowFlags struct{ config.Slow }
 
@@ -21,10 +37,11 @@ type SlowFlags struct{ config.Slow }
 func (o *SlowFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	BaselineFlag(flags, &o.Baseline,
-		"compare loads and epochs with earlier ones in this `file`, or \"off\"\n(default: see stallspan docs commands)")
+		"compare loads and epochs with earlier ones in this `file`, or \"off\"")
 	flags.Func("slow-factor", "a window is slow above so many `times` the usual p95 (default 1.5)", o.setFactor)
 	DurationFlag(flags, &o.Load, "slow-load", "a model load is slow above this `duration`")
 	DurationFlag(flags, &o.Epoch, "slow-epoch", "an epoch is slow above this `duration`")
+	Section(flags, "What is slow", "baseline", "slow-factor", "slow-load", "slow-epoch", "fail-on")
 }
 
 // BaselineFlag adds --baseline. An empty path is "off".
@@ -93,6 +110,7 @@ func (o *SpanFlags) Add(cmd *cobra.Command) {
 			return nil
 		})
 	}
+	defer Section(cmd.Flags(), "Telemetry", "name", "slow-status", "span-names", "stall-spans")
 	choice(&o.SlowStatus, "slow-status", "`status` of a slow window's span: unset, or error (default unset)",
 		"choose unset or error")
 	choice(&o.Names, "span-names", "`names` of epochs' spans: grouped, or indexed by their number (default grouped)",

@@ -148,7 +148,7 @@ func TestCompareMarkdown(t *testing.T) {
 func TestMarkdownEscapes(t *testing.T) {
 	const hostile = "a|b\n\n# c <img src=x> [d](http://e) `f` *g* @h &lt;"
 	got := inMarkdown(hostile)
-	if want := "a\\|b??\\# c &lt;img src=x&gt; \\[d\\](http://e) \\`f\\` \\*g\\* &#64;h &amp;lt;"; got != want {
+	if want := "a\\|b??\\# c &lt;img src=x> \\[d\\](http://e) \\`f\\` \\*g\\* &#64;h &amp;lt;"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

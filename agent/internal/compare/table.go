@@ -205,9 +205,10 @@ func markdown(c *comparison) string {
 	return out.String()
 }
 
-// markdownEscapes are the characters that mean something within a line or a cell of Markdown, or in HTML.
+// markdownEscapes are the characters that mean something within a line or a cell of Markdown, or in HTML, where ">" alone
+// means nothing.
 var markdownEscapes = strings.NewReplacer("\\", "\\\\", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[",
-	"]", "\\]", "<", "&lt;", ">", "&gt;", "&", "&amp;", "#", "\\#", "~", "\\~", "@", "&#64;")
+	"]", "\\]", "<", "&lt;", "&", "&amp;", "#", "\\#", "~", "\\~", "@", "&#64;")
 
 // inMarkdown makes one line of a text in which nothing is markup. Names come from programs.
 func inMarkdown(text string) string { return markdownEscapes.Replace(output.Printable(text)) }

@@ -35,8 +35,7 @@ const (
 // Command is stallspan demo.
 func Command() *cobra.Command {
 	var dir string
-	var asJSON bool
-	var html, perfetto string
+	var outputs reports.OutputFlags
 	var spans cli.SpanFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -47,12 +46,12 @@ cache. Prints where the time of each went. The first epoch predicts a speed-up; 
 measures it. Takes under a minute, needs neither a GPU nor root, and removes its files.`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			files, err := reports.OpenOutputs("", html, perfetto)
+			files, err := outputs.Open()
 			if err != nil {
 				return err
 			}
 			defer files.Discard()
-			d := &demo{out: cmd.OutOrStdout(), asJSON: asJSON, pages: files, spans: spans}
+			d := &demo{out: cmd.OutOrStdout(), outputs: outputs, written: files, spans: spans}
 			err = d.run(cmd.Context(), dir)
 			if errors.Is(err, context.Canceled) {
 				return cli.ExitError{Code: cli.ExitInterrupted, Err: errors.New("the demo was interrupted; its files are removed")}
@@ -62,19 +61,17 @@ measures it. Takes under a minute, needs neither a GPU nor root, and removes its
 	}
 	cmd.Flags().StringVar(&dir, "dir", "",
 		"`folder` on the disk to read (default: the one for temporary files, or this one)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON on standard output")
-	cmd.Flags().StringVar(&html, "html", "", reports.HTMLUsage)
-	cmd.Flags().StringVar(&perfetto, "perfetto", "", reports.PerfettoUsage)
+	outputs.Add(cmd.Flags(), "on standard output")
 	spans.Add(cmd)
 	return cmd
 }
 
 // demo is one run of the demonstration.
 type demo struct {
-	out    io.Writer
-	asJSON bool
-	pages  *reports.Outputs
-	spans  cli.SpanFlags
+	out     io.Writer
+	outputs reports.OutputFlags
+	written *reports.Outputs
+	spans   cli.SpanFlags
 
 	files       *emulate.Files
 	accelerator *emulate.Accelerator
@@ -109,7 +106,7 @@ func (d *demo) watch(ctx context.Context) error {
 	settings := monitor.NewConfig(config.DefaultSampling())
 	settings.Jobs = false // it follows its own program alone
 	settings.Accelerator = d.accelerator
-	settings.Journal = d.pages.Live(nil)
+	settings.Journal = d.written.Live(nil)
 	m, err := monitor.New(settings)
 	if err != nil {
 		return err
@@ -207,7 +204,7 @@ func (d *demo) window(w window.Window, work func() error) (*window.Report, error
 func (d *demo) show(cold, warm *window.Report) error {
 	windows, _ := d.timeline.Sorted()
 	measured := cold.Duration().Seconds() / warm.Duration().Seconds()
-	if d.asJSON {
+	if d.outputs.JSON {
 		doc := reports.NewDocument(nil, windows, d.monitor.Problems())
 		doc.MeasuredSpeedup = &measured
 		if cold.Speedup > 0 {
@@ -216,6 +213,9 @@ func (d *demo) show(cold, warm *window.Report) error {
 		return output.WriteJSON(d.out, doc)
 	}
 	reports.PrintTable(d.out, windows, d.monitor.Problems())
+	if d.outputs.WhatIf {
+		reports.PrintWhatIf(d.out, windows)
+	}
 	t := output.NewTable(d.out)
 	t.Line("")
 	if cold.Speedup > 0 {
@@ -235,10 +235,10 @@ func (d *demo) show(cold, warm *window.Report) error {
 	return nil
 }
 
-// save writes the page and the trace, if they are wanted.
+// save writes the files that are wanted.
 func (d *demo) save(whole *window.Report) []error {
 	windows, _ := d.timeline.Sorted()
-	return d.pages.Save(reports.NewDocument(whole, windows, d.monitor.Problems()), reports.Pictured{
+	return d.written.Save(reports.NewDocument(whole, windows, d.monitor.Problems()), reports.Pictured{
 		Title: "stallspan demo", Facts: reports.Host(), Monitor: d.monitor, Whole: whole, Windows: windows,
 	})
 }

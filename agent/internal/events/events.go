@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -119,8 +121,15 @@ func (e *Shown) Words() string {
 	case e.Resolved:
 		state = "OVER"
 	}
-	line := fmt.Sprintf("%s %-5s %s  %s", e.Time.Local().Format("2006-01-02 15:04:05"), state, e.Name, e.Body)
-	if who, _ := e.Attributes[string(semconv.EventReporterKey)].(string); who != "" {
+	body := e.Body
+	if share := strings.Index(body, " %"); share >= 0 { // what a window read is in its report, and in --json
+		if end := strings.Index(body[share:], ": "); end >= 0 {
+			body = body[:share+end]
+		}
+	}
+	line := fmt.Sprintf("%s %-5s %s  %s", e.Time.Local().Format("2006-01-02 15:04:05"), state, e.Name, body)
+	who, _ := e.Attributes[string(semconv.EventReporterKey)].(string)
+	if who != "" && who != "uid 0" && who != "uid "+strconv.Itoa(os.Geteuid()) {
 		line += " (reported by " + who + ")"
 	}
 	return output.Printable(line)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/emit/queue"
@@ -127,12 +128,18 @@ func causes(c *queue.Counts) string {
 // maxErrorBytes bounds the text of an error: a backend may answer with a page of HTML.
 const maxErrorBytes = 300
 
+// refused matches the error of a connection that was refused, which gRPC and HTTP put into words of their own.
+var refused = regexp.MustCompile(`dial (?:tcp|unix) (\S+): connect: connection refused`)
+
 // oneLine returns the text of an error in one line without passwords: gRPC repeats an endpoint that it cannot use.
 func oneLine(err error) string {
 	text := withoutUser(strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " "))
 	const prefix = "desc = " // gRPC puts the cause behind it
 	if i := strings.LastIndex(text, prefix); i >= 0 && strings.Contains(text, "rpc error: ") {
 		text = strings.Trim(text[i+len(prefix):], `"`)
+	}
+	if m := refused.FindStringSubmatch(text); m != nil {
+		return "nothing listens at " + m[1]
 	}
 	if len(text) > maxErrorBytes {
 		text = strings.ToValidUTF8(text[:maxErrorBytes], "") + "..."

@@ -11,9 +11,10 @@ import (
 // Hint is for a user in whose program's output no epoch was found.
 type Hint struct {
 	Lines   int    // of output
-	Example string // a line with a number that rises from line to line; "" if there was none
+	Example string // a line with a number that rises from line to line, or a bar that begins again; "" if there was none
 	Pattern string // finds it in all lines that were seen, as the number of an epoch
 	Ends    bool   // these lines have results, so they end an epoch
+	Bar     bool   // each of these bars is an epoch
 }
 
 // Bounds of the search for a number that rises.
@@ -29,6 +30,17 @@ var blanks = regexp.MustCompile(" +")
 type hints struct {
 	lines    int
 	counters []seenCounter
+	bars     []seenBar
+}
+
+// seenBar is all bars that count to the same number: 0/20 to 20/20, and again.
+type seenBar struct {
+	of      float64
+	at      float64 // of the latest line
+	begins  int     // lines with 0/20
+	redrawn bool    // two of them for one bar: no pattern tells a begin
+	first   string  // line
+	literal string  // 0/20
 }
 
 type seenCounter struct {
@@ -42,6 +54,7 @@ type seenCounter struct {
 
 // line looks for the first counter of a line.
 func (h *hints) line(x *text) {
+	h.bar(x)
 	if h.lines++; h.lines > hintLines {
 		return
 	}
@@ -54,6 +67,35 @@ func (h *hints) line(x *text) {
 			h.add(x, i)
 			return
 		}
+	}
+}
+
+// bar looks for the place of a bar that has nothing to do with an evaluation, a load or a checkpoint.
+func (h *hints) bar(x *text) {
+	if slices.ContainsFunc(x.tokens, func(t token) bool { return t.class&(evalWord|loadingWord|loadWord|saveWord) != 0 }) {
+		return
+	}
+	for i := range x.tokens {
+		of, next, ok := x.pair(i)
+		if !ok || of < 2 || x.tokens[i].value > of || !x.inBar(x.tokens[i].from) {
+			continue
+		}
+		at := x.tokens[i].value
+		k := slices.IndexFunc(h.bars, func(b seenBar) bool { return b.of == of })
+		switch {
+		case k >= 0 && at == 0 && h.bars[k].at == 0:
+			h.bars[k].redrawn = true
+		case k >= 0 && at == 0:
+			h.bars[k].begins++
+		case k < 0 && at == 0 && len(h.bars) < hintCounters:
+			h.bars = append(h.bars, seenBar{of: of, begins: 1, first: strings.Clone(string(x.line[:min(len(x.line),
+				hintLine)])), literal: string(x.line[x.tokens[i].from:x.tokens[next-1].to])})
+			k = len(h.bars) - 1
+		}
+		if k >= 0 {
+			h.bars[k].at = at
+		}
+		return
 	}
 }
 
@@ -87,7 +129,7 @@ func (x *text) hasResults(i int) bool {
 }
 
 // hint returns the counter that rose in the smallest number of lines, but rose: of epochs and steps, epochs. Its
-// pattern was tried on every line that had it.
+// pattern was tried on every line that had it. A bar rises where it begins again.
 func (h *hints) hint() Hint {
 	hint := Hint{Lines: h.lines}
 	least := 0
@@ -100,6 +142,13 @@ func (h *hints) hint() Hint {
 				least, hint.Example, hint.Pattern, hint.Ends = c.rises, strings.TrimSpace(c.seen[0]), pattern, c.ends
 				break
 			}
+		}
+	}
+	for _, b := range h.bars {
+		if again := b.begins - 1; again > 0 && !b.redrawn && (least == 0 || again < least) {
+			least = again
+			hint.Example, hint.Pattern = strings.TrimSpace(b.first), `\b`+regexp.QuoteMeta(b.literal)+`\b`
+			hint.Ends, hint.Bar = false, true
 		}
 	}
 	return hint

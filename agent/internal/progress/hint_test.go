@@ -20,6 +20,10 @@ func TestHint(t *testing.T) {
 			[]string{"substep 7 step 1", "substep 7 step 2"}},
 		{"a number that stays", "", "", []string{"batch 32", "batch 32"}},
 		{"a fraction", "", "", []string{"it 1.5", "it 2.5"}},
+		{"bars", `\b0/20\b`, "0%|  | 0/20 [00:00<?]", []string{"  0%|  | 0/20 [00:00<?]", " 50%|# | 10/20 [00:01<00:01]",
+			"100%|##| 20/20 [00:02<00:00]", "Validation:   0%|  | 0/5", "  0%|  | 0/20 [00:00<?]", "Validation:   0%|  | 0/5"}},
+		{"one bar", "", "", []string{"  0%|  | 0/20 [00:00<?]", "100%|##| 20/20 [00:02<00:00]", "  0%|  | 0/7 [00:00<?]"}},
+		{"a bar that is drawn twice at its begin", "", "", []string{"0%|  | 0/20", "0%|  | 0/20", "5%|# | 1/20", "0%|  | 0/20"}},
 		{"nothing", "", "", []string{"hello", "world 1", "world 2"}},
 	} {
 		r, err := NewReader(Options{})
@@ -30,7 +34,8 @@ func TestHint(t *testing.T) {
 			r.Line(0, []byte(line))
 		}
 		got := r.Hint()
-		if want := (Hint{len(test.lines), test.example, test.pattern, strings.Contains(test.example, ".")}); got != want {
+		if want := (Hint{Lines: len(test.lines), Example: test.example, Pattern: test.pattern,
+			Ends: strings.Contains(test.example, "."), Bar: strings.Contains(test.example, "|")}); got != want {
 			t.Errorf("%s: got %+v, want %+v", test.what, got, want)
 		}
 		if got.Pattern != "" && !regexp.MustCompile(got.Pattern).MatchString(got.Example) {

@@ -44,22 +44,14 @@ input.`,
 			return p.run(cmd.Context(), args)
 		},
 	}
-	cmd.Flags().StringVar(&p.reportPath, "report", "", "write the report as JSON to this `file`")
-	cmd.Flags().StringVar(&p.htmlPath, "html", "", reports.HTMLUsage)
-	cmd.Flags().StringVar(&p.perfettoPath, "perfetto", "", reports.PerfettoUsage)
-	cmd.Flags().BoolVar(&p.whatIf, "what-if", false, reports.WhatIfUsage)
-	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print the report as JSON on standard output")
+	p.outputs.Add(cmd.Flags(), "on standard output")
 	return cmd
 }
 
 // replay is one reading of a recording.
 type replay struct {
-	reportPath   string
-	htmlPath     string
-	perfettoPath string
-	asJSON       bool
-	whatIf       bool
-	out          io.Writer
+	outputs reports.OutputFlags
+	out     io.Writer
 
 	monitor *monitor.Monitor
 	windows telemetry.Timeline
@@ -72,7 +64,7 @@ type replay struct {
 }
 
 func (p *replay) run(ctx context.Context, paths []string) error {
-	files, err := reports.OpenOutputs(p.reportPath, p.htmlPath, p.perfettoPath)
+	files, err := p.outputs.Open()
 	if err != nil {
 		return err
 	}
@@ -208,7 +200,7 @@ func (p *replay) problems() []error {
 }
 
 func (p *replay) show(d *reports.Document) error {
-	if p.asJSON {
+	if p.outputs.JSON {
 		return output.WriteJSON(p.out, d)
 	}
 	ofMachine := p.whole != nil && p.whole.Name == record.Name // with epochs of several programs
@@ -221,7 +213,7 @@ func (p *replay) show(d *reports.Document) error {
 			return err
 		}
 	}
-	if p.whatIf {
+	if p.outputs.WhatIf {
 		reports.PrintWhatIf(p.out, p.reports())
 	}
 	return nil

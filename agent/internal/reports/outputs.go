@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/recording"
@@ -16,10 +18,22 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-const (
-	HTMLUsage     = "write the report as one HTML `file`, to look at and to send"
-	PerfettoUsage = "write windows, threads and devices as a trace for ui.perfetto.dev to this `file`"
-)
+// OutputFlags are the flags for what a command writes when it ends, and for what it prints beyond the table.
+type OutputFlags struct {
+	Report, HTML, Perfetto string
+	JSON, WhatIf           bool
+}
+
+// Add adds the flags to a command. printed says where --json prints.
+func (o *OutputFlags) Add(flags *pflag.FlagSet, printed string) {
+	flags.StringVar(&o.HTML, "html", "", "write the report as one HTML `file`, to look at and to send")
+	flags.StringVar(&o.Perfetto, "perfetto", "",
+		"write windows, threads and devices as a trace for ui.perfetto.dev to this `file`")
+	flags.StringVar(&o.Report, "report", "", "write the report as JSON to this `file`")
+	flags.BoolVar(&o.JSON, "json", false, "print the report as JSON "+printed)
+	flags.BoolVar(&o.WhatIf, "what-if", false,
+		"also print how much faster each window would be with\ninstant storage, more workers, or a faster GPU")
+}
 
 // Outputs are the files that a command writes when it ends: a report in JSON, one in HTML, and a trace, which grows
 // before.
@@ -29,8 +43,10 @@ type Outputs struct {
 	threads      page.Threads // for html
 }
 
-// OpenOutputs opens the files of --report, --html and --perfetto. --report with a name that ends in .html is --html.
-func OpenOutputs(report, html, perfetto string) (*Outputs, error) {
+// Open opens the files. --report with a name that ends in .html is --html.
+func (o *OutputFlags) Open() (*Outputs, error) { return openOutputs(o.Report, o.HTML, o.Perfetto) }
+
+func openOutputs(report, html, perfetto string) (*Outputs, error) {
 	if extension := strings.ToLower(filepath.Ext(report)); html == "" && (extension == ".html" || extension == ".htm") {
 		report, html = "", report
 	}

@@ -96,7 +96,11 @@ func (s *Summary) durations() string {
 
 func noEpochs(h *progress.Hint) string {
 	text := fmt.Sprintf("none of the program's %d lines of output marks one. ", h.Lines)
-	if h.Lines == 1 {
+	switch h.Lines {
+	case 0:
+		return "the program printed nothing. If it has epochs, let it print a line at the begin of each, or announce them" +
+			" (see stallspan docs epochs)."
+	case 1:
 		text = "the program's only line of output marks none. "
 	}
 	if h.Pattern == "" {
@@ -107,5 +111,9 @@ func noEpochs(h *progress.Hint) string {
 	if h.Ends {
 		option = "--epoch-end-pattern"
 	}
-	return text + fmt.Sprintf("%q looks like a counter: try %s %s", h.Example, option, quoted)
+	kind := "looks like a counter"
+	if h.Bar {
+		kind = "is a bar that begins again"
+	}
+	return text + fmt.Sprintf("%q %s: try %s %s", h.Example, kind, option, quoted)
 }

@@ -285,10 +285,6 @@ func EndedLine(r *explain.Report) string {
 	return output.Printable(line)
 }
 
-// WhatIfUsage is the help of --what-if.
-const WhatIfUsage = "also print how much faster each window would be with\n" +
-	"instant storage, more workers, or a faster GPU"
-
 // PrintWhatIf writes the predictions for each window, below printTable's rows.
 func PrintWhatIf(out io.Writer, reports []*window.Report) {
 	t := output.NewTable(out)

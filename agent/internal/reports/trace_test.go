@@ -83,7 +83,7 @@ func (h *hanging) Write(p []byte) (int, error) {
 // TestJournals: a recording that fails does not end the trace.
 func TestJournals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.pftrace")
-	files, err := OpenOutputs("", "", path)
+	files, err := openOutputs("", "", path)
 	if err != nil {
 		t.Fatal(err)
 	}

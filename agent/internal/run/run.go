@@ -37,16 +37,12 @@ import (
 
 // options are the flags of run.
 type options struct {
-	report   string
-	html     string
-	perfetto string
+	outputs  reports.OutputFlags
 	name     string
 	failOn   string
 	slow     cli.SlowFlags
 	spans    cli.SpanFlags
-	whatIf   bool
 	quiet    bool
-	json     bool
 	patterns progress.Options
 	recorder record.Recorder
 }
@@ -76,9 +72,7 @@ spans over OTLP.`,
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	flags.StringVar(&o.report, "report", "", "write the report as JSON to this `file`")
-	flags.StringVar(&o.html, "html", "", reports.HTMLUsage)
-	flags.StringVar(&o.perfetto, "perfetto", "", reports.PerfettoUsage)
+	o.outputs.Add(flags, "on standard error, in place of the table")
 	flags.StringVar(&o.recorder.Path, "record", "", "also record all readings to this `file`, for stallspan replay")
 	flags.StringVar(&o.name, "name", "", "`name` of the run on spans and metrics (default: the program or script)")
 	flags.StringVar(&o.patterns.EpochPattern, "epoch-pattern", "",
@@ -88,10 +82,9 @@ spans over OTLP.`,
 	flags.StringVar(&o.patterns.LoadBegin, "load-begin", "",
 		"`regexp` of a line that begins a model load;\nits group \"model\" is the name")
 	flags.StringVar(&o.patterns.LoadEnd, "load-end", "", "`regexp` of a line that ends a model load")
-	flags.BoolVar(&o.whatIf, "what-if", false, reports.WhatIfUsage)
 	flags.BoolVar(&o.quiet, "quiet", false, "print no lines while the program runs, and no table")
-	flags.BoolVar(&o.json, "json", false, "print the report as JSON on standard error, in place of the table")
 	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if the program succeeds but a window was `slow`")
+	cli.Section(flags, "Recognize epochs and loads", "epoch-pattern", "epoch-end-pattern", "load-begin", "load-end")
 	o.slow.Add(cmd)
 	o.spans.Add(cmd)
 	return cmd
@@ -109,7 +102,7 @@ func (o *options) run(ctx context.Context, argv []string) error {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	files, err := reports.OpenOutputs(o.report, o.html, o.perfetto)
+	files, err := o.outputs.Open()
 	if err != nil {
 		return cli.ExitError{Code: cli.ExitRun, Err: err}
 	}
@@ -122,7 +115,7 @@ func (o *options) run(ctx context.Context, argv []string) error {
 		o.name = identity.NameOf(argv)
 	}
 	r := &run{options: o, argv: argv, reader: reader, files: files, limits: limits, noBaselines: noBaselines,
-		live:    &liveLines{on: !o.quiet && !o.json && term.IsTerminal(int(os.Stderr.Fd()))},
+		live:    &liveLines{on: !o.quiet && !o.outputs.JSON && term.IsTerminal(int(os.Stderr.Fd()))},
 		signals: wrap.NewRelay(ctx, unix.SIGWINCH)}
 	defer r.signals.Stop()
 	r.windows.Added = func(w *window.Report) {
@@ -194,8 +187,8 @@ func (r *run) do(ctx context.Context) error {
 		r.telemetry.Close(ctx)
 		return err
 	}
-	m.SaveBaselines()                                   // before its problems are printed
-	if err := r.print(); err != nil && r.options.json { // who asked for it counts on it
+	m.SaveBaselines()                                           // before its problems are printed
+	if err := r.print(); err != nil && r.options.outputs.JSON { // who asked for it counts on it
 		r.unprinted = fmt.Errorf("the report cannot be printed: %w", err)
 	} else if err != nil {
 		cli.Say("the report cannot be printed: %v", err)
@@ -205,6 +198,9 @@ func (r *run) do(ctx context.Context) error {
 	}
 	return r.finish(ctx)
 }
+
+// soonest is how long a program runs before its first epoch at least, if a user ends it there.
+const soonest = 30 * time.Second
 
 // wentOn is how long after ^C a window begins in a program that goes on. One that ends may print a line before it does.
 const wentOn = time.Second
@@ -274,13 +270,13 @@ func (r *run) status() {
 // print prints the result on standard error: standard output is the program's.
 func (r *run) print() error {
 	switch {
-	case r.options.json:
+	case r.options.outputs.JSON:
 		return output.WriteJSON(os.Stderr, r.document())
 	case r.options.quiet:
 		return nil
 	}
 	reports.PrintTable(os.Stderr, r.timeline(), r.problems())
-	if r.options.whatIf {
+	if r.options.outputs.WhatIf {
 		reports.PrintWhatIf(os.Stderr, r.timeline())
 	}
 	err := output.WriteTable(os.Stderr, r.summary().Write)
@@ -309,7 +305,8 @@ func (r *run) document() reports.Document {
 func (r *run) summary() *reports.Summary {
 	windows, _ := r.windows.Sorted()
 	s := reports.NewSummary(r.whole, windows)
-	if hint := r.reader.Hint(); len(windows) == 0 && hint.Lines > 0 && !r.ended.Failed {
+	cut := r.ended.Failed || r.ended.Unfinished && r.whole != nil && r.whole.Duration() < soonest
+	if hint := r.reader.Hint(); len(windows) == 0 && !cut {
 		s.NoEpochs = &hint
 	}
 	return s

@@ -106,9 +106,11 @@ func (c *Config) open(of clients) (l net.Listener, err error) {
 	}
 	switch {
 	case err != nil && of.asksWho && !of.tls:
-		return nil, fmt.Errorf("prometheus: %w, or set tls_server_config: passwords need TLS elsewhere", err)
+		return nil, fmt.Errorf("prometheus.endpoint: %w, or set tls_server_config: passwords need TLS elsewhere", err)
+	case errors.Is(err, api.ErrOpen) && c.WebConfig == "":
+		return nil, fmt.Errorf("prometheus.endpoint: %w, or set prometheus.web_config with TLS and users", err)
 	case err != nil:
-		return nil, fmt.Errorf("prometheus: %w", err)
+		return nil, fmt.Errorf("prometheus.endpoint: %w", err)
 	}
 	return l, nil
 }

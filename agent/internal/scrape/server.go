@@ -86,6 +86,10 @@ func (s *Server) Serve(ctx context.Context, of api.Scraped) error {
 			metrics.ServeHTTP(w, r)
 		}
 	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<!DOCTYPE html><title>Stallspan</title><a href=\"/metrics\">Metrics</a>\n")
+	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout,
 		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: log.New(io.Discard, "", 0)} // what clients do wrong

@@ -87,7 +87,8 @@ func humanKB(v float64) string {
 	return fmt.Sprintf("%.1f%c", v, units[0])
 }
 
-func drawDisks(to *bytes.Buffer, disks []Disk, width int, units byteUnits) {
+// drawDisks reports whether all columns fit.
+func drawDisks(to *bytes.Buffer, disks []Disk, width int, units byteUnits) (all bool) {
 	longest := narrowDisk
 	for i := range disks {
 		longest = max(longest, output.Columns(diskName(&disks[i])))
@@ -114,6 +115,7 @@ func drawDisks(to *bytes.Buffer, disks []Disk, width int, units byteUnits) {
 		}
 		to.WriteString(line + "\n")
 	}
+	return len(shown) == len(diskColumn)
 }
 
 func diskName(d *Disk) string {

@@ -33,7 +33,8 @@ func (t *liveTable) print(to *bytes.Buffer, r *Rates) error {
 
 // draw writes a block of at most width columns where possible; 0 is no limit. Remarks are for a terminal.
 func (t *liveTable) draw(to *bytes.Buffer, r *Rates, width int, remarks bool) {
-	if t.begun {
+	first := !t.begun
+	if !first {
 		to.WriteByte('\n')
 	}
 	t.begun = true
@@ -42,7 +43,9 @@ func (t *liveTable) draw(to *bytes.Buffer, r *Rates, width int, remarks bool) {
 		drawGPUs(to, r.GPUs, width)
 	}
 	if len(r.Disks) > 0 {
-		drawDisks(to, r.Disks, width, t.units)
+		if all := drawDisks(to, r.Disks, width, t.units); remarks && first && !all {
+			to.WriteString("stallspan stat -x shows all columns\n")
+		}
 	}
 	if remarks && !t.marked && slices.ContainsFunc(r.Disks, func(d Disk) bool { return !d.Leaf }) {
 		t.marked = true

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/quantile"
@@ -113,6 +114,9 @@ func (t *summary) draw(to *output.Table) {
 	row("device", "", "min", "mean", "p95", "max")
 	var idle []string
 	for _, d := range t.devices {
+		if d.idle() && strings.HasPrefix(d.name, "loop") {
+			continue
+		}
 		if d.idle() {
 			idle = append(idle, d.name)
 			continue

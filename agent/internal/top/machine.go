@@ -318,7 +318,7 @@ func (m *Machine) askAll(ctx context.Context, f *Frame) {
 	}
 	f.Windows = newestWindows(f.Windows)
 	if len(f.Windows) == 0 {
-		f.NoWindows = "No program announces epochs here: start it with stallspan run, or start stallspan agent."
+		f.NoWindows = "No epochs are known: use stallspan run, or start stallspan agent."
 		if answered {
 			f.NoWindows = "No windows within the last hour."
 		}
@@ -375,7 +375,7 @@ func (s *server) ask(ctx context.Context) {
 // explain says why lists are empty or incomplete.
 func (m *Machine) explain(f *Frame) {
 	if len(f.GPUs) == 0 {
-		f.NoGPUs = "No GPU is seen here: stallspan check says why. Jobs have their own time divided."
+		f.NoGPUs = "No GPU is seen (see stallspan check): jobs have their own time divided."
 	}
 	if len(f.Disks) == 0 {
 		f.NoDisks = "No disk with I/O is seen here: see stallspan check."
@@ -387,7 +387,7 @@ func (m *Machine) explain(f *Frame) {
 	case len(f.Jobs) == 0:
 		f.NoJobs = "No process of yours works: name one, as in stallspan top train.py."
 	}
-	if m.hidden > 0 {
+	if m.hidden > 0 && os.Geteuid() != 0 { // what root cannot read, the kernel protects
 		f.Notes = append(f.Notes,
 			fmt.Sprintf("processes that cannot be read with these rights: %d, see stallspan check", m.hidden))
 	}

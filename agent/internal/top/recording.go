@@ -166,7 +166,7 @@ func (r *Recording) frame() *Frame {
 		f.NoDisks = "The recording has no disk with I/O so far."
 	}
 	if len(f.Jobs) == 0 {
-		f.NoJobs = "The recording has no job at this time. Those of stallspan run --record have one."
+		f.NoJobs = "The recording has no job now. Those of stallspan run --record have one."
 	}
 	if len(f.Windows) == 0 {
 		f.NoWindows = "The recording has no window so far."

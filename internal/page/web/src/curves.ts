@@ -83,9 +83,11 @@ function plot(panel: Panel, at0: Float64Array, data: Data, view: View): Plot {
   const target = el("div", { class: "plot" });
   const readout = el("p", { class: "readout" });
   const figure = el("figure", {}, el("figcaption", {}, panel.title), readout, target);
+  const nothing = el("p", { class: "note", hidden: "" }, "Nothing is known of this time.");
+  figure.append(nothing);
   if (panel.note) figure.append(el("p", { class: "note" }, panel.note));
 
-  // A stacked line is drawn as the sum of itself and those below, the highest first.
+  // A stacked line is drawn as the sum of itself and those below, the highest first. One that is not known adds nothing.
   const order = panel.lines.map((_, i) => i);
   if (panel.stacked) order.reverse();
   const drawnData = (): uPlot.AlignedData => {
@@ -93,7 +95,7 @@ function plot(panel: Panel, at0: Float64Array, data: Data, view: View): Plot {
     if (panel.stacked) {
       for (let i = 1; i < sums.length; i++) {
         const below = sums[i - 1] ?? [];
-        sums[i] = (sums[i] ?? []).map((v, k) => (v === null || below[k] == null ? null : v + (below[k] ?? 0)));
+        sums[i] = (sums[i] ?? []).map((v, k) => (v === null && below[k] == null ? null : (v ?? 0) + (below[k] ?? 0)));
       }
     }
     return [times, ...order.map((i) => sums[i] ?? [])] as unknown as uPlot.AlignedData;
@@ -184,6 +186,10 @@ function plot(panel: Panel, at0: Float64Array, data: Data, view: View): Plot {
     readout.replaceChildren(...parts);
   };
   const redraw = (): void => {
+    const { min, max } = view.range;
+    const known = panel.lines.some((l) => l.values.some((v, i) => v !== null && (times[i] ?? 0) >= min && (times[i] ?? 0) <= max));
+    target.hidden = !known;
+    nothing.hidden = known;
     u.setScale("x", { min: view.range.min, max: view.range.max });
     u.redraw(true, true);
     tell();
@@ -243,6 +249,10 @@ function drawMarks(u: uPlot, panel: Panel): void {
     c.font = `${11 * scale}px system-ui, sans-serif`;
     c.textAlign = "right";
     c.textBaseline = "top";
+    c.setLineDash([]);
+    c.lineWidth = 4 * scale;
+    c.strokeStyle = colour("back"); // behind the name, which a curve may cross
+    c.strokeText(m.name, u.bbox.left + u.bbox.width - 4 * scale, y + 2 * scale);
     c.fillText(m.name, u.bbox.left + u.bbox.width - 4 * scale, y + 2 * scale);
     c.restore();
   }

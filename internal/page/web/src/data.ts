@@ -153,6 +153,7 @@ export interface Live extends Data {
   span_s: number;
   oldest_s: number;
   latest_s: number;
+  last?: { label: string; end_s: number }; // the newest window before, where none ended in this time
 }
 
 /** Update is what is new since the last one. */

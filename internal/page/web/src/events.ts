@@ -198,7 +198,7 @@ function eventList(data: Live, view: View): { list: HTMLElement; reveal: (e: Pag
       el("span", { class: `badge event ${k}` }, `${shapes[k]} ${k.toUpperCase()}`),
       " ",
       e.subject ? el("strong", {}, e.subject) : null,
-      ` ${e.text} `,
+      ` ${e.subject && e.text.startsWith(`${e.subject} `) ? e.text.slice(e.subject.length + 1) : e.text} `,
       el("span", { class: "muted" }, kind(e)),
     );
   };

@@ -67,6 +67,11 @@ export function clock(date: Date, step: number): string {
   return today ? text : `${date.toLocaleDateString("en", { weekday: "short" })} ${text}`;
 }
 
+/** local is a date with its time, in the order and the 24 hours of the terminal's output. */
+export function local(date: Date): string {
+  return date.toLocaleString("sv-SE");
+}
+
 /** elapsed is a time since the start of the run. */
 export function elapsed(s: number, step: number): string {
   const sign = s < 0 ? "-" : "";

@@ -1,7 +1,7 @@
 // The jobs of GPUs: whose hours went where, in the last day or in the time in the past that is shown.
 
 import { el } from "./dom";
-import { hours, percent } from "./format";
+import { hours, local, percent } from "./format";
 
 const path = "/v1/jobs";
 const day = 24 * 3600; // seconds
@@ -36,8 +36,9 @@ interface Jobs {
   gpus: { id: string; idle: number }[];
 }
 
-const lost = (j: Job): number => j.storage + j.cpu + j.other;
-const total = (j: Job): number => j.busy + lost(j);
+/** lost is the time in which GPUs did nothing: of a job without one, none. */
+const lost = (j: Job): number => (j.gpus.length ? j.storage + j.cpu + j.other : 0);
+const total = (j: Job): number => j.busy + j.storage + j.cpu + j.other;
 
 /** shown is the name of a job for people, as window.ShownName: the hash of code on a command line says nothing. */
 const shown = (name: string): string => name.replace(/^([A-Za-z]+ -[A-Za-z]*[ce]) [0-9a-f]{8}$/, "$1");
@@ -51,7 +52,7 @@ const title = (j: Job, all: Job[]): string => {
 const owner = (j: Job): string => j.attributes?.["k8s.pod.name"] ?? j.user ?? "";
 
 /** part is a time of a job with its share of all. */
-const part = (j: Job, seconds: number): string => (seconds >= 0.5 ? `${hours(seconds)}, ${percent(seconds / total(j))}` : "-");
+const part = (j: Job, seconds: number): string => (seconds > 0 ? `${hours(seconds)}, ${percent(seconds / total(j))}` : "-");
 
 interface Column {
   name: string;
@@ -65,7 +66,7 @@ const columns: Column[] = [
   { name: "Job", text: title, key: (j) => j.name },
   { name: "User or pod", text: owner, key: owner },
   { name: "GPUs", text: (j) => (j.gpus.length ? String(j.gpus.length) : "-"), key: (j) => j.gpus.length },
-  { name: "Held", text: (j) => hours(j.allocated), key: (j) => j.allocated },
+  { name: "Held", text: (j) => (j.gpus.length ? hours(j.allocated) : "-"), key: (j) => j.allocated },
   time("Busy", (j) => j.busy),
   time("Lost", lost),
   time("To storage", (j) => j.storage),
@@ -104,7 +105,7 @@ export function jobTable(headers: () => Record<string, string>): JobTable {
   const note = el(
     "p",
     { class: "muted help" },
-    "A job held a GPU while it had memory on it. Lost is the time in which the GPU did nothing: to storage, to the CPU, or to other reasons. Of these, unused are five minutes or longer without any work.",
+    "A job held a GPU while it had memory on it. Lost is the time in which the GPU did nothing: to storage, to the CPU, or to other reasons. Of these, unused are five minutes or longer without any work. Of a job without a GPU, the program's own time is divided: to storage, on the CPU, or other.",
   );
   const section = el("section", { class: "jobs", "aria-label": "Jobs", hidden: "" }, el("h2", {}, "Jobs"), span, note, scroll, more, free);
 
@@ -144,11 +145,10 @@ export function jobTable(headers: () => Record<string, string>): JobTable {
 
   /** describe says which time the list is of, and what is missing. */
   const describe = (answer: Jobs, from: number, to?: number): string => {
-    const local = (seconds: number): string => new Date(seconds * 1000).toLocaleString();
     const count = answer.jobs.length === 1 ? "1 job" : `${answer.jobs.length} jobs`;
-    const parts = [to === undefined ? `${count} in the last 24 hours.` : `${count} from ${local(from)} to ${local(to)}.`];
+    const parts = [to === undefined ? `${count} in the last 24 hours.` : `${count} from ${local(new Date(from * 1000))} to ${local(new Date(to * 1000))}.`];
     const since = Date.parse(answer.since) / 1000;
-    if (since > from + 60) parts.push(`Nothing is known from before ${local(since)}.`);
+    if (since > from + 60) parts.push(`Nothing is known from before ${local(new Date(since * 1000))}.`);
     if (answer.problem) parts.push(`${answer.problem}.`);
     return parts.join(" ");
   };

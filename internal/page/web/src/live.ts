@@ -7,6 +7,7 @@ import { type Live, type Update, type Window, end } from "./data";
 import { verdictBadge } from "./detail";
 import { el, followTheme, switchTheme } from "./dom";
 import { events } from "./events";
+import { clock } from "./format";
 import { jobTable } from "./jobs";
 import { covers, longest, place, placeUpdate, spanFor, spans } from "./past";
 import { apply } from "./update";
@@ -77,6 +78,14 @@ function start(): void {
     state.classList.toggle("broken", broken);
   };
 
+  /** before is a link to a time that has a window of before. */
+  const before = (w: { label: string; end_s: number }, d: Live): HTMLElement => {
+    const at = clock(new Date(zero + w.end_s * 1000), 1);
+    const link = el("button", { type: "button", class: "link" }, `${w.label}, until ${at}`);
+    link.addEventListener("click", () => present(spanFor(d.now_s - w.end_s + 60)));
+    return link;
+  };
+
   /** answered shows the newest window that ended. */
   const answered = (d: Live): void => {
     const ended = d.windows.filter((w) => !w.running);
@@ -84,7 +93,9 @@ function start(): void {
     answer.replaceChildren(
       ...(last
         ? [`${last.label}: `, verdictBadge(last.report), ` ${last.report.finding}`]
-        : ["No window has ended in this time. Announce one: stallspan run, stallspan mark, or the Python package."]),
+        : d.last
+          ? ["No window has ended in this time. The last one was ", before(d.last, d), "."]
+          : ["No window has ended in this time. Announce one: stallspan run, stallspan mark, or the Python package. Your own are on the page of stallspan page."]),
     );
   };
   const full = (d: Live): { min: number; max: number } => ({

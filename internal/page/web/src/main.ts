@@ -6,7 +6,7 @@ import { body } from "./body";
 import { type Data, type Window, end, ledger } from "./data";
 import { verdictBadge } from "./detail";
 import { el, followTheme, switchTheme } from "./dom";
-import { duration } from "./format";
+import { duration, local } from "./format";
 import { ledgerBar } from "./ledger";
 import { View } from "./view";
 
@@ -14,7 +14,7 @@ function head(data: Data): HTMLElement {
   const r = data.run?.report ?? (data.windows.length === 1 ? data.windows[0]?.report : undefined);
   const slow = data.windows.filter((w) => w.report.slow).length;
   const line = [
-    new Date(data.origin).toLocaleString(),
+    local(new Date(data.origin)),
     duration(data.duration_s),
     `${data.windows.length} ${data.windows.length === 1 ? "window" : "windows"}, ${slow} slow`,
     ...(data.facts ?? []).map((f) => `${f.name} ${f.value}`),

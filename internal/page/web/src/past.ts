@@ -39,6 +39,7 @@ export function place(data: Live, zero: number): Live {
   data.curves.start_s += by;
   data.oldest_s = data.oldest_s === undefined ? data.curves.start_s : data.oldest_s + by;
   data.latest_s = data.latest_s === undefined ? data.now_s : data.latest_s + by;
+  if (data.last) data.last.end_s += by;
   for (const w of data.windows) w.start_s += by;
   for (const e of data.events ?? []) e.at_s += by;
   return data;

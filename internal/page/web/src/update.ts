@@ -22,15 +22,16 @@ export function apply(data: Live, update: Update): boolean {
       panel = { ...p, lines: [] };
       panels.push(panel);
     }
-    for (const line of p.lines) {
+    p.lines.forEach((line, i) => {
       let mine = panel.lines.find((l) => l.name === line.name);
       if (!mine) {
-        if (!says(line)) continue;
+        if (!says(line)) return;
         mine = { ...line, values: new Array<number | null>(known).fill(null) };
-        panel.lines.push(mine);
+        const above = panel.lines.findIndex((l) => p.lines.slice(i + 1).some((m) => m.name === l.name));
+        panel.lines.splice(above < 0 ? panel.lines.length : above, 0, mine); // a stack keeps its order
       }
       mine.values.push(...line.values);
-    }
+    });
     panel.marks = merge(panel, p);
   }
   const surplus = Math.max(0, known + added - Math.round(data.span_s / step));

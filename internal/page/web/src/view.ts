@@ -42,7 +42,7 @@ export class View {
   /** moment is the time under the cursor, for people. */
   moment(s: number, data: { origin: string }): string {
     if (this.origin !== null) return this.time(s, 1);
-    return `${this.time(s, 0.1)} (${new Date(Date.parse(data.origin) + s * 1000).toLocaleTimeString()})`;
+    return `${this.time(s, 0.1)} (${new Date(Date.parse(data.origin) + s * 1000).toLocaleTimeString("sv-SE")})`;
   }
 
   /** tickSpace is the room of a label of the time axis, in CSS pixels. */
