@@ -99,10 +99,9 @@ func kindName(k window.Kind) string {
 // subject begins most sentences: what worked, and how much of the time.
 func subject(r *window.Report, s window.Shares) string {
 	switch {
-	case len(r.GPUIDs) > 1:
-		return fmt.Sprintf("The %d GPUs were busy %s", len(r.GPUIDs), percent(s.Busy)) + uneven(r)
-	case len(r.GPUIDs) == 1:
-		return "The GPU was busy " + percent(s.Busy)
+	case len(r.GPUIDs) > 0:
+		gpus, _, were := theGPUs(r)
+		return gpus + " " + were + " busy " + percent(s.Busy) + uneven(r)
 	case r.Unattributed():
 		return "The busiest CPU core of this machine was busy " + percent(s.CPU)
 	}
@@ -111,6 +110,14 @@ func subject(r *window.Report, s window.Shares) string {
 		who += andNoCore + " " + percent(s.Ready) + takenCores(r)
 	}
 	return who
+}
+
+// theGPUs begins a sentence about a window's GPUs, with a pronoun and a verb for them.
+func theGPUs(r *window.Report) (gpus, they, were string) {
+	if n := len(r.GPUIDs); n > 1 {
+		return fmt.Sprintf("The %d GPUs", n), "they", "were"
+	}
+	return "The GPU", "it", "was"
 }
 
 // andNoCore joins the second part of a subject.
@@ -163,11 +170,8 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Verdict == window.NetworkBound:
 		return listed(who) + " and waited for data from the network " + percent(s.Network) + " of the time" + fetched(r)
 	case r.Verdict == window.Mixed && s.Network >= smallPart && hasGPU:
-		gpus, were := "The GPU", "it was"
-		if n := len(r.GPUIDs); n > 1 {
-			gpus, were = fmt.Sprintf("The %d GPUs", n), "they were"
-		}
-		return gpus + " waited " + waitedForAll(r, s) + ", and " + were + " busy " + percent(s.Busy) + fetched(r)
+		gpus, they, were := theGPUs(r)
+		return gpus + " waited " + waitedForAll(r, s) + ", and " + they + " " + were + " busy " + percent(s.Busy) + fetched(r)
 	case r.Verdict == window.Mixed && s.Network >= smallPart:
 		return who + " of the time and waited " + waitedForAll(r, s) + fetched(r)
 	case r.Verdict == window.CPUBound && hasGPU:
@@ -176,10 +180,7 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Verdict == window.CPUBound:
 		return who + " of the time" + waited(" and waited for storage ", s, "")
 	case r.Verdict == window.Mixed && hasGPU:
-		gpus, were := "The GPU", "was"
-		if n := len(r.GPUIDs); n > 1 {
-			gpus, were = fmt.Sprintf("The %d GPUs", n), "were"
-		}
+		gpus, _, were := theGPUs(r)
 		return fmt.Sprintf("%s waited both for storage (%s of the time) and for the CPU work of the input pipeline (%s), "+
 			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU), were, percent(s.Busy)) +
 			hadNoCore(r, s) + where(r)

@@ -87,8 +87,14 @@ func (v *view) readers(f *Facts) []Reader {
 }
 
 // movers are the processes that read and wrote before the load.
-func (v *view) movers() []Reader {
-	return slices.DeleteFunc(slices.Clone(v.machine.Readers), func(x Reader) bool { return !x.Before })
+func (v *view) movers() (all []Reader) {
+	for _, x := range v.machine.Readers {
+		if x.Before {
+			x.Before = false // where they are says so
+			all = append(all, x)
+		}
+	}
+	return all
 }
 
 // idleAhead returns for how long the disks under the load's path had next to nothing to do before it, while its job was
