@@ -53,7 +53,8 @@ func tensorIdle(f *window.IdleTensorCores) (text, remedy string) {
 	if f.GPUs > 1 {
 		gpus, its = fmt.Sprintf("The %d GPUs were", f.GPUs), "their"
 	}
-	text = fmt.Sprintf("%s busy %s of the time, but %s tensor cores only %s", gpus, percent(f.Busy), its, percent(f.Tensor))
+	text = fmt.Sprintf("%s busy %s of the time, but %s tensor cores only %s", gpus, percent(f.Busy), its,
+		percent(f.Tensor))
 	switch {
 	case f.MemoryBound:
 		return text + "; memory was at " + percent(f.DRAM) + " of its bandwidth, and is the limit.",

@@ -52,9 +52,9 @@ func (v *view) silence(r *Report, l *Ledger) (found *Silence) {
 	return found
 }
 
-// quiet returns the longest part of a wait in which next to nothing came, by a count of bytes. Where others read for the
-// leading thread, one of them always waits, and it waits all the time. What came in a step over either end of the wait
-// may have come before or after it.
+// quiet returns the longest part of a wait in which next to nothing came, by a count of bytes. Where others read for
+// the leading thread, one of them always waits, and it waits all the time. What came in a step over either end of the
+// wait may have come before or after it.
 func (v *view) quiet(s history.Series, h ledger.Hold) (longest ledger.Hold) {
 	steps := v.history.Steps(history.Key{Series: s, ID: v.machine.Target.Job}, v.from(), v.to())
 	if len(steps) == 0 {

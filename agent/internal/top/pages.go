@@ -73,7 +73,8 @@ func (v *View) drawHelp(c *canvas) {
 		p.add(partStyles[i], fmt.Sprintf("  %s %s", strings.Repeat(string(c.bar(i)), 3), name))
 	}
 	for _, text := range []string{
-		"Without a GPU, a job's own time is divided. Busy is then its time on a CPU, marked c, and CPU its time without a core.",
+		"Without a GPU, a job's own time is divided. Busy is then its time on a CPU, marked c, and CPU its time without " +
+			"a core.",
 		"of ceiling: throughput as a share of the highest that the disk has reached; unknown below a queue of 1.",
 		"await: mean time of an operation in ms. queue: mean number of operations in flight.",
 		"What cannot be seen here, and how to get it: stallspan check.",
