@@ -30,8 +30,8 @@ func silenceOf(t *testing.T, brought uint64) *Silence {
 	return (&view{w, h, m}).silence(r, &Ledger{Evidence: FromSchedule})
 }
 
-// quietOf returns the silence of a wait of 20 s in which so much came: in the first two seconds, and a share of it after
-// 10 s.
+// quietOf returns the silence of a wait of 20 s in which so much came: in the first two seconds, and a share of it
+// after 10 s.
 func quietOf(t *testing.T, all, after float64) ledger.Hold {
 	h := newHistory(t)
 	for at := time.Duration(0); at <= 20*s; at += s {
