@@ -17,19 +17,16 @@ func unexplained(r *window.Report) string {
 }
 
 // Finding returns the verdict with its evidence, in one sentence. How a window was cut comes before it, in another one.
-// Where all that is known of a program is that it failed, that is all.
+// Of a program that failed it is only what may be why.
 func Finding(r *window.Report) string {
-	how := cut(r)
+	how := cut(r) + silence(r)
 	if r.Failed && r.Kind == window.Custom {
-		return how
+		return strings.TrimSpace(how)
 	}
-	if how != "" {
-		how += " "
-	}
-	return how + silence(r) + tookTooLong(r, judged(r))
+	return how + tookTooLong(r, judged(r))
 }
 
-// cut says how a window was cut; "" if it was not, or if that is not known.
+// cut says how a window was cut, and ends in a space; "" if it was not, or if that is not known.
 func cut(r *window.Report) string {
 	what := "It was cut after "
 	switch {
@@ -42,7 +39,7 @@ func cut(r *window.Report) string {
 	if r.Ended != "" {
 		how += ": " + r.Ended
 	}
-	return what + how + "."
+	return what + how + ". "
 }
 
 func judged(r *window.Report) string {
@@ -60,8 +57,9 @@ func shown(r *window.Report) window.Shares {
 		return s
 	}
 	all := wholePercents(r.GPUTime(), r.Busy, r.Storage, r.CPU-r.Ready, r.Ready, r.Other)
-	s.Busy, s.Storage, s.Other = float64(all[0])/100, float64(all[1])/100, float64(all[4])/100
-	s.CPU, s.Ready = float64(all[2]+all[3])/100, float64(all[3])/100
+	for i, share := range []*float64{&s.Busy, &s.Storage, &s.CPU, &s.Ready, &s.Other} {
+		*share = float64(all[i]) / 100
+	}
 	return s
 }
 
@@ -101,18 +99,25 @@ func kindName(k window.Kind) string {
 // subject begins most sentences: what worked, and how much of the time.
 func subject(r *window.Report, s window.Shares) string {
 	switch {
-	case len(r.GPUIDs) > 1:
-		return fmt.Sprintf("The %d GPUs were busy %s", len(r.GPUIDs), percent(s.Busy)) + uneven(r)
-	case len(r.GPUIDs) == 1:
-		return "The GPU was busy " + percent(s.Busy)
+	case len(r.GPUIDs) > 0:
+		gpus, _, were := theGPUs(r)
+		return gpus + " " + were + " busy " + percent(s.Busy) + uneven(r)
 	case r.Unattributed():
 		return "The busiest CPU core of this machine was busy " + percent(s.CPU)
 	}
-	who := "The program was on the CPU " + percent(s.CPU-s.Ready)
+	who := "The program was on the CPU " + percent(s.CPU)
 	if s.Ready >= smallPart {
 		who += andNoCore + " " + percent(s.Ready) + takenCores(r)
 	}
 	return who
+}
+
+// theGPUs begins a sentence about a window's GPUs, with a pronoun and a verb for them.
+func theGPUs(r *window.Report) (gpus, they, were string) {
+	if n := len(r.GPUIDs); n > 1 {
+		return fmt.Sprintf("The %d GPUs", n), "they", "were"
+	}
+	return "The GPU", "it", "was"
 }
 
 // andNoCore joins the second part of a subject.
@@ -165,25 +170,19 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Verdict == window.NetworkBound:
 		return listed(who) + " and waited for data from the network " + percent(s.Network) + " of the time" + fetched(r)
 	case r.Verdict == window.Mixed && s.Network >= smallPart && hasGPU:
-		gpus, were := "The GPU", "it was"
-		if n := len(r.GPUIDs); n > 1 {
-			gpus, were = fmt.Sprintf("The %d GPUs", n), "they were"
-		}
-		return gpus + " waited " + waitedForAll(r, s) + ", and " + were + " busy " + percent(s.Busy) + fetched(r)
+		gpus, they, were := theGPUs(r)
+		return gpus + " waited " + waitedForAll(r, s) + ", and " + they + " " + were + " busy " + percent(s.Busy) + fetched(r)
 	case r.Verdict == window.Mixed && s.Network >= smallPart:
 		return who + " of the time and waited " + waitedForAll(r, s) + fetched(r)
 	case r.Verdict == window.CPUBound && hasGPU:
-		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU-s.Ready) + " of the time" +
+		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU) + " of the time" +
 			hadNoCore(r, s)
 	case r.Verdict == window.CPUBound:
 		return who + " of the time" + waited(" and waited for storage ", s, "")
 	case r.Verdict == window.Mixed && hasGPU:
-		gpus, were := "The GPU", "was"
-		if n := len(r.GPUIDs); n > 1 {
-			gpus, were = fmt.Sprintf("The %d GPUs", n), "were"
-		}
+		gpus, _, were := theGPUs(r)
 		return fmt.Sprintf("%s waited both for storage (%s of the time) and for the CPU work of the input pipeline (%s), "+
-			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU-s.Ready), were, percent(s.Busy)) +
+			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU), were, percent(s.Busy)) +
 			hadNoCore(r, s) + where(r)
 	case r.Verdict == window.Mixed:
 		return who + " of the time and waited for storage " + percent(s.Storage) + where(r)
@@ -207,18 +206,26 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 		return who + " of the time; its processes were ready to run and had no CPU " + percent(starved) + " of the time" +
 			takenCores(r)
 	case r.Lacks(window.HiddenRemoteIO) && hasGPU:
-		return who + " of the time, waited for CPU work " + percent(s.CPU) + " and stood " + idle + "; " +
-			mountsUsed(r)
-	case noPressure && s.CPU >= window.Thresholds.Stall && hasGPU:
+		return who + " of the time, waited for CPU work " + percent(s.CPU) + " and stood " + idle + hadNoCore(r, s) +
+			"; " + mountsUsed(r)
+	case noPressure && s.Work() >= window.Thresholds.Stall && hasGPU:
 		return who + " of the time, " + waited("waited for storage ", s, ", ") + "waited for CPU work " +
-			percent(s.CPU) + " and stood " + idle
+			percent(s.CPU) + " and stood " + idle + hadNoCore(r, s)
 	case s.Other >= window.Thresholds.Other || noPressure && !hasGPU:
 		return who + " of the time and " + idle
 	case noPressure:
-		return who + " of the time; no stall is known to be large (" + waited("storage ", s, ", ") + "CPU " +
-			percent(s.CPU) + "), and it was idle " + percent(s.Other) + unexplained(r)
+		return who + " of the time; no stall is known to be large (" + waited("storage ", s, ", ") + ofCPU(r, s) +
+			"), and it was idle " + percent(s.Other) + unexplained(r)
 	}
-	return who + " of the time; no stall is large (storage " + percent(s.Storage) + ", CPU " + percent(s.CPU) + ")"
+	return who + " of the time; no stall is large (storage " + percent(s.Storage) + ", " + ofCPU(r, s) + ")"
+}
+
+// ofCPU is the CPU's part in a list of small stalls.
+func ofCPU(r *window.Report, s window.Shares) string {
+	if s.Ready < smallPart || len(r.GPUIDs) == 0 { // without a GPU the subject has it
+		return "CPU " + percent(s.CPU)
+	}
+	return "CPU " + percent(s.CPU) + ", no core " + percent(s.Ready)
 }
 
 // lacksPressure reports whether waiting for storage may be missing because the kernel reports no I/O pressure.

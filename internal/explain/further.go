@@ -49,11 +49,12 @@ func further(r *window.Report, finding window.Finding) (text, remedy string) {
 }
 
 func tensorIdle(f *window.IdleTensorCores) (text, remedy string) {
-	text = fmt.Sprintf("The GPU was busy %s of the time, but its tensor cores only %s", percent(f.Busy), percent(f.Tensor))
+	gpus, its := "The GPU was", "its"
 	if f.GPUs > 1 {
-		text = fmt.Sprintf("The %d GPUs were busy %s of the time, but their tensor cores only %s", f.GPUs, percent(f.Busy),
-			percent(f.Tensor))
+		gpus, its = fmt.Sprintf("The %d GPUs were", f.GPUs), "their"
 	}
+	text = fmt.Sprintf("%s busy %s of the time, but %s tensor cores only %s", gpus, percent(f.Busy), its,
+		percent(f.Tensor))
 	switch {
 	case f.MemoryBound:
 		return text + "; memory was at " + percent(f.DRAM) + " of its bandwidth, and is the limit.",

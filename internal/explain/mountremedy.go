@@ -99,6 +99,12 @@ func queued(u *window.MountUse) bool {
 	return all.Queue > 0 && all.Queue.Seconds() >= queueShare*all.Time.Seconds()
 }
 
+// unsent is the share of their time that a mount's requests waited to be sent.
+func unsent(u *window.MountUse) string {
+	all := u.All()
+	return percent(all.Queue.Seconds() / all.Time.Seconds())
+}
+
 // unanswered reports whether a mount's time goes to requests that were sent again. The kernel counts the time before
 // that as waiting to be sent.
 func (x *situation) unanswered() bool {
@@ -108,10 +114,9 @@ func (x *situation) unanswered() bool {
 
 func (x *situation) findUnanswered() string {
 	u := x.busiestMount()
-	all := u.All()
 	return fmt.Sprintf("Find out why %s did not answer, such as a lost connection or a server that hung: %s, and %s of "+
 		"the requests' time passed before they were sent for the last time; %s.", named(u),
-		count(u.Retransmissions, "retransmission"), percent(all.Queue.Seconds()/all.Time.Seconds()),
+		count(u.Retransmissions, "retransmission"), unsent(u),
 		x.without("without any waiting"))
 }
 
@@ -130,17 +135,15 @@ func (x *situation) fewSlots() bool {
 
 func (x *situation) allowMore() string {
 	u := x.busiestMount()
-	all := u.All()
 	return fmt.Sprintf("Allow more requests to %s at once: they waited %s of their time for one of its session's slots, "+
 		"which more connections would share; raise max_session_slots of the module nfs here, and the server's limit; %s.",
-		named(u), percent(all.Queue.Seconds()/all.Time.Seconds()), x.without("without any waiting"))
+		named(u), unsent(u), x.without("without any waiting"))
 }
 
 func (x *situation) connectMore() string {
 	u := x.busiestMount()
-	all := u.All()
 	return fmt.Sprintf("Mount %s with more connections (nconnect=8): it has one, and requests waited %s of their time "+
-		"to be sent; %s.", named(u), percent(all.Queue.Seconds()/all.Time.Seconds()), x.without("without any waiting"))
+		"to be sent; %s.", named(u), unsent(u), x.without("without any waiting"))
 }
 
 // manyFiles reports whether a mount spends its time on metadata.

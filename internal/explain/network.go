@@ -86,6 +86,7 @@ func waitedForAll(r *window.Report, s window.Shares) string {
 	add("for storage", s.Storage)
 	if len(r.GPUIDs) > 0 {
 		add("for the CPU work of the input pipeline", s.CPU)
+		add("for a core for this work", s.Ready)
 	}
 	if n := len(stalls); n > 1 {
 		return strings.Join(stalls[:n-1], ", ") + " and " + stalls[n-1]
@@ -97,7 +98,7 @@ func waitedForAll(r *window.Report, s window.Shares) string {
 func (x *situation) network() bool {
 	s := &x.shares
 	return x.Serving() != nil && (x.Verdict == window.NetworkBound ||
-		x.Verdict == window.Mixed && s.Network >= s.Storage && (s.Network >= s.CPU || len(x.GPUIDs) == 0))
+		x.Verdict == window.Mixed && s.Network >= s.Storage && (s.Network >= s.Work() || len(x.GPUIDs) == 0))
 }
 
 // sender is the peer that was waited for most; the zero PeerUse without one.

@@ -16,6 +16,7 @@ type phase struct {
 	Busy     float64        `json:"busy_s,omitempty"`
 	Storage  float64        `json:"storage_s"`
 	CPU      float64        `json:"cpu_s"`
+	Ready    float64        `json:"ready_s,omitempty"`
 	Other    float64        `json:"other_s"`
 	Verdict  window.Verdict `json:"verdict"`
 }
@@ -23,7 +24,8 @@ type phase struct {
 func newPhase(p *window.Phase, r *window.Report) phase {
 	out := phase{
 		Name: p.Name, Start: r.Start.Wall, Duration: p.Duration().Seconds(), Bytes: p.Bytes, Busy: r.Busy.Seconds(),
-		Storage: r.Storage.Seconds(), CPU: r.CPU.Seconds(), Other: r.Other.Seconds(), Verdict: r.Verdict,
+		Storage: r.Storage.Seconds(), CPU: (r.CPU - r.Ready).Seconds(), Ready: r.Ready.Seconds(),
+		Other: r.Other.Seconds(), Verdict: r.Verdict,
 	}
 	if seconds := p.Duration().Seconds(); seconds > 0 {
 		out.Rate = float64(p.Bytes) / (1 << 30) / seconds

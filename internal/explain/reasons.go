@@ -111,7 +111,7 @@ var waitedFor = map[window.OtherKind]string{
 
 // waitedElsewhere is the verdict because of other, with what it was.
 func waitedElsewhere(r *window.Report, s window.Shares) string {
-	who, rest := "The program", "; it was on the CPU "+percent(s.CPU)
+	who, rest, core := "The program", "; it was on the CPU "+percent(s.CPU), "for a core "
 	switch {
 	case len(r.GPUIDs) > 1:
 		who, rest = "The GPUs", "; they were busy "+percent(s.Busy)
@@ -124,6 +124,10 @@ func waitedElsewhere(r *window.Report, s window.Shares) string {
 	}
 	if s.CPU >= smallPart && len(r.GPUIDs) > 0 {
 		stalls = append(stalls, "for CPU work "+percent(s.CPU))
+		core = "for a core for this work "
+	}
+	if s.Ready >= smallPart {
+		stalls = append(stalls, core+percent(s.Ready)+takenCores(r))
 	}
 	if len(stalls) > 0 {
 		rest += " and waited " + strings.Join(stalls, " and ")

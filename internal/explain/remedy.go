@@ -23,7 +23,7 @@ const (
 
 // Remedy returns one sentence that says what to try; "" for a window that is too short for any.
 func Remedy(r *window.Report) string {
-	if r.Failed {
+	if r.Failed && (r.Silence == nil || !r.Silence.Goes) {
 		return "" // a faster one would fail, too
 	}
 	if m, ok := blocking(r); ok {
@@ -184,7 +184,7 @@ func newSituation(r *window.Report) *situation {
 		x.setGain()
 		return x
 	}
-	computing := r.Verdict == window.Mixed && x.shares.CPU > x.shares.Storage && len(r.GPUIDs) > 0
+	computing := r.Verdict == window.Mixed && x.shares.Work() > x.shares.Storage && len(r.GPUIDs) > 0
 	x.storage = r.Verdict == window.StorageBound || r.Verdict == window.Mixed && !computing
 	x.cpu = r.Verdict == window.CPUBound || computing
 	x.setGain()

@@ -44,7 +44,7 @@ type Report struct {
 	SpeedupHigh      float64          `json:"speedup_high,omitempty"`
 	WhatIf           *whatIf          `json:"what_if,omitempty"`
 	Load             *load            `json:"load,omitempty"`
-	Own              *ownIO           `json:"own_io,omitempty"`
+	Own              *window.OwnIO    `json:"own_io,omitempty"`
 	Disks            list[Disk]       `json:"disks,omitempty"`
 	SlowDevice       *slowDevice      `json:"slow_device,omitempty"`
 	OtherReaders     int              `json:"windows_on_its_disks,omitempty"`
@@ -168,12 +168,6 @@ type whatIf struct {
 	NoNetworkHigh float64 `json:"no_network_high,omitempty"`
 	RequestsLow   float64 `json:"eight_times_the_requests_low,omitempty"`
 	RequestsHigh  float64 `json:"eight_times_the_requests_high,omitempty"`
-}
-
-// ownIO is what the program itself moved. Disks count that of all programs.
-type ownIO struct {
-	Read    uint64 `json:"read_bytes"`
-	Written uint64 `json:"write_bytes"`
 }
 
 // Disk is the work of one disk in a window, for all programs. The awaits are nil without operations. They and the last
@@ -301,16 +295,9 @@ type load struct {
 	Layer     bool     `json:"image_layer,omitempty"`
 	Evicted   uint64   `json:"evicted_bytes,omitempty"`
 	IdleAhead float64  `json:"idle_before_s,omitempty"`
-	Readers   []reader `json:"readers,omitempty"`
-	Movers    []reader `json:"movers_before,omitempty"`
-}
 
-type reader struct {
-	PID   int    `json:"pid"`
-	Name  string `json:"name,omitempty"`
-	Group string `json:"cgroup,omitempty"`
-	Bytes uint64 `json:"read_bytes"`
-	Own   bool   `json:"own,omitempty"`
+	Readers []window.Reader `json:"readers,omitempty"`
+	Movers  []window.Reader `json:"movers_before,omitempty"`
 }
 
 // NewReport returns the JSON form of a report.
@@ -320,7 +307,7 @@ func NewReport(r *window.Report) *Report {
 		Outcome: r.Outcome,
 		Start:   r.Start.Wall, End: r.Start.Wall.Add(r.Duration()), Duration: r.Duration().Seconds(),
 		Verdict: r.Verdict, Finding: Finding(r), Remedy: Remedy(r), Findings: FurtherFindings(r),
-		Slow: r.Slow, SlownessReason: r.SlowReason, Interrupted: r.Interrupted, OtherReaders: r.Others,
+		Slow: r.Slow, SlownessReason: r.SlowReason, Interrupted: r.Interrupted, OtherReaders: r.Others, Own: r.Own,
 	}
 	if r.HasEpoch {
 		out.Epoch = &r.Epoch
@@ -354,9 +341,6 @@ func NewReport(r *window.Report) *Report {
 	}
 	if l := &r.Load; l.Size > 0 || len(l.Readers) > 0 {
 		out.addLoad(r)
-	}
-	if r.Own != nil {
-		out.Own = (*ownIO)(r.Own)
 	}
 	for i := range r.Disks {
 		out.Disks = append(out.Disks, newDisk(&r.Disks[i]))
@@ -411,14 +395,7 @@ func (out *Report) addLoad(r *window.Report) {
 		out.Load.Hit = &l.Hit
 	}
 	out.Load.Layer, out.Load.Evicted, out.Load.IdleAhead = l.Layer, l.Evicted, l.IdleAhead.Seconds()
-	out.Load.Readers, out.Load.Movers = newReaders(l.Readers), newReaders(l.Movers)
-}
-
-func newReaders(readers []window.Reader) (all []reader) {
-	for _, x := range readers {
-		all = append(all, reader{x.PID, x.Name, x.Group, x.Bytes, x.Own})
-	}
-	return all
+	out.Load.Readers, out.Load.Movers = l.Readers, l.Movers
 }
 
 func newSlowDevice(slow *window.SlowDevice) *slowDevice {

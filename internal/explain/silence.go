@@ -32,6 +32,9 @@ func silent(r *window.Report) string {
 	s := r.Silence
 	switch {
 	case s.Peer != nil:
+		if s.Peer.Process != "" {
+			return peerName(s.Peer) + ","
+		}
 		return peerName(s.Peer)
 	case s.Mount != nil:
 		return fmt.Sprintf("the file system %s (%s)", named(s.Mount), s.Mount.Type)

@@ -77,6 +77,34 @@ func TestNoCore(t *testing.T) {
 	}
 }
 
+// TestNoCoreInAllSentences: whatever the verdict, the sentence has the numbers of the table.
+func TestNoCoreInAllSentences(t *testing.T) {
+	wait := []window.OtherReason{{Kind: window.OtherTimer, Name: "sleep in the program", Time: 5 * time.Second}}
+	network := window.PeerUse{Address: "10.0.0.7:443", Serves: true, Received: 200 << 20, Waited: time.Second}
+	for _, verdict := range []window.Verdict{window.StorageBound, window.NetworkBound, window.CPUBound,
+		window.WaitBound, window.Mixed, window.Unknown} {
+		for _, gpus := range [][]string{nil, {"GPU-1"}, {"GPU-1", "GPU-2"}} {
+			for _, s := range []window.Shares{{Storage: 0.1, CPU: 0.13, Ready: 0.21, Other: 0.56, Network: 0.2},
+				{Busy: 0.4, Storage: 0.1, CPU: 0.13, Ready: 0.21, Other: 0.16}} {
+				r := &window.Report{Ledger: window.Ledger{Evidence: window.FromSchedule}}
+				r.GPUIDs, r.Scope, r.Verdict = gpus, window.Process, verdict
+				divide(r, s)
+				for _, part := range []*time.Duration{&r.Busy, &r.Storage, &r.CPU, &r.Ready, &r.Other, &r.Network} {
+					*part *= time.Duration(max(1, len(gpus)))
+				}
+				if r.Peers = []window.PeerUse{network}; s.Other >= window.Thresholds.Other {
+					r.OtherReasons = wait
+				}
+				got := Finding(r)
+				alone := verdict == window.StorageBound && len(gpus) > 0 || verdict == window.NetworkBound && len(gpus) > 0
+				if strings.Contains(got, "34 %") || !alone && !strings.Contains(got, "21 %") {
+					t.Errorf("%s with %d GPUs: got %s\nwant 13 %% of CPU work and 21 %% without a core", verdict, len(gpus), got)
+				}
+			}
+		}
+	}
+}
+
 // TestFailed: a program that failed needs no advice on its speed.
 func TestFailed(t *testing.T) {
 	for _, kind := range []window.Kind{window.Custom, window.ModelLoad, window.Checkpoint, window.Epoch, window.Steps} {
@@ -88,6 +116,12 @@ func TestFailed(t *testing.T) {
 		r.Outcome = window.Outcome{Unfinished: true, Failed: true, Ended: "exit code 1"}
 		if got := Remedy(r); got != "" || !strings.HasPrefix(Finding(r), "It failed after 10.0 s: exit code 1.") {
 			t.Errorf("%s: got %q and the remedy %q, want how it ended", kind, Finding(r), got)
+		}
+		r.Silence = &window.Silence{Peer: &window.PeerUse{Address: "10.0.0.7:443"}, Since: time.Second, Until: r.End.Mono,
+			Goes: true}
+		if got := Finding(r); !strings.Contains(got, "exit code 1. Nothing has come from 10.0.0.7:443 for 9.0 s") ||
+			!strings.Contains(Remedy(r), "10.0.0.7:443 sends nothing") {
+			t.Errorf("%s: got %q and %q, want the peer that was silent until it failed", kind, got, Remedy(r))
 		}
 	}
 }

@@ -37,7 +37,10 @@ type Facts struct {
 }
 
 // OwnIO is what a window's job read from storage and wrote, in bytes. Other programs have no part in it.
-type OwnIO struct{ Read, Written uint64 }
+type OwnIO struct {
+	Read    uint64 `json:"read_bytes"`
+	Written uint64 `json:"write_bytes"`
+}
 
 // Pressure is the I/O pressure of the window's scope.
 type Pressure struct{ Some, Full time.Duration }

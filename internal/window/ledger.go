@@ -187,7 +187,7 @@ func (l *Ledger) chance(total time.Duration) (most float64) {
 		return 0
 	}
 	s := l.shares(total)
-	for _, share := range []float64{s.Storage, s.CPU, s.Other} {
+	for _, share := range []float64{s.Storage, s.Work(), s.Other} {
 		most = max(most, deviations*math.Sqrt(share*(1-share)/float64(max(1, l.Moments))))
 	}
 	return min(most, 1)
@@ -202,7 +202,7 @@ func (l *Ledger) shares(time time.Duration) Shares {
 	return Shares{
 		Busy:    l.Busy.Seconds() / total,
 		Storage: l.Storage.Seconds() / total,
-		CPU:     (l.CPU + l.BusiestCore).Seconds() / total,
+		CPU:     (l.CPU - l.Ready + l.BusiestCore).Seconds() / total,
 		Other:   (l.Other - l.BusiestCore).Seconds() / total,
 		Network: l.Network.Seconds() / total,
 		Ready:   l.Ready.Seconds() / total,

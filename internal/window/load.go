@@ -70,7 +70,7 @@ func (v *view) load(f *Facts) Load {
 	case seen.Size == 0, seen.Device == ZFS:
 	case seen.HasCached:
 		l.Hit, l.HasHit = min(1, float64(seen.Cached)/size), true
-	case known && (len(seen.Under) > 0 || seen.Device == "" || seen.Device == InMemory): // a server's bytes are not counted
+	case known && (len(seen.Under) > 0 || seen.Device == "" || seen.Device == InMemory): // a server's are not counted
 		l.Hit, l.HasHit, l.Estimated = max(0, 1-fetched/size), true, true
 	}
 	return l
@@ -87,8 +87,14 @@ func (v *view) readers(f *Facts) []Reader {
 }
 
 // movers are the processes that read and wrote before the load.
-func (v *view) movers() []Reader {
-	return slices.DeleteFunc(slices.Clone(v.machine.Readers), func(x Reader) bool { return !x.Before })
+func (v *view) movers() (all []Reader) {
+	for _, x := range v.machine.Readers {
+		if x.Before {
+			x.Before = false // where they are says so
+			all = append(all, x)
+		}
+	}
+	return all
 }
 
 // idleAhead returns for how long the disks under the load's path had next to nothing to do before it, while its job was

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
@@ -42,15 +43,42 @@ func (v *view) silence(r *Report, l *Ledger) (found *Silence) {
 		}
 	}
 	for _, h := range v.machine.Holds {
-		if v.brought(h.From, h.To) > trickle {
-			continue
-		}
-		s := Silence{Since: h.From, Until: h.To, Goes: v.End.Mono-h.To < MinJudged}
+		h = v.quiet(history.JobReadBytes, v.quiet(history.JobReadChars, h))
+		s := Silence{Since: h.From, Until: h.To, Goes: v.End.Mono-h.To < startSlack}
 		s.Came = v.brought(v.Start.Mono, h.From)
 		s.Mount, s.Disk = v.silentStorage(r, h.From, h.To)
 		keep(&s)
 	}
 	return found
+}
+
+// quiet returns the longest part of a wait in which next to nothing came, by a count of bytes. Where others read for
+// the leading thread, one of them always waits, and it waits all the time. What came in a step over either end of the
+// wait may have come before or after it.
+func (v *view) quiet(s history.Series, h ledger.Hold) (longest ledger.Hold) {
+	steps := v.history.Steps(history.Key{Series: s, ID: v.machine.Target.Job}, v.from(), v.to())
+	if len(steps) == 0 {
+		return ledger.Hold{} // it is not known
+	}
+	steps = slices.DeleteFunc(steps, func(x history.Step) bool { return x.Start < h.From || x.End > h.To })
+	all := 0.0
+	for i := range steps {
+		all += steps[i].Grown
+	}
+	if all <= trickle {
+		return h
+	}
+	since, came := h.From, 0.0
+	for _, step := range append(steps, history.Step{Start: h.To, Grown: all}) {
+		if came += step.Grown; came <= min(trickle, hushed*all) {
+			continue
+		}
+		if step.Start-since > longest.To-longest.From {
+			longest = ledger.Hold{From: since, To: step.Start}
+		}
+		since, came = step.End, 0
+	}
+	return longest
 }
 
 // silentStorage returns what the job waited for in a time in which nothing came from storage.
@@ -69,16 +97,16 @@ func (v *view) silentStorage(r *Report, from, to time.Duration) (mount *MountUse
 	if mount != nil {
 		return mount, ""
 	}
+	longest := -1.0 // with an operation that does not complete: a disk without any is behind one that hangs
 	for _, name := range r.From {
-		done := 0.0
-		for _, s := range []history.Series{history.DiskReadIOs, history.DiskWriteIOs} {
-			done += v.grown(s, name, from, to)
+		if v.grown(history.DiskReadIOs, name, from, to)+v.grown(history.DiskWriteIOs, name, from, to) > 0 {
+			continue
 		}
-		if done == 0 {
-			return nil, name
+		if busy := v.grown(history.DiskIOTicks, name, from, to); busy > longest {
+			disk, longest = name, busy
 		}
 	}
-	return nil, ""
+	return nil, disk
 }
 
 // brought is how much the job's reads brought from one moment to another, in bytes.

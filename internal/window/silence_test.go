@@ -30,6 +30,56 @@ func silenceOf(t *testing.T, brought uint64) *Silence {
 	return (&view{w, h, m}).silence(r, &Ledger{Evidence: FromSchedule})
 }
 
+// quietOf returns the silence of a wait of 20 s in which so much came: in the first two seconds, and a share of it
+// after 10 s.
+func quietOf(t *testing.T, all, after float64) ledger.Hold {
+	h := newHistory(t)
+	for at := time.Duration(0); at <= 20*s; at += s {
+		read := all * (1 - after) * min(1, at.Seconds()/2)
+		if at > 10*s {
+			read = all
+		}
+		add(t, h, &sample.Sample{
+			At: sample.Stamp{Mono: at}, Jobs: []sample.Job{{ID: "job", HasIO: true, ReadChars: uint64(read)}},
+		})
+	}
+	w := &Window{End: sample.Stamp{Mono: 20 * s}}
+	return (&view{w, h, &Machine{Target: ledger.Target{Job: "job"}}}).quiet(history.JobReadChars, ledger.Hold{To: 20 * s})
+}
+
+// Where several threads read for the leading one, its wait goes back to before the silence.
+func TestSilenceWithinAWait(t *testing.T) {
+	if got := quietOf(t, 50<<20, 0); got != (ledger.Hold{From: 2 * s, To: 20 * s}) {
+		t.Errorf("got %v, want the time since the last byte", got)
+	}
+	steady := func(at time.Duration) uint64 { return uint64(at.Seconds() * 100e3) }
+	h := newHistory(t)
+	for at := time.Duration(0); at <= 60*s; at += s {
+		add(t, h, &sample.Sample{
+			At: sample.Stamp{Mono: at}, Jobs: []sample.Job{{ID: "job", HasIO: true, ReadChars: steady(at)}},
+		})
+	}
+	v := &view{&Window{End: sample.Stamp{Mono: 60 * s}}, h, &Machine{Target: ledger.Target{Job: "job"}}}
+	if got := v.quiet(history.JobReadChars, ledger.Hold{To: 60 * s}); got.To-got.From > 2*s {
+		t.Errorf("got %v of a slow server, want no silence", got)
+	}
+}
+
+// TestSilentDisk: of two disks that complete nothing, the silent one has an operation.
+func TestSilentDisk(t *testing.T) {
+	h := newHistory(t)
+	for at := time.Duration(0); at <= 20*s; at += s {
+		add(t, h, &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{
+			{Name: "vda", Leaf: true, ReadIOs: 100, IOTicks: s}, {Name: "loop1", Leaf: true, ReadIOs: 100, IOTicks: at},
+		}})
+	}
+	v := &view{&Window{End: sample.Stamp{Mono: 20 * s}}, h, &Machine{}}
+	r := &Report{Facts: Facts{From: []string{"vda", "loop1"}}}
+	if _, got := v.silentStorage(r, 4*s, 20*s); got != "loop1" {
+		t.Errorf("got %q, want loop1", got)
+	}
+}
+
 // A long wait for storage is a silence of the file system that has requests without an answer.
 func TestSilentMount(t *testing.T) {
 	got := silenceOf(t, 0)

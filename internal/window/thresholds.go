@@ -222,7 +222,8 @@ const (
 	// FarCeiling is the part up to which the disk can do much more.
 	// Share of bytes/s; chosen; TestThresholds.
 	FarCeiling = 0.5
-	// startSlack: a process that was seen so long before an epoch began may have been started in it.
+	// startSlack: a process that was seen so long before an epoch began may have been started in it, and a silence that
+	// ended so long before a window goes on.
 	// s; readings are once a second without a window; TestFirstBatch.
 	startSlack = time.Second
 	// maxFailing is how many failing disks a report has. The worst are kept.
@@ -310,6 +311,9 @@ const (
 	// trickle is how much other reads may bring while one waits.
 	// Bytes; chosen; TestThresholds.
 	trickle = 1 << 20
+	// hushed is how much of what came in a wait may come in a part of it in which next to nothing came.
+	// Share of bytes; chosen; TestThresholds.
+	hushed = 0.01
 	// maxPeers is how many peers a report has.
 	// Count; chosen; TestThresholds.
 	maxPeers = 8

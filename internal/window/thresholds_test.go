@@ -244,6 +244,7 @@ func TestThresholds(t *testing.T) {
 			p.hush(10, 10*x, 0)
 			return p.Silent
 		}},
+		"hushed":  {0.01, func(x float64) bool { return quietOf(t, 10<<20, x).From == 2*s }},
 		"trickle": {1 << 20, func(x float64) bool { return silenceOf(t, uint64(x)) == nil }},
 		"minServed": {0.8, func(x float64) bool {
 			h := newHistory(t)

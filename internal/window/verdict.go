@@ -26,14 +26,18 @@ func (v Verdict) Valid() bool {
 type Shares struct {
 	Busy, Storage, CPU, Other float64
 
+	Ready   float64 // without a core; no part of CPU
 	Network float64 // part of Other
-	Ready   float64 // part of CPU
 }
+
+// Work is CPU stall as the rules take it, with the time without a core.
+func (s Shares) Work() float64 { return s.CPU + s.Ready }
 
 // Verdict applies the rule of docs/verdicts.md. Where other is the limit, the reasons of it are not known here.
 func (s Shares) Verdict() Verdict {
 	t := &Thresholds
-	largest := max(s.Storage, s.CPU, s.Network)
+	work := s.Work()
+	largest := max(s.Storage, work, s.Network)
 	rest := s.Other - s.Network
 	alone := func(stall, one, another float64) bool {
 		return stall >= t.Stall && stall >= t.Ratio*max(one, another)
@@ -43,11 +47,11 @@ func (s Shares) Verdict() Verdict {
 		return GPUBound
 	case rest >= t.Other && rest >= t.Ratio*largest:
 		return Unknown
-	case alone(s.Storage, s.CPU, s.Network):
+	case alone(s.Storage, work, s.Network):
 		return StorageBound
-	case alone(s.Network, s.CPU, s.Storage):
+	case alone(s.Network, work, s.Storage):
 		return NetworkBound
-	case alone(s.CPU, s.Storage, s.Network):
+	case alone(work, s.Storage, s.Network):
 		return CPUBound
 	case largest >= t.Stall:
 		return Mixed
@@ -58,5 +62,5 @@ func (s Shares) Verdict() Verdict {
 
 // mayWait reports whether CPU work would not be the limit if all unexplained idle time were waiting for storage.
 func (s Shares) mayWait() bool {
-	return s.Other >= Thresholds.Stall && s.CPU < Thresholds.Ratio*(s.Storage+s.Other)
+	return s.Other >= Thresholds.Stall && s.Work() < Thresholds.Ratio*(s.Storage+s.Other)
 }

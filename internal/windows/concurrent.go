@@ -52,19 +52,10 @@ func (t *table) openConcurrent(w *window.Window) []*window.Window {
 // within returns the id of the epoch that a window is a part of; of several, of the one that began last.
 func (t *table) within(w *window.Window) string {
 	var epoch *window.Window
-	consider := func(o *window.Window, until time.Duration) {
+	for o, until := range t.windows(w.Start.Mono, w.End.Mono) {
 		if o.Holds(w, until) && (epoch == nil || newestFirst(o, epoch) < 0) {
 			epoch = o
 		}
-	}
-	for _, o := range t.open {
-		consider(&o.Window, w.End.Mono)
-	}
-	for _, e := range t.ending { // a recording has them among the open ones
-		consider(&e.Window, w.End.Mono)
-	}
-	for r := range t.endedSince(w.Start.Mono, w.End.Mono) {
-		consider(&r.Window, r.End.Mono)
 	}
 	if epoch == nil {
 		return ""

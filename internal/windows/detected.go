@@ -243,21 +243,8 @@ func (g *Registry) announced(f *detect.Found, client string, processes []int) bo
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, o := range g.all.open {
-		if same(&o.Window, now) {
-			return true
-		}
-	}
-	for _, e := range g.all.ending {
-		if same(&e.Window, e.facts.At.At.Mono) {
-			return true
-		}
-	}
-	for _, r := range slices.Backward(g.all.ended) {
-		if r.End.Mono <= f.Start {
-			break
-		}
-		if same(&r.Window, r.End.Mono) {
+	for w, end := range g.all.windows(f.Start, now) {
+		if same(w, end) {
 			return true
 		}
 	}

@@ -69,7 +69,7 @@ func (g *Registry) end(id string, at sampling.Moment, how window.Outcome) (*endi
 	facts := sampling.Ending{At: at, Outcome: how, Readers: g.config.Probe.Readers(id, at.At.Mono)}
 	g.config.Readings.CatchUp(at)
 	facts.Cached = g.cachedNow(id)
-	if how.Failed {
+	if how.Failed || how.Unfinished {
 		facts.Ended += g.endedMounts(id)
 	}
 	if !how.Unfinished {

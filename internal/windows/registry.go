@@ -151,21 +151,8 @@ func (t *table) add(o *openWindow) error {
 
 // hasEpochLike reports whether another epoch of a window's run and job is open, or has ended within the hour.
 func (t *table) hasEpochLike(w *window.Window) bool {
-	like := func(other *window.Window) bool {
-		return other.Kind == window.Epoch && other.Run == w.Run && other.Job == w.Job && other.Client == w.Client
-	}
-	for _, r := range slices.Backward(t.ended) { // the epoch before is among the newest
-		if like(&r.Window) {
-			return true
-		}
-	}
-	for _, e := range t.ending {
-		if like(&e.Window) {
-			return true
-		}
-	}
-	for _, o := range t.open {
-		if like(&o.Window) {
+	for other := range t.windows(0, 0) {
+		if other.Kind == window.Epoch && other.Run == w.Run && other.Job == w.Job && other.Client == w.Client {
 			return true
 		}
 	}

@@ -69,6 +69,28 @@ func (t *table) endedSince(since, now time.Duration) iter.Seq[*window.Report] {
 	}
 }
 
+// windows yields the windows that are open or have ended since a moment, with their ends, or now. Those without a
+// report come last.
+func (t *table) windows(since, now time.Duration) iter.Seq2[*window.Window, time.Duration] {
+	return func(yield func(w *window.Window, end time.Duration) bool) {
+		for r := range t.endedSince(since, now) {
+			if !yield(&r.Window, r.End.Mono) {
+				return
+			}
+		}
+		for _, o := range t.open {
+			if !yield(&o.Window, now) {
+				return
+			}
+		}
+		for _, e := range t.ending {
+			if !yield(&e.Window, e.facts.At.At.Mono) {
+				return
+			}
+		}
+	}
+}
+
 // Ended returns the reports of the last hour in the order in which the windows ended, and then the estimates for those
 // that have no final report yet.
 func (g *Registry) Ended() []*window.Report {

@@ -91,6 +91,7 @@ type Ledger struct {
 	Busy    float64
 	Storage float64
 	CPU     float64 // without a GPU, the time on a CPU
+	Ready   float64 // without a GPU, the time without a core; with one it is a part of CPU
 	Other   float64
 
 	Verdict  window.Verdict
@@ -119,6 +120,10 @@ func newLedger(r *window.Report) Ledger {
 	if total := r.GPUTime().Seconds(); r.Split && total > 0 {
 		l.Busy, l.Storage = r.Busy.Seconds()/total, r.Storage.Seconds()/total
 		l.CPU, l.Other = r.CPU.Seconds()/total, r.Other.Seconds()/total
+		if l.GPUs == 0 {
+			l.Ready = r.Ready.Seconds() / total
+			l.CPU -= l.Ready
+		}
 		l.Reasons = explain.Reasons(r)
 	}
 	seconds := r.Duration().Seconds()
@@ -143,7 +148,7 @@ func (l *Ledger) lost() float64 {
 	case l.GPUs > 0:
 		return 1 - l.Busy
 	}
-	return l.Storage + l.CPU/5
+	return l.Storage + (l.CPU+l.Ready)/5
 }
 
 // Window is a window that a program announced.
@@ -166,7 +171,7 @@ func (w *Window) ledger() (l Ledger) {
 	if w.Stall.CPU != nil {
 		l.CPU = (*w.Stall.CPU + w.Stall.Ready) / total
 	} else if w.Process != nil {
-		l.CPU = (w.Process.OnCPU + w.Stall.Ready) / total
+		l.CPU, l.Ready = w.Process.OnCPU/total, w.Stall.Ready/total
 	}
 	return l
 }

@@ -73,7 +73,8 @@ func (v *View) drawHelp(c *canvas) {
 		p.add(partStyles[i], fmt.Sprintf("  %s %s", strings.Repeat(string(c.bar(i)), 3), name))
 	}
 	for _, text := range []string{
-		"Without a GPU, a job's own time is divided. Busy is then its time on a CPU, marked c.",
+		"Without a GPU, a job's own time is divided. Busy is then its time on a CPU, marked c, and CPU its time without " +
+			"a core.",
 		"of ceiling: throughput as a share of the highest that the disk has reached; unknown below a queue of 1.",
 		"await: mean time of an operation in ms. queue: mean number of operations in flight.",
 		"What cannot be seen here, and how to get it: stallspan check.",
@@ -182,8 +183,11 @@ func ledgerLine(name string, l *Ledger) line {
 		busy = "on CPU"
 	}
 	text := fmt.Sprintf("%-14s %s %.0f %%, storage %.0f %%", name, busy, 100*parts[0], 100*parts[1])
-	if l.GPUs > 0 {
+	switch {
+	case l.GPUs > 0:
 		text += fmt.Sprintf(", CPU %.0f %%", 100*parts[2])
+	case l.Ready > 0:
+		text += fmt.Sprintf(", no core %.0f %%", 100*l.Ready)
 	}
 	return line{text: text + fmt.Sprintf(", other %.0f %%", 100*parts[3]), parts: &parts}
 }

@@ -272,7 +272,7 @@ func shareColumns(group string, level int, get func(row int) Ledger) []column {
 				return percent(share) + "c", busyStyle(&share)
 			case i == 0:
 				return percent(share), busyStyle(&share)
-			case i == 2 && l.GPUs == 0:
+			case i == 2 && l.GPUs == 0 && l.Ready == 0:
 				return "-", normal
 			case i == 3:
 				return percent(share), lostStyle(share, normal)
@@ -298,7 +298,7 @@ func (l *Ledger) parts() [4]float64 {
 		return [4]float64{}
 	}
 	if l.GPUs == 0 {
-		return [4]float64{l.CPU, l.Storage, 0, l.Other}
+		return [4]float64{l.CPU, l.Storage, l.Ready, l.Other}
 	}
 	return [4]float64{l.Busy, l.Storage, l.CPU, l.Other}
 }

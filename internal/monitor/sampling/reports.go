@@ -98,7 +98,8 @@ func (r *Readings) EndWindow(w *window.Window, e Ending, others Concurrent) *win
 	}
 	s.journal.mark(recording.Mark{
 		Op: recording.End, Edge: e.At.number, At: &e.At.At, ID: w.ID, Outcome: e.Outcome,
-		Readers: e.Readers, Seen: recording.NewSeen(&e.Seen), Cached: e.Cached, Limits: e.Limits, NoSchedule: s.schedule.missing(),
+		Readers: e.Readers, Seen: recording.NewSeen(&e.Seen), Cached: e.Cached, Limits: e.Limits,
+		NoSchedule: s.schedule.missing(),
 	})
 	return report
 }
