@@ -85,6 +85,7 @@ var remedies = [...]advice{
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
 	{"look at the busiest GPU", func(x *situation) bool { return x.pacer != nil && !x.storage && !x.cpu },
 		(*situation).lookAtPacer},
+	{"read instead of mapping", func(x *situation) bool { return x.cpu && x.Faults != nil }, (*situation).readCalls},
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
 		always("Storage leaves nothing to gain: the model came from memory.")},
 	{"look at the local server", func(x *situation) bool { return x.network() && x.sender().Process != "" },
