@@ -149,7 +149,7 @@ var remedies = [...]advice{
 		return x.shares.Other >= window.Thresholds.Other && x.Starved.Seconds() >= x.shares.Other/2*x.Duration().Seconds()
 	}, (*situation).raiseCPU},
 	{"boot with psi=1", func(x *situation) bool { return x.Lacks(window.NoIOPressure) },
-		always("No I/O pressure can be read, so it is not known what tasks wait for: stallspan check says what changes that.")},
+		always("No I/O pressure can be read, which shows what tasks wait for: stallspan check says what changes that.")},
 	{"look elsewhere", func(*situation) bool { return true },
 		(*situation).askStack},
 }

@@ -168,8 +168,8 @@ func (j *job) sample() sample.Job {
 	return sample.Job{
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
-		Faults: j.total[faults], Memory: j.memory, HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, Limits: j.limits, Began: j.began,
-		LeaderPIDs: j.leaderPIDs(),
+		Faults: j.total[faults], Memory: j.memory, HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen,
+		Limits: j.limits, Began: j.began, LeaderPIDs: j.leaderPIDs(),
 	}
 }
 
