@@ -47,7 +47,7 @@ func judged(r *window.Report) string {
 		return unjudged(r, m)
 	}
 	s := shown(r)
-	return verdict(r, s) + others(r, s) + warmth(r) + neighbor(r) + caveats(r) + "."
+	return verdict(r, s) + others(r, s) + warmth(r) + faulted(r) + neighbor(r) + caveats(r) + "."
 }
 
 // shown are the shares in whole percents that add up to 100, as the table shows them.

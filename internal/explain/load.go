@@ -32,6 +32,24 @@ func warmth(r *window.Report) string {
 	return fmt.Sprintf("; %s%.1f of %s came from memory", about, part, whole)
 }
 
+// faulted says what page faults cost a load; "" for little, or if that is not known.
+func faulted(r *window.Report) string {
+	f := r.Faults
+	if f == nil {
+		return ""
+	}
+	return fmt.Sprintf("; it took its data by %d page faults, on which the kernel worked at most %s (%s each), %s of its "+
+		"time on the CPU", f.Count, Duration(f.Kernel.Seconds()), Duration(f.Kernel.Seconds()/float64(f.Count)),
+		percent(f.Share))
+}
+
+// readCalls is for a load that maps its file. Large reads copy as much, and take no fault for each page of the file.
+func (x *situation) readCalls() string {
+	return "Read the file with large read calls instead of mapping it" + inPython(x.Report, "torch.load with mmap=False") +
+		", or have the kernel map it in one call (MAP_POPULATE): without the faults, at most " +
+		times(1/(1-min(x.shares.CPU*x.Faults.Share, nearlyAll))) + " faster; stallspan bench load FILE measures both."
+}
+
 // neighbor names the process of another job that read most, if it read at least half as much as the disks of the load
 // did, if these can have served both, and unless it is known that the load did not wait for storage.
 func neighbor(r *window.Report) string {

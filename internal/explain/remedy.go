@@ -85,6 +85,7 @@ var remedies = [...]advice{
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
 	{"look at the busiest GPU", func(x *situation) bool { return x.pacer != nil && !x.storage && !x.cpu },
 		(*situation).lookAtPacer},
+	{"read instead of mapping", func(x *situation) bool { return x.cpu && x.Faults != nil }, (*situation).readCalls},
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
 		always("Storage leaves nothing to gain: the model came from memory.")},
 	{"look at the local server", func(x *situation) bool { return x.network() && x.sender().Process != "" },
@@ -148,7 +149,7 @@ var remedies = [...]advice{
 		return x.shares.Other >= window.Thresholds.Other && x.Starved.Seconds() >= x.shares.Other/2*x.Duration().Seconds()
 	}, (*situation).raiseCPU},
 	{"boot with psi=1", func(x *situation) bool { return x.Lacks(window.NoIOPressure) },
-		always("This kernel reports no I/O pressure: boot with psi=1 to see what tasks wait for.")},
+		always("No I/O pressure can be read, which shows what tasks wait for: stallspan check says what changes that.")},
 	{"look elsewhere", func(*situation) bool { return true },
 		(*situation).askStack},
 }

@@ -67,6 +67,9 @@ func situations() []func(*window.Report) {
 				400*time.Millisecond, 1.02
 		}),
 		bound(window.CPUBound, func(r *window.Report) {
+			r.Kind, r.Faults = window.ModelLoad, &window.Faults{Count: 200000, Kernel: 2 * time.Second, Share: 0.8}
+		}),
+		bound(window.CPUBound, func(r *window.Report) {
 			r.Kind, r.Load = window.ModelLoad, window.Load{Size: 1, Hit: 1, HasHit: true}
 		}),
 		bound(window.NetworkBound, serving(func(p *window.PeerUse) { p.Process = "PID 4711 minio" })),

@@ -97,6 +97,7 @@ const (
 	PeerSent
 	PeerMessages // packets of data sent
 	PeerOpened   // connections
+	JobFaults    // minor page faults, by job
 	JobRefaulted // bytes, by job, of files that a cgroup read again because it had dropped them
 	seriesCount
 )
@@ -181,7 +182,7 @@ var layout = [...]struct {
 	kindMountOther:   {mountAxis, MountOthers, 7, fine | brief},
 	kindMountWaiting: {mountAxis, MountWaiting, 1, fine | brief},
 	kindPeer:         {peerAxis, PeerReceived, 4, fine | brief | counted},
-	kindMemory:       {processAxis, JobRefaulted, 1, fine | brief | counted},
+	kindMemory:       {processAxis, JobFaults, 2, fine | brief | counted},
 }
 
 // traits are what is special about a kind.
@@ -304,7 +305,7 @@ func (h *History) each(
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
 			yield(groupKey{kindJob, j.ID}, jobValues(j), 0)
-			yield(groupKey{kindMemory, j.ID}, [maxColumns]float64{float64(j.Memory.Refaulted)}, 0)
+			yield(groupKey{kindMemory, j.ID}, [maxColumns]float64{float64(j.Faults), float64(j.Memory.Refaulted)}, 0)
 		}
 	case gpuAxis:
 		for i := range s.GPUs {

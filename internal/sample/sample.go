@@ -163,6 +163,7 @@ type Job struct {
 	ReadChars  uint64        `json:"read_chars"`          // returned by read calls, page cache and pipes included (rchar)
 	WriteBytes uint64        `json:"write_bytes"`         // written to storage (write_bytes)
 	HasIO      bool          `json:"has_io,omitempty"`    // /proc/PID/io was readable; otherwise the bytes mean nothing
+	Faults     uint64        `json:"faults,omitempty"`    // minor page faults: of pages that were in memory
 	Memory     MemoryLimit   `json:"memory,omitzero"`     // of its cgroup, or of the first one above with a limit
 	Processes  int           `json:"processes"`           // running now
 	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"os"
 	"slices"
 	"time"
 
@@ -24,6 +25,7 @@ type Facts struct {
 	Fetch     *Fetch     // how the job read from its Mounts; nil if unknown
 	Load      Load       // of a model load
 	Squeezed  *Squeezed  // by the limit of its memory; nil if that cost next to nothing
+	Faults    *Faults    // of a load; nil if they cost next to nothing
 	CPUUsed   float64    // share of the time of all cores with work of any process; 0 if unknown
 	CPUOthers float64    // cores on which others than the window's job worked, on average; 0 if unknown
 	Cores     int        // of the machine; 0 if unknown
@@ -69,7 +71,7 @@ func gather(v *view) Facts {
 	f.Pressure, f.Starved = v.pressure()
 	f.CPUUsed, f.CPUOthers, f.Cores = v.cores()
 	f.Load, f.Fetch, f.Uses = v.load(&f), v.calls(&f), v.uses(f.GPUIDs)
-	f.Squeezed = v.squeezed()
+	f.Squeezed, f.Faults = v.squeezed(), v.faults()
 	if v.Kind == Epoch {
 		f.Steps = v.machine.Steps
 	}
@@ -176,4 +178,28 @@ func (v *view) squeezed() *Squeezed {
 		return nil
 	}
 	return &Squeezed{m, uint64(again.Value)}
+}
+
+// Faults are the page faults by which a load took its data from memory: it maps its file. Those of the memory that it
+// fills count, too.
+type Faults struct {
+	Count  uint64
+	Kernel time.Duration // CPU time of the job in the kernel, which has nothing else of weight to do
+	Share  float64       // of Kernel in the CPU time of the job
+}
+
+// faults returns them if read calls brought little of the data, and the kernel's work is much of the job's.
+func (v *view) faults() *Faults {
+	if v.Kind != ModelLoad {
+		return nil
+	}
+	of := func(s history.Series) float64 { d, _ := v.between(s, v.machine.Target.Job); return d.Value }
+	fetched, known := v.fetched()
+	count, kernel, cpu := of(history.JobFaults), of(history.JobSystemTime), of(history.JobCPUTime)
+	brought := MappedShare * count * float64(os.Getpagesize())
+	if !known || kernel < minKernel.Seconds() || kernel < muchKernel*cpu || kernel > maxFault.Seconds()*count ||
+		max(fetched, of(history.JobReadChars)) >= brought {
+		return nil
+	}
+	return &Faults{uint64(count), seconds(kernel), min(1, kernel/cpu)}
 }

@@ -153,3 +153,20 @@ func TestIdleAheadOfImpossibleTimes(t *testing.T) {
 		}
 	}
 }
+
+// A load that reads its file into fresh memory has as many page faults as one that maps it, and its read calls show
+// that it does not map it. Nor does one that fetches from storage wait for faults alone.
+func TestFaultsOfAMappedFile(t *testing.T) {
+	if f := faultsOf(t, 2*s, 3*s, 2e5); f == nil || f.Count != 2e5 || f.Kernel != 2*s || f.Share < 0.66 || f.Share > 0.67 {
+		t.Errorf("mapped: got %+v", f)
+	}
+	for name, change := range map[string]func(*sample.Job){
+		"read calls":   func(j *sample.Job) { j.ReadChars = 2e5 * 4096 },
+		"from storage": func(j *sample.Job) { j.ReadBytes = 1e5 * 4096 },
+		"not counted":  func(j *sample.Job) { j.Faults = 0 },
+	} {
+		if f := faultsOf(t, 2*s, 3*s, 2e5, change); f != nil {
+			t.Errorf("%s: got %+v, want none", name, f)
+		}
+	}
+}

@@ -287,6 +287,15 @@ const (
 	// maxMemoryBytes: if that is also less than this.
 	// Bytes; chosen; TestThresholds.
 	maxMemoryBytes float64 = 4 << 20
+	// muchKernel is the part of a load's CPU time in the kernel from which its page faults are named,
+	// Share of time; chosen; TestThresholds.
+	muchKernel = 0.4
+	// minKernel: if that is at least so long, as the kernel counts it in ticks of 10 ms,
+	// s; chosen; TestThresholds.
+	minKernel = 200 * time.Millisecond
+	// maxFault: and not longer for each fault, because then it did something else.
+	// s; chosen; TestThresholds.
+	maxFault = 50 * time.Microsecond
 )
 
 // Peers.

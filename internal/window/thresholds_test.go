@@ -228,6 +228,10 @@ func TestThresholds(t *testing.T) {
 		"maxMemoryShare": {0.01, func(x float64) bool { return fromMemory(t, 100<<20, x*(100<<20)) }},
 		"maxMemoryBytes": {4 << 20, func(x float64) bool { return fromMemory(t, 100<<30, x) }},
 
+		"muchKernel": {0.4, func(x float64) bool { return faultsOf(t, of(10*x), 10*s, 1e6) != nil }},
+		"minKernel":  {0.2, func(x float64) bool { return faultsOf(t, of(x), of(x), 1e6) != nil }},
+		"maxFault":   {50e-6, func(x float64) bool { return faultsOf(t, of(1e5*x), of(1e5*x), 1e5) != nil }},
+
 		"muchAgain": {0.25, func(x float64) bool {
 			h := newHistory(t)
 			for i := range uint64(2) {
@@ -375,4 +379,18 @@ func apart(n int, every, length, share float64) (all []history.Step) {
 		all = append(all, history.Step{Start: at, End: at + of(length), Grown: share * length})
 	}
 	return all
+}
+
+// faultsOf are the page faults of a load of 10 s whose job used the CPU for so long, in the kernel and in all.
+func faultsOf(t *testing.T, kernel, cpu time.Duration, count float64, change ...func(*sample.Job)) *Faults {
+	h := newHistory(t)
+	job := sample.Job{ID: "job", HasIO: true}
+	add(t, h, &sample.Sample{Jobs: []sample.Job{job}})
+	job.SystemTime, job.CPUTime, job.Faults = kernel, cpu, uint64(count)
+	for _, f := range change {
+		f(&job)
+	}
+	add(t, h, &sample.Sample{At: sample.Stamp{Mono: 10 * s}, Jobs: []sample.Job{job}})
+	w := &Window{Kind: ModelLoad, End: sample.Stamp{Mono: 10 * s}}
+	return (&view{w, h, &Machine{Target: ledger.Target{Job: "job"}}}).faults()
 }

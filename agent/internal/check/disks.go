@@ -113,7 +113,7 @@ func (m *machine) countersFix() string {
 	if !m.isHost() {
 		return "mount the machine's /proc at " + m.path("proc")
 	}
-	return "run stallspan outside of the container, or without lxcfs over /proc/diskstats"
+	return "run stallspan outside of the container, or without lxcfs over /proc"
 }
 
 // sumsFit is how many operations a device may have done since boot for its sums of times to be comparable: none of them

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/agentconfig"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -19,7 +20,7 @@ import (
 )
 
 // pressure reads the pressure of the whole machine.
-func (m *machine) pressure(context.Context) []Finding {
+func (m *machine) pressure(ctx context.Context) []Finding {
 	source := pressure.New(m.Root)
 	defer source.Close()
 	var s sample.Sample
@@ -36,6 +37,10 @@ func (m *machine) pressure(context.Context) []Finding {
 	}
 	f := Finding{Area: Pressure, What: "pressure", Details: map[string]any{"resources": nonNil(counted)}}
 	switch {
+	case len(counted) > 0 && m.isHost() && !m.olderThan(5, 7) && standsStill(ctx, source, s.Pressures):
+		return f.as(Missing, m.countersFix(), "The counts of waiting (PSI) in %s stand still, while threads wait for a CPU "+
+			"all the time: another program may write these files. Storage stall is estimated from the busiest disk's queue, "+
+			"which is less certain.", m.path("proc/pressure"))
 	case len(missing) == 0:
 		return f.as(Seen, "", "The kernel counts how long programs wait for storage, memory and the CPU (PSI).")
 	case len(counted) > 0:
@@ -44,6 +49,25 @@ func (m *machine) pressure(context.Context) []Finding {
 	}
 	return f.as(Missing, m.pressureFix(), "The kernel does not count how long programs wait (PSI): storage stall is "+
 		"estimated from the busiest disk's queue, which is less certain.")
+}
+
+// standsStill reports whether nothing of a pressure grows for two seconds, or until ctx ends. A thread that wakes waits
+// for its CPU, if only for microseconds.
+func standsStill(ctx context.Context, source *pressure.Source, before []sample.Pressure) bool {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range 40 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+		now := sample.Sample{Edge: true}
+		if err := source.Read(&now); err != nil || !slices.Equal(now.Pressures, before) {
+			return false
+		}
+	}
+	return true
 }
 
 // pressureFix finds out why there is no pressure.

@@ -143,14 +143,25 @@ func withLimit(limits []sample.Limit, of sample.Limit, kind sample.LimitKind, al
 // unlimited: a limit of cgroup v1 from here on limits nothing. It is the largest number of whole pages by default.
 const unlimited = 1 << 62
 
-// Memory returns the memory of the first cgroup of a process, or above it, that limits it; zero without one.
-func (l *Limits) Memory(pid int) (m sample.MemoryLimit) {
+// Memory returns the memory of the first cgroup of a process, or above it, that limits it, and the folder of that
+// cgroup; zero without one.
+func (l *Limits) Memory(pid int) (m sample.MemoryLimit, folder string) {
 	l.view.eachMemory(pid, func(g memoryGroup) bool {
-		if m = g.memory(); m.Limit > 0 {
-			m.Cgroup, m.Free = g.path, kernfile.MemInfo(l.root, "MemAvailable")
+		if m = l.MemoryIn(g.path, g.folder); m.Limit > 0 {
+			folder = g.folder
 		}
 		return m.Limit == 0
 	})
+	return m, folder
+}
+
+// MemoryIn returns the memory of a cgroup by its folder; zero if the cgroup does not exist, or is not limited.
+func (l *Limits) MemoryIn(group, folder string) (m sample.MemoryLimit) {
+	g := memoryGroup{path: group, folder: folder}
+	if m = g.memory(); folder == "" || m.Limit == 0 {
+		return sample.MemoryLimit{}
+	}
+	m.Cgroup, m.Free = group, kernfile.MemInfo(l.root, "MemAvailable")
 	return m
 }
 

@@ -147,7 +147,7 @@ func TestMemory(t *testing.T) {
 			"sys/fs/cgroup/jobs/memory.max": "max\n",
 		}, sample.MemoryLimit{}},
 	} {
-		if got := NewLimits(limitMachine(t, c.files)).Memory(7); got != c.want {
+		if got, _ := NewLimits(limitMachine(t, c.files)).Memory(7); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}

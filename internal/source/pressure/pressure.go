@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -38,6 +39,11 @@ type Source struct {
 	scopes  []*scope
 	buf     [512]byte // a file has two lines of at most 80 bytes
 
+	began time.Duration                 // Stamp.Mono of the first reading
+	first [len(resources)]time.Duration // Some of the host in that
+	moved bool                          // one of these has grown since
+	still bool                          // that none does was reported
+
 	whole time.Duration                   // Stamp.Mono of the last complete reading
 	last  [len(resources)]sample.Pressure // of the host; without a Resource if the last read failed
 }
@@ -46,6 +52,11 @@ type Source struct {
 // readings have I/O, and the CPU of cgroups, because ledgers need them. They repeat the host's memory and CPU, which no
 // verdict uses.
 const completeInterval = 950 * time.Millisecond
+
+// stillAfter is how long the pressure of the host may stand still from the first reading on. A thread that wakes waits
+// for its CPU for microseconds, and those of this program wake at each reading, so that a kernel that counts counts
+// that (from Linux 5.7 on; an older one counts nothing as long as no thread waits for another).
+const stillAfter = 10 * time.Second
 
 // scope is a cgroup or the host, with one file for each resource.
 type scope struct {
@@ -151,8 +162,35 @@ func (s *Source) Read(out *sample.Sample) error {
 			}
 		}
 	}
+	if s.began == 0 {
+		s.began = out.At.Mono
+	}
+	if s.frozen(out) {
+		out.Pressures = slices.DeleteFunc(out.Pressures, func(p sample.Pressure) bool { return p.Scope == sample.HostScope })
+		if !s.still {
+			s.still = true
+			problems.Add(fmt.Errorf("the pressure in %s stands still, so it is left out: another program may write these "+
+				"files, and stallspan check says what that costs", filepath.Join(s.root, "proc/pressure")))
+		}
+	}
 	s.lacking = errors.Is(problems.Err(), errNoPSI) || s.lacking
 	return problems.Err()
+}
+
+// frozen reports whether the pressure of the host has never grown, and should have.
+func (s *Source) frozen(out *sample.Sample) bool {
+	for i, resource := range resources {
+		for _, p := range out.Pressures {
+			if p.Scope != sample.HostScope || p.Resource != resource {
+				continue
+			}
+			if out.At.Mono == s.began {
+				s.first[i] = p.Some
+			}
+			s.moved = s.moved || p.Some != s.first[i]
+		}
+	}
+	return !s.moved && out.At.Mono-s.began >= stillAfter
 }
 
 // readFile appends one reading. It reports whether there was one.

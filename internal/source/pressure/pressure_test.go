@@ -298,3 +298,33 @@ func BenchmarkReadHost(b *testing.B) {
 		_ = source.Read(&s)
 	}
 }
+
+// Files that another program writes once do not count as a machine on which nothing waits. Where they grow later, they
+// count again.
+func TestFrozen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := fixture.Root(t, "pressure_v2")
+		source := New(root)
+		defer source.Close()
+		read := func(after time.Duration) (int, error) {
+			time.Sleep(after)
+			var got sample.Sample
+			err := source.Read(&got)
+			return len(got.Pressures), err
+		}
+		for i, step := range []struct {
+			after time.Duration
+			want  int
+			named bool
+		}{{0, 3, false}, {stillAfter - time.Second, 3, false}, {time.Second, 0, true}, {time.Second, 0, false}} {
+			if n, err := read(step.after); n != step.want || (err != nil) != step.named ||
+				err != nil && !strings.Contains(err.Error(), "proc/pressure stands still") {
+				t.Errorf("reading %d: got %d pressures and error %v, want %+v", i, n, err, step)
+			}
+		}
+		fixture.Write(t, root, "proc/pressure/io", []byte("some avg10=0.00 total=1557835\nfull avg10=0.00 total=1454156\n"))
+		if n, err := read(time.Second); n != 3 || err != nil {
+			t.Errorf("after it has grown: got %d pressures and error %v, want 3", n, err)
+		}
+	})
+}

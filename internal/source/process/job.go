@@ -50,10 +50,13 @@ type job struct {
 	mounts  mounts
 	feeding feeding
 
-	limits    []sample.Limit // immutable
-	memory    sample.MemoryLimit
-	refaulted uint64        // of its cgroup at that reading
-	limitsAt  time.Duration // Stamp.Mono of that reading; 0 before
+	limits       []sample.Limit // immutable
+	limitsAt     time.Duration  // Stamp.Mono of that reading; 0 before
+	memory       sample.MemoryLimit
+	memoryFolder string        // of its cgroup; "" without a limit
+	refaulted    uint64        // of that cgroup at that reading
+	fetched      uint64        // bytes that the job had read from storage then
+	memoryAt     time.Duration // Stamp.Mono of that reading; 0 before
 
 	client string // that has it followed; of a candidate its container or user
 
@@ -165,8 +168,8 @@ func (j *job) sample() sample.Job {
 	return sample.Job{
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
-		Memory: j.memory, HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, Limits: j.limits, Began: j.began,
-		LeaderPIDs: j.leaderPIDs(),
+		Faults: j.total[faults], Memory: j.memory, HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen,
+		Limits: j.limits, Began: j.began, LeaderPIDs: j.leaderPIDs(),
 	}
 }
 

@@ -11,6 +11,7 @@ const (
 	limitsInterval = 5 * time.Second
 	limitsSoon     = time.Second // a window needs what holds now, and a job may enter its cgroup after its start
 	limitsYoung    = 5 * time.Second
+	memoryAtEdges  = 100 * time.Millisecond // least time between readings of what a limited cgroup read again
 )
 
 // readLimits reads the limits that the first running process of the job is under. All of a job are usually under the
@@ -20,13 +21,24 @@ func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
 	if edge || now-j.begun < limitsYoung {
 		wait = limitsSoon
 	}
-	if j.limitsAt != 0 && now-j.limitsAt < wait {
+	m := j.oldest()
+	switch {
+	case m != nil && (j.limitsAt == 0 || now-j.limitsAt >= wait):
+		j.limits, j.limitsAt = s.caps.Of(m.pid), now
+		memory, folder := s.caps.Memory(m.pid)
+		j.memoryFolder = folder
+		j.remember(memory)
+	case edge && j.total[readBytes] != j.fetched && now-j.memoryAt >= memoryAtEdges:
+		// Two windows must not have each other's part. After the end of the last process its cgroup knows the last one.
+		memory := s.caps.MemoryIn(j.memory.Cgroup, j.memoryFolder)
+		if memory.Limit == 0 {
+			return
+		}
+		j.remember(memory)
+	default:
 		return
 	}
-	if m := j.oldest(); m != nil {
-		j.limits, j.limitsAt = s.caps.Of(m.pid), now
-		j.remember(s.caps.Memory(m.pid))
-	}
+	j.memoryAt, j.fetched = now, j.total[readBytes]
 }
 
 // remember takes over the memory of the job's cgroup. What that read again before the job, or before the job moved to

@@ -49,6 +49,7 @@ func TestTree(t *testing.T) {
 	tree.children(103, 104, 105)
 	source.lookNow()
 	job.CPUTime, job.ReadBytes, job.ReadChars, job.WriteBytes, job.Processes = 130*ms, 4464+100, 10000+200, 10+1, 5
+	job.Faults = 100 + 10
 	got = read(t, source)
 	got.Jobs[0].Mounts = nil
 	if !reflect.DeepEqual(got.Jobs[0], job) {
