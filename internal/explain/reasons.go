@@ -111,7 +111,8 @@ var waitedFor = map[window.OtherKind]string{
 
 // waitedElsewhere is the verdict because of other, with what it was.
 func waitedElsewhere(r *window.Report, s window.Shares) string {
-	who, rest := "The program", "; it was on the CPU "+percent(s.CPU)
+	work := s.CPU - s.Ready
+	who, rest := "The program", "; it was on the CPU "+percent(work)
 	switch {
 	case len(r.GPUIDs) > 1:
 		who, rest = "The GPUs", "; they were busy "+percent(s.Busy)
@@ -122,8 +123,11 @@ func waitedElsewhere(r *window.Report, s window.Shares) string {
 	if s.Storage >= smallPart {
 		stalls = append(stalls, "for storage "+percent(s.Storage))
 	}
-	if s.CPU >= smallPart && len(r.GPUIDs) > 0 {
-		stalls = append(stalls, "for CPU work "+percent(s.CPU))
+	if work >= smallPart && len(r.GPUIDs) > 0 {
+		stalls = append(stalls, "for CPU work "+percent(work))
+	}
+	if s.Ready >= smallPart {
+		stalls = append(stalls, "for a core "+percent(s.Ready))
 	}
 	if len(stalls) > 0 {
 		rest += " and waited " + strings.Join(stalls, " and ")

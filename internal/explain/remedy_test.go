@@ -16,7 +16,7 @@ func divide(r *window.Report, s window.Shares) {
 	r.Split, r.End.Mono = true, 10*time.Second
 	part := func(share float64) time.Duration { return time.Duration(share * float64(r.End.Mono)) }
 	r.Busy, r.Storage, r.CPU, r.Other = part(s.Busy), part(s.Storage), part(s.CPU), part(s.Other)
-	r.Network = part(s.Network)
+	r.Network, r.Ready = part(s.Network), part(s.Ready)
 }
 
 // serving gives a report a peer that serves data.
