@@ -4,8 +4,11 @@
 # It needs root, debootstrap, systemd-container and rpm (and lintian, if it is there), and what `make dist` left behind.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-if ((EUID != 0)) || ! command -v debootstrap systemd-nspawn rpm >/dev/null; then
-	echo "the packages are not installed: this needs root, debootstrap, systemd-container and rpm" >&2
+missing=()
+((EUID == 0)) || missing+=(root)
+for tool in debootstrap systemd-nspawn rpm; do command -v $tool >/dev/null || missing+=($tool); done
+if ((${#missing[@]})); then
+	echo "the packages are not installed: this needs ${missing[*]}" >&2
 	exit 0
 fi
 [[ -e dist/SHA256SUMS ]] || { echo 'there are no packages: run make dist first' >&2; exit 1; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Python package into a folder: its sdist, without a program, and a wheel around each binary, whose platform
-# tools/wheel reads from the binary. It needs Debian's python3-setuptools and python3-wheel, and downloads nothing.
+# tools/wheel reads from the binary. Its version is that of hack/version.sh as Python writes it: 1.2.3rc1 for 1.2.3-rc.1.
+# It needs Debian's python3-setuptools and python3-wheel, and downloads nothing.
 #
 #   hack/wheels.sh FOLDER BINARY...
 set -euo pipefail
@@ -12,12 +13,17 @@ binaries=()
 for binary; do binaries+=("$(realpath "$binary")"); done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-/usr/bin/python3}
-export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
+export LC_ALL=C
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work"/{tree,unpacked,pure}
 cp -r LICENSE python/{pyproject.toml,README.md,src} "$work/tree"
+read -r number commit _ < <(hack/version.sh)
+version=$(sed -E 's/-dev$/.dev0/; s/-(a|b|rc)[a-z]*\./\1/' <<<"$number")
+[[ $number != *-dev ]] || version+=+$commit
+sed -i "s/^version = .*/version = \"$version\"/" "$work/tree/pyproject.toml"
+sed -i "s/^__version__ = .*/__version__ = \"$version\"/" "$work/tree/src/stallspan/__init__.py"
 
 # call runs a hook of the build backend (PEP 517) in a folder.
 call() { (cd "$1" && "$python" -W ignore -c "import setuptools.build_meta as b; b.$2('$3')" >/dev/null); }

@@ -64,12 +64,21 @@ func TestVersionsAreOneSet(t *testing.T) {
 	}
 }
 
-// The program, the Collector and the chart have one version.
+// The program, the Collector, the chart and the Python package have one version. Python writes it in another way.
 func TestVersionsOfAReleaseAreOne(t *testing.T) {
 	number := find(t, "../../agent/internal/version/version.go", `(?m)^\tversionNumber = "(.+)"$`)
 	for path, pattern := range map[string]string{
 		"../../builder-config.yaml":              `(?m)^  version: (.+)$`,
 		"../../deploy/helm/stallspan/Chart.yaml": `(?m)^appVersion: (.+)$`,
+	} {
+		if got := find(t, path, pattern); got != number {
+			t.Errorf("%s: got the version %s, want %s as in agent/internal/version/version.go", path, got, number)
+		}
+	}
+	number = strings.Replace(number, "-dev", ".dev0", 1)
+	for path, pattern := range map[string]string{
+		"../../python/pyproject.toml":            `(?m)^version = "(.+)"$`,
+		"../../python/src/stallspan/__init__.py": `(?m)^__version__ = "(.+)"$`,
 	} {
 		if got := find(t, path, pattern); got != number {
 			t.Errorf("%s: got the version %s, want %s as in agent/internal/version/version.go", path, got, number)

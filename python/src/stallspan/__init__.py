@@ -18,7 +18,7 @@ from ._window import NOTHING as _NOTHING
 from ._window import Window
 
 __all__ = ["Watch", "Window", "checkpoint", "epoch", "epochs", "load", "watch", "window"]
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
 T = TypeVar("T")
 N = TypeVar("N", bound=int)
