@@ -122,7 +122,8 @@ func (f *Follower) act(events []progress.Event) {
 	}
 }
 
-// announced reports whether the program announces windows of this kind itself. What a line has opened is dropped then.
+// announced reports whether the program announces its epochs, or a load since this one began, itself. What a line has
+// opened is dropped then.
 func (f *Follower) announced(e *progress.Event) bool {
 	switch e.Kind {
 	case progress.EpochBegin, progress.EpochEnd, progress.EpochDrop:
@@ -131,12 +132,20 @@ func (f *Follower) announced(e *progress.Event) bool {
 		}
 		f.drop(&f.epoch)
 	default:
-		if !f.client.loads.Load() {
+		if !f.client.loadedSince(f.began.At.Mono + e.From) {
 			return false
 		}
-		f.dropLoad(e.Model)
+		f.dropLoad(f.loadKey(e.Model))
 	}
 	return true
+}
+
+// loadKey is the name under which the load that an event is about is open.
+func (f *Follower) loadKey(name string) string {
+	if _, open := f.loads[name]; !open {
+		return ""
+	}
+	return name
 }
 
 func (f *Follower) drop(o *open) {
@@ -157,10 +166,7 @@ func (f *Follower) loadWindow(model string) window.Window {
 // endLoad ends the load of a model, or else the one that began without a name. That one gets the name of the line that
 // ends it, else of the file that was opened meanwhile: it is begun again.
 func (f *Follower) endLoad(name string, to time.Duration) {
-	key := name
-	if _, open := f.loads[name]; !open {
-		key = ""
-	}
+	key := f.loadKey(name)
 	one := f.loads[key]
 	delete(f.loads, key)
 	if key == "" {
