@@ -18,6 +18,8 @@ import (
 type Windows struct {
 	*windows.Client
 
+	follower atomic.Pointer[Follower] // of its output
+
 	epochs atomic.Bool
 	newest atomic.Int64 // monotonic time in nanoseconds
 
@@ -67,4 +69,12 @@ func (a *Windows) loadedSince(at time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.loads) > 0 || a.lastLoad > at
+}
+
+// ReadLog reads lines that the program logs, next to those that it prints.
+func (a *Windows) ReadLog(_ window.Window, lines []LogLine) (left int) {
+	if f := a.follower.Load(); f != nil {
+		return f.readLog(lines)
+	}
+	return len(lines)
 }
