@@ -10,6 +10,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/bench"
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -19,14 +20,26 @@ func TestLoad(t *testing.T) {
 	path, socket := benchFile(t), socketIn(t)
 	agent, _ := startAgent(t, socket)
 	client := api.NewClient(socket)
-	for _, of := range []string{path, benchFile(t)} { // the second is another model
+	load := func(of string) (known bool) {
 		begun, err := client.Begin(t.Context(), api.Announcement{Kind: window.ModelLoad, Model: "llama", Path: of})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond)
-		if _, err := client.End(t.Context(), begun.ID); err != nil {
+		text, err := client.End(t.Context(), begun.ID)
+		if err != nil {
 			t.Fatal(err)
+		}
+		var report explain.Report
+		if err := json.Unmarshal(text, &report); err != nil {
+			t.Fatal(err)
+		}
+		return report.Load != nil && report.Load.Size > 0
+	}
+	load(benchFile(t))                                     // another model
+	for end := time.Now().Add(slowest / 4); !load(path); { // on a busy machine, its file may not answer in time
+		if time.Now().After(end) {
+			t.Fatal("no load of the model has a size")
 		}
 	}
 	measure := func(flags ...string) *invocation {
@@ -39,7 +52,7 @@ func TestLoad(t *testing.T) {
 		return v
 	}
 	var r bench.LoadReport
-	for end := time.Now().Add(slowest); ; time.Sleep(time.Second) { // the agent writes its history every ten seconds
+	for end := time.Now().Add(slowest / 4); ; time.Sleep(time.Second) { // the agent writes its history every ten seconds
 		folder := filepath.Dir(path)
 		decoder := json.NewDecoder(&measure("--json", folder+"/../"+filepath.Base(folder)+"/data").out)
 		decoder.DisallowUnknownFields()

@@ -129,6 +129,10 @@ for package in stallspan otelcol-stallspan; do
 	install new || fail "$package: got an error of upgrading, see $work/dpkg.log"
 	serves $package 'after upgrading'
 	[[ $(pid $package) != "$before" ]] || fail "$package: got the old process after upgrading, want a new one"
+	[[ $package != stallspan ]] || for when in pre post; do
+		inside /usr/lib/systemd/system-sleep/stallspan $when >>"$work/sleep.log" 2>&1 ||
+			fail "stallspan: got an error $when a sleep of the machine, see $work/sleep.log"
+	done
 	# shellcheck disable=SC2016 # dpkg's own variable
 	want "$package installed" "$(inside dpkg-query -W -f '${Version}' $package)" "${version/-/\~}-1"
 	want "$package config" "$(inside sh -c "head -1 $yaml; tail -1 $yaml")" \

@@ -50,6 +50,7 @@ type Mark struct {
 	Window         *Window             `json:"window,omitempty"`       // of Begin
 	window.Outcome                     // of End
 	Readers        []window.Reader     `json:"readers,omitempty"`     // of End: the processes that read most
+	Seen           *Seen               `json:"seen,omitempty"`        // of End: at the window's path, if Begin could not see it
 	Cached         *uint64             `json:"cached,omitempty"`      // of End: bytes of the window's path in the page cache then
 	Limits         *window.Limits      `json:"limits,omitempty"`      // of End: of the window's length; absent for none
 	NoSchedule     string              `json:"no_schedule,omitempty"` // of End: as in window.Report, of any window
@@ -154,7 +155,7 @@ type Window struct {
 	ByClient   bool              `json:"by_client,omitempty"`
 	GPUs       []string          `json:"gpu_ids,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
-	Seen       *seen             `json:"seen,omitempty"`
+	Seen       *Seen             `json:"seen,omitempty"`
 	Confidence float64           `json:"confidence,omitempty"` // of a detected window, as the next three
 	Open       time.Duration     `json:"open,omitempty"`       // of its start and end together
 	StartOpen  time.Duration     `json:"start_open,omitempty"` // of its start
@@ -173,8 +174,8 @@ type phase struct {
 // maxPhases bounds the phases of one load.
 const maxPhases = 16
 
-// seen is what was at the window's path when it began.
-type seen struct {
+// Seen is what was at the window's path.
+type Seen struct {
 	Size   uint64   `json:"size,omitempty"`   // bytes of the file, or of the files of the folder
 	Cached *uint64  `json:"cached,omitempty"` // bytes of them in the page cache; absent if unknown
 	Before uint64   `json:"before,omitempty"` // bytes of them in it after the last load of the path; absent if unknown
@@ -200,13 +201,33 @@ func NewWindow(w *window.Window) *Window {
 	for _, p := range w.Phases {
 		r.Phases = append(r.Phases, phase(p))
 	}
-	if at := &w.Seen; at.Size != 0 || len(at.Under) > 0 || at.Device != "" {
-		r.Seen = &seen{Size: at.Size, Before: at.Before, Layer: at.Layer, Disks: at.Under, Above: at.Above, Device: at.Device}
-		if at.HasCached {
-			r.Seen.Cached = &at.Cached
-		}
+	r.Seen = NewSeen(&w.Seen)
+	return r
+}
+
+// NewSeen returns what was at a window's path as a recording has it; nil for nothing.
+func NewSeen(at *window.Seen) *Seen {
+	if at.Size == 0 && len(at.Under) == 0 && at.Device == "" {
+		return nil
+	}
+	r := &Seen{Size: at.Size, Before: at.Before, Layer: at.Layer, Disks: at.Under, Above: at.Above, Device: at.Device}
+	if at.HasCached {
+		r.Cached = &at.Cached
 	}
 	return r
+}
+
+// Window returns what the recording has; zero for nil.
+func (r *Seen) Window() (at window.Seen) {
+	if r == nil {
+		return at
+	}
+	at = window.Seen{Size: r.Size, Before: r.Before, Layer: r.Layer, Device: r.Device}
+	at.Under, at.Above = r.Disks[:min(len(r.Disks), maxDisks)], r.Above[:min(len(r.Above), maxDisks)]
+	if r.Cached != nil {
+		at.Cached, at.HasCached = *r.Cached, true
+	}
+	return at
 }
 
 // Window returns the window with an id.
@@ -225,13 +246,6 @@ func (r *Window) Window(id string) window.Window {
 			w.Phases = append(w.Phases, window.Phase(p))
 		}
 	}
-	if at := r.Seen; at != nil {
-		w.Seen = window.Seen{Size: at.Size, Under: at.Disks[:min(len(at.Disks), maxDisks)], Device: at.Device}
-		w.Seen.Before, w.Seen.Layer = at.Before, at.Layer
-		w.Seen.Above = at.Above[:min(len(at.Above), maxDisks)]
-		if at.Cached != nil {
-			w.Seen.Cached, w.Seen.HasCached = *at.Cached, true
-		}
-	}
+	w.Seen = r.Seen.Window()
 	return w
 }

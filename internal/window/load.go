@@ -70,7 +70,7 @@ func (v *view) load(f *Facts) Load {
 	case seen.Size == 0, seen.Device == ZFS:
 	case seen.HasCached:
 		l.Hit, l.HasHit = min(1, float64(seen.Cached)/size), true
-	case known:
+	case known && (len(seen.Under) > 0 || seen.Device == "" || seen.Device == InMemory): // a server's bytes are not counted
 		l.Hit, l.HasHit, l.Estimated = max(0, 1-fetched/size), true, true
 	}
 	return l

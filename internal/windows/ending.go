@@ -73,7 +73,7 @@ func (g *Registry) end(id string, at sampling.Moment, how window.Outcome) (*endi
 		facts.Ended += g.endedMounts(id)
 	}
 	if !how.Unfinished {
-		facts.Retried = g.retryPath(id)
+		facts.Seen = g.retryPath(id)
 	}
 	return g.queue(id, facts)
 }

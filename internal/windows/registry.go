@@ -186,10 +186,10 @@ func (t *table) remove(id string) *openWindow {
 // the start is lost. The path has just been read from, so the probe does not hang.
 func (g *Registry) retryPath(id string) (seen window.Seen) {
 	w, ok := g.find(id)
-	if !g.config.Judge.enabled() || !ok || w.Kind != window.ModelLoad || w.Path == "" || w.Seen.Device != "" {
+	if !ok || w.Kind != window.ModelLoad || w.Path == "" || w.Seen.Size != 0 || w.Seen.Device != "" {
 		return seen
 	}
-	seen = g.config.Probe.Path(&window.Window{Kind: w.Kind, Path: w.Path, PID: w.PID, Client: w.Client})
+	seen = g.config.Probe.PathAtEnd(&window.Window{Kind: w.Kind, Path: w.Path, PID: w.PID, Client: w.Client})
 	seen.Cached, seen.HasCached = 0, false
 	return seen
 }
@@ -316,7 +316,8 @@ func (g *Registry) Replay(mark *recording.Mark) error {
 		}
 		g.config.Readings.BeginWindow(&o.Window, at)
 	case recording.End:
-		facts := sampling.Ending{At: at, Outcome: mark.Outcome, NoSchedule: mark.NoSchedule, Cached: mark.Cached,
+		facts := sampling.Ending{At: at, Outcome: mark.Outcome, NoSchedule: mark.NoSchedule,
+			Seen: mark.Seen.Window(), Cached: mark.Cached,
 			Limits: cmp.Or(mark.Limits, &window.Limits{})} // absent from older recordings, and where none were set
 		facts.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), 2*probe.MaxReaders)])
 		e, err := g.queue(mark.ID, facts)

@@ -44,18 +44,15 @@ func (j *SlowJudge) Save() { j.store.Save() }
 // Close closes the file of baselines.
 func (j *SlowJudge) Close() { j.store.Close() }
 
-func (j *SlowJudge) enabled() bool { return j.store != nil }
-
 // Running judges a window that is open.
 func (j *SlowJudge) Running(r *window.Report) {
-	r.ApplyLimits(j.limits(r, j.key(r, window.Seen{}, false)))
+	r.ApplyLimits(j.limits(r, j.key(r, false)))
 }
 
 // Final judges a window that has ended, learns its length, and returns the limits for a recording; nil for none. The
-// baseline is shared by programs with different factors, so what it learns depends on the default factor alone. retried
-// is what a second probe of the window's path found.
-func (j *SlowJudge) Final(r *window.Report, retried window.Seen) *window.Limits {
-	key := j.key(r, retried, true)
+// baseline is shared by programs with different factors, so what it learns depends on the default factor alone.
+func (j *SlowJudge) Final(r *window.Report) *window.Limits {
+	key := j.key(r, true)
 	limits := j.limits(r, key)
 	r.ApplyLimits(limits)
 	if j.slow.Learns(r.Source != window.Announced) && baseline.Learnable(r) {
@@ -82,20 +79,17 @@ func (j *SlowJudge) limits(r *window.Report, key baseline.Key) window.Limits {
 
 // key returns the baseline that a window is compared with. It is "" for a window with approximate bounds or of several
 // epochs, and while it is unknown whether a load comes from memory.
-func (j *SlowJudge) key(r *window.Report, retried window.Seen, ended bool) baseline.Key {
+func (j *SlowJudge) key(r *window.Report, ended bool) baseline.Key {
 	whole := ended && !r.Unfinished
 	uncertain := r.ApproximateBounds || r.Epochs > 1 || r.Source == window.Detected && !detect.Precise(r.Kind)
 	if j.store == nil || uncertain || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
 		return ""
 	}
-	judged, kind := *r, ""
-	if judged.Seen.Device == "" && retried.Device != "" {
-		judged.Seen = retried
-	}
+	kind := ""
 	if r.Kind == window.ModelLoad && len(r.Disks) > 0 && j.disks != nil {
 		kind = j.disks.KindOf(busiestDisk(r))
 	}
-	return baseline.KeyOf(&judged, kind)
+	return baseline.KeyOf(r, kind)
 }
 
 // busiestDisk returns the disk with the highest number of bytes read.

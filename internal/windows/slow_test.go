@@ -31,7 +31,7 @@ func TestLearnedByTheUsualFactor(t *testing.T) {
 		w.Start = sample.Stamp{Mono: time.Hour, Wall: start}
 		w.End = sample.Stamp{Mono: time.Hour + took, Wall: start.Add(took)}
 		r := &window.Report{Window: w}
-		j.Final(r, window.Seen{})
+		j.Final(r)
 		if r.Slow {
 			t.Errorf("%v: got slow (%s), want not slow", took, explain.Finding(r))
 		}
@@ -60,7 +60,7 @@ func TestBaselinesOfDetectedWindows(t *testing.T) {
 			w.Start = sample.Stamp{Mono: time.Hour, Wall: start}
 			w.End = sample.Stamp{Mono: time.Hour + took, Wall: start.Add(took)}
 			r := &window.Report{Window: w}
-			j.Final(r, window.Seen{})
+			j.Final(r)
 			slow = r.Slow
 		}
 		if want := detect.Precise(kind); slow != want {
@@ -76,7 +76,7 @@ func TestNoBaselineOfSeveralEpochs(t *testing.T) {
 	defer j.Close()
 	for epochs, compared := range map[int]bool{0: true, 1: true, 10: false} {
 		r := &window.Report{Window: window.Window{Kind: window.Epoch, Run: "train", Epochs: epochs}}
-		if key := j.key(r, window.Seen{}, true); (key != "") != compared {
+		if key := j.key(r, true); (key != "") != compared {
 			t.Errorf("%d epochs: got the key %q", epochs, key)
 		}
 	}

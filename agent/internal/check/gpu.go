@@ -101,7 +101,7 @@ func (m *machine) noGPU(err error) []Finding {
 		return f.as(Missing, "CGO_ENABLED=1 go install .",
 			"There is an NVIDIA GPU, but this program was built without NVML (without cgo).")
 	case notBuilt:
-		return f.as(Off, "", "No NVIDIA GPU is visible (and this program was built without NVML). "+normal+ownTimeInstead)
+		return f.as(Off, "", "No GPU is visible (and this program was built without NVML). "+normal+ownTimeInstead)
 	case noDriver && exists(m.path("dev/dxg")):
 		return f.as(Missing, "install the NVIDIA driver of Windows, then wsl --update",
 			"This is WSL2 (/dev/dxg), but /usr/lib/wsl/lib/libnvidia-ml.so.1 is missing.")
@@ -114,7 +114,7 @@ func (m *machine) noGPU(err error) []Finding {
 		return f.as(Missing, "sudo modprobe amdgpu",
 			"The GPU in this machine is %s, and its driver amdgpu is not loaded. %s", card, ownTimeInstead)
 	case noDriver:
-		return f.as(Off, "", "There is no NVIDIA driver, and no such GPU is visible. "+normal+ownTimeInstead)
+		return f.as(Off, "", "There is no NVIDIA driver, and no GPU of NVIDIA or AMD is visible. "+normal+ownTimeInstead)
 	case errors.Is(err, context.DeadlineExceeded):
 		return f.as(Missing, "sudo nvidia-smi -pm 1",
 			"The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.", maxGPU)

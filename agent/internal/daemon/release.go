@@ -16,7 +16,7 @@ func releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release-gpus",
 		Short: "Make the agent close all files of the GPUs' driver for a time",
-		Long: `Makes the agent close all files of the NVIDIA driver, and returns once they are closed. Nothing is read
+		Long: `Makes the agent close all files of the GPUs' driver, and returns once they are closed. Nothing is read
 of GPUs meanwhile. Then the driver can be unloaded, a GPU be reset and MIG be changed.`,
 		Example: `  stallspan agent release-gpus --for 5m && nvidia-smi --gpu-reset
   stallspan agent release-gpus --for 0s`,

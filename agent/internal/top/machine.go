@@ -375,7 +375,7 @@ func (s *server) ask(ctx context.Context) {
 // explain says why lists are empty or incomplete.
 func (m *Machine) explain(f *Frame) {
 	if len(f.GPUs) == 0 {
-		f.NoGPUs = "No NVIDIA GPU is seen here: stallspan check says why. Jobs have their own time divided."
+		f.NoGPUs = "No GPU is seen here: stallspan check says why. Jobs have their own time divided."
 	}
 	if len(f.Disks) == 0 {
 		f.NoDisks = "No disk with I/O is seen here: see stallspan check."

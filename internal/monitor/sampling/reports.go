@@ -22,8 +22,8 @@ type Concurrent struct {
 
 // Judge compares the length of windows with limits. It is called with the lock of Readings held.
 type Judge interface {
-	Running(r *window.Report)                                   // of an open window
-	Final(r *window.Report, retried window.Seen) *window.Limits // returns the limits for a recording; nil for none
+	Running(r *window.Report)              // of an open window
+	Final(r *window.Report) *window.Limits // returns the limits for a recording; nil for none
 }
 
 // BeginWindow sets the start of a window to a moment, and writes it to the journal.
@@ -57,7 +57,7 @@ type Ending struct {
 	window.Outcome
 	Readers []window.Reader // the processes that fetched most
 	Cached  *uint64         // bytes of the window's path in the page cache, of a load from a mount without a disk
-	Retried window.Seen     // at the window's path, if the first look at it took too long
+	Seen    window.Seen     // at the window's path, if the look at it at the begin took too long
 
 	NoSchedule string         // of a recording: why the scheduler was not followed
 	Limits     *window.Limits // of a recording: of the window's length; nil for those of the Judge
@@ -67,6 +67,10 @@ type Ending struct {
 func (e *Ending) apply(w *window.Window) {
 	if !w.Unfinished {
 		w.Outcome = e.Outcome
+	}
+	if e.Seen.Size != 0 || e.Seen.Device != "" {
+		e.Seen.Before = w.Seen.Before
+		w.Seen = e.Seen
 	}
 	if e.Cached != nil {
 		w.Seen.After, w.Seen.HasAfter = *e.Cached, true
@@ -90,11 +94,11 @@ func (r *Readings) EndWindow(w *window.Window, e Ending, others Concurrent) *win
 	if e.Limits != nil {
 		report.ApplyLimits(*e.Limits)
 	} else {
-		e.Limits = r.config.Judge.Final(report, e.Retried)
+		e.Limits = r.config.Judge.Final(report)
 	}
 	s.journal.mark(recording.Mark{
 		Op: recording.End, Edge: e.At.number, At: &e.At.At, ID: w.ID, Outcome: e.Outcome,
-		Readers: e.Readers, Cached: e.Cached, Limits: e.Limits, NoSchedule: s.schedule.missing(),
+		Readers: e.Readers, Seen: recording.NewSeen(&e.Seen), Cached: e.Cached, Limits: e.Limits, NoSchedule: s.schedule.missing(),
 	})
 	return report
 }

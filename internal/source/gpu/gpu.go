@@ -7,9 +7,9 @@
 //
 // The memory of a GPU that is watched is read ten times a second, apart from rows: see WatchMemory.
 //
-// Once a second each GPU is also read for gauges, details and XID errors. Each query has its own cadence (callRows),
-// and the field values that are due are read in one call (fieldRows). Queries that a GPU does not support are not
-// repeated. Every call is timed. No call is used that measures for a while before it returns.
+// Once a second each GPU is also read for gauges, details and XID errors: table.go says by which call and how often.
+// Field values that are due are read in one call. Queries that a GPU does not support are not repeated. Every call is
+// timed. No call is used that measures for a while before it returns.
 //
 // A call into the driver can hang forever if a GPU falls off the bus, and so can one about all GPUs. Each GPU has calls
 // of its own, one at a time, and so has the driver as a whole. A GPU is lost if it says so, and hung while its own call
