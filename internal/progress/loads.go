@@ -262,7 +262,7 @@ func (x *text) bar() bool { _, bar := x.percent(); return bar }
 
 func (x *text) percent() (percent float64, bar bool) {
 	for i := range x.tokens {
-		if x.integer(i) && x.tokens[i].to < len(x.line) && x.line[x.tokens[i].to] == '%' {
+		if x.integer(i) && x.percentAt(i) {
 			return x.tokens[i].value, true
 		}
 	}

@@ -206,9 +206,9 @@ func (x *text) pair(i int) (of float64, next int, ok bool) {
 }
 
 const (
-	maxNumber       = 1e7        // of epochs: a larger one is a time
-	maxSeparator    = 48         // bytes between a word and its number, as of a padded column
-	maxAbbreviation = len("epo") // a point may follow it: Ep. 3
+	maxNumber       = 1e7 // of epochs: a larger one is a time
+	maxSeparator    = 48  // bytes between a word and its number, as of a padded column
+	maxAbbreviation = 3   // letters behind which a point may stand: Ep. 3
 	aroundNumber    = " \t:=#[(\"'|,-)：（【"
 )
 
@@ -225,8 +225,7 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 	if n == i+1 && x.tokens[i].to-x.tokens[i].from <= maxAbbreviation {
 		sep = bytes.TrimPrefix(sep, []byte("."))
 	}
-	if x.counts(n) && len(sep) <= maxSeparator && len(bytes.Trim(sep, aroundNumber)) == 0 &&
-		!negative(sep) && !x.glued(n) {
+	if x.counts(n) && x.follows(n, sep) && !negative(sep) {
 		if x.tokens[n].form == decimal {
 			return x.tokens[n].value, 0, i, n + 1, bytes.ContainsAny(sep, ":=") || x.bracketed(i, n)
 		}
@@ -251,6 +250,11 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 func (x *text) bracketed(i, n int) bool {
 	from, to := x.tokens[i].from, x.tokens[n].to
 	return from > 0 && to < len(x.line) && x.line[from-1] == '(' && x.line[to] == ')'
+}
+
+// follows reports whether a number stands behind its word: nothing but a separator is between.
+func (x *text) follows(n int, sep []byte) bool {
+	return len(sep) <= maxSeparator && len(bytes.Trim(sep, aroundNumber)) == 0 && !x.glued(n)
 }
 
 // negative reports whether a separator ends in the sign of a number.
@@ -404,9 +408,7 @@ func (x *text) placeAt(o *observation, i int, measured bool) bool {
 		o.place = place{known: true, at: t.value, of: of}
 		return true
 	}
-	label := i - 1
-	if gap := x.between(i); label >= 0 && len(gap) <= maxSeparator && !x.glued(i) && x.isStep(label) &&
-		len(bytes.Trim(gap, aroundNumber)) == 0 {
+	if x.isStep(i-1) && x.follows(i, x.between(i)) {
 		o.place = place{known: true, at: t.value}
 		return true
 	}
