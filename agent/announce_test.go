@@ -109,3 +109,33 @@ for epoch in (1, 2):
 `)
 	checkWindows(t, d, "epoch 1", "epoch 2")
 }
+
+// A load that a program announces, and prints under another name or without one, is one window. One that it prints at
+// another time is another load.
+func TestAnnouncedLoadsReplacePrintedOnes(t *testing.T) {
+	t.Parallel()
+	d := reported(t, `
+import http.client, json, os, socket
+def post(path, body):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(os.environ["STALLSPAN_SOCKET"])
+    c = http.client.HTTPConnection("localhost")
+    c.sock = s
+    c.request("POST", path, json.dumps(body))
+    return json.load(c.getresponse())
+print("Loading model", flush=True)
+time.sleep(0.3)  # the line is read before the window is announced
+id = post("/v1/windows", {"kind": "model_load", "model": "announced"})["id"]
+print("Loading weights from /srv/w.gguf", flush=True)
+time.sleep(0.3)
+post("/v1/windows/%s/end" % id, {})
+time.sleep(0.2)
+print("Model loaded in 0.8 s", flush=True)
+time.sleep(0.2)
+print("Loading model 'draft'", flush=True)
+time.sleep(0.3)
+print("Successfully loaded 'draft'", flush=True)
+time.sleep(0.2)
+`)
+	checkWindows(t, d, "model_load announced", "model_load draft")
+}

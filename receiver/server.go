@@ -14,6 +14,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/progress/follow"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -23,7 +24,8 @@ type server struct {
 	listeners []net.Listener
 	cancel    context.CancelFunc
 	serving   sync.WaitGroup
-	token     []byte // that clients of the port need; nil for none
+	logs      *follow.Logs // nil before start
+	token     []byte       // that clients of the port need; nil for none
 }
 
 // listen opens the socket, and the port if there is one in the config.
@@ -59,11 +61,11 @@ func (s *server) start(m *monitor.Monitor, client *windows.Client, events api.Ev
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s.cancel = cancel
+	s.cancel, s.logs = cancel, follow.NewLogs(m, client)
 	for _, l := range s.listeners {
 		set.Logger.Info("listening for announced windows", zap.Stringer("address", l.Addr()))
 		s.serving.Go(func() {
-			server := api.NewServer(m, client, set.BuildInfo.Version).With(events).
+			server := api.NewServer(m, s.logs, set.BuildInfo.Version).With(events).
 				Requiring(s.token)
 			var err error
 			failed := sample.Protect(func() { err = server.Serve(ctx, l) }) // requests are protected one by one
@@ -81,6 +83,9 @@ func (s *server) stop() {
 	}
 	s.cancel()
 	s.serving.Wait()
+	if s.logs != nil {
+		s.logs.Close()
+	}
 	for _, l := range s.listeners {
 		_ = l.Close() // those that were never served
 	}

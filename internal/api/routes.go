@@ -37,6 +37,7 @@ func (s *Server) routes() http.Handler {
 	handle("/v1/events/test", map[string]handler{http.MethodPost: s.try})
 	handle(page.JobsPath, map[string]handler{http.MethodGet: s.jobs})
 	handle("/v1/gpus/release", map[string]handler{http.MethodPost: s.release})
+	handle("/v1/logs", map[string]handler{http.MethodPost: s.readLog})
 	handle("/v1/history", map[string]handler{http.MethodGet: s.history})
 	handle("/metrics", map[string]handler{http.MethodGet: s.scrape})
 	handle("/v1/status", map[string]handler{http.MethodGet: s.status})
@@ -46,7 +47,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusNotFound, "there is no %s: the paths are /, /metrics, /v1/windows, /v1/windows/ID, "+
 			"/v1/windows/ID/end, /v1/reports, /v1/events, /v1/events/test, /v1/gpus/release, /v1/history, /v1/jobs, "+
-			"/v1/page, /v1/page/live and /v1/status", excerpt(r.URL.Path))
+			"/v1/logs, /v1/page, /v1/page/live and /v1/status", excerpt(r.URL.Path))
 	}))
 	return noPages(s.admitTCP(mux))
 }
@@ -157,17 +158,19 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read returns the body of a request. It accepts the Content-Type that curl -d and Python's urllib send by default.
-func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func read(w http.ResponseWriter, r *http.Request) ([]byte, error) { return readMost(w, r, maxBody) }
+
+func readMost(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	if header := r.Header.Get("Content-Type"); header != "" {
 		kind, _, err := mime.ParseMediaType(header)
 		if err != nil || kind != "application/json" && kind != "application/x-www-form-urlencoded" {
 			return nil, refuse(http.StatusUnsupportedMediaType, "the Content-Type is %s: send application/json", excerpt(header))
 		}
 	}
-	if r.ContentLength > maxBody {
-		return nil, bodyError(&http.MaxBytesError{Limit: maxBody}) // before reading it
+	if r.ContentLength > most {
+		return nil, bodyError(&http.MaxBytesError{Limit: most}) // before reading it
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
 		return nil, bodyError(err)
 	}

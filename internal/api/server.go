@@ -54,6 +54,7 @@ type Server struct {
 	eventRate  *trust.Rate // of events by other programs
 	windowRate *trust.Rate // of windows by other programs
 	callers    *callers
+	logFiles   logFiles
 	ending     chan struct{} // closed when the server stops
 	events     Events
 	metrics    Scraped       // for Prometheus; either may be nil

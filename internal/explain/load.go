@@ -38,12 +38,13 @@ func faulted(r *window.Report) string {
 	if f == nil {
 		return ""
 	}
-	return fmt.Sprintf("; it took its data by %d page faults, on which the kernel worked at most %s (%s each), %s of its "+
-		"time on the CPU", f.Count, Duration(f.Kernel.Seconds()), Duration(f.Kernel.Seconds()/float64(f.Count)),
-		percent(f.Share))
+	kernel := f.Kernel.Seconds()
+	return fmt.Sprintf("; the kernel worked at most %s on %d page faults (%s each), %s of its time on the CPU",
+		Duration(kernel), f.Count, Duration(kernel/float64(f.Count)), percent(f.Share))
 }
 
-// readCalls is for a load that maps its file. Large reads copy as much, and take no fault for each page of the file.
+// readCalls is for a load that maps its file. Large reads copy as much, and take no fault for each page of the file;
+// those of memory that the load fills stay, so that the gain is a bound.
 func (x *situation) readCalls() string {
 	return "Read the file with large read calls instead of mapping it" + inPython(x.Report, "torch.load with mmap=False") +
 		", or have the kernel map it in one call (MAP_POPULATE): without the faults, at most " +

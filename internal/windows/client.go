@@ -66,13 +66,18 @@ func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, tracepare
 	if err := c.registry.config.Readings.CheckGPUs(w.GPUs); err != nil {
 		return "", "", err
 	}
-	w.Source, w.Job = window.Announced, c.follow(w.PID, w.Client)
-	w.ByClient = w.ByClient && w.Job != ""
-	id, span, err := c.BeginAt(w, c.registry.config.Readings.Now(), parent)
+	id, span, err := c.Announce(w, c.registry.config.Readings.Now(), parent)
 	if err != nil {
 		return "", "", err
 	}
 	return id, emit.Traceparent(span.SpanContext()), nil
+}
+
+// Announce opens a window that a program announces or prints, at a moment.
+func (c *Client) Announce(w window.Window, at sampling.Moment, parent trace.SpanContext) (string, Span, error) {
+	w.Source, w.Job = window.Announced, c.follow(w.PID, w.Client)
+	w.ByClient = w.ByClient && w.Job != ""
+	return c.BeginAt(w, at, parent)
 }
 
 // End closes a window now, for the API: see api.Windows. It returns at once, as EndAt does.

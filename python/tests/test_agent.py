@@ -56,6 +56,34 @@ class Agent(Case):
             self.assertEqual(got, (True, failed, ended))
             self.assertIn(ended, report["finding"])
 
+    def test_epochs_of_a_log(self) -> None:
+        """What a program logs is read as what it prints: each epoch begins and ends with its lines."""
+        program = """if True:
+            import logging, sys, time, stallspan
+            logging.basicConfig(level="INFO", format="%(asctime)s %(name)s %(message)s",
+                                handlers=[stallspan.LogHandler()])
+            for n in (1, 2):
+                logging.info("Epoch %d/2 begins", n)
+                print(time.time())
+                for step in range(4):
+                    time.sleep(0.2)
+                    logging.info("step %d/4 loss 0.%d", step + 1, step)
+                print(time.time())
+                time.sleep(0.3)
+        """
+        done = run(sys.executable, "-c", program, env=environment(STALLSPAN_SOCKET=self.socket))
+        edges = [float(line) for line in done.stdout.split()]
+        end = time.monotonic() + PATIENCE
+        while True:
+            got = [w for w in self.ended() if w["kind"] == "epoch" and w.get("epoch") in (1, 2)]
+            if len(got) == 2 or time.monotonic() > end:
+                break
+            time.sleep(0.1)
+        self.assertEqual([w["epoch"] for w in got], [1, 2])
+        for i, w in enumerate(got):
+            self.assertAlmostEqual(wall(w["start"]), edges[2 * i], delta=0.1)
+            self.assertAlmostEqual(wall(w["end"]), edges[2 * i + 1], delta=0.1)
+
     def check_window(self, n: int) -> None:
         """Compare the ends of a window with this program's clock."""
         before = time.time()

@@ -1,10 +1,14 @@
 package attach
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -12,8 +16,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
-	"github.com/stallspan/stallspan/agent/internal/progress"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/identity/locate"
+	"github.com/stallspan/stallspan/internal/progress"
 	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -42,6 +47,9 @@ func openStreams(pid int, line func([]byte)) (list []*stream, why error) {
 	for _, number := range []string{"1", "2"} {
 		path := fmt.Sprintf("%s/%d/fd/%s", procfs.DefaultMountPoint, pid, number)
 		one, err := procfile.Do(procfs.DefaultMountPoint, pid, func() opened { return openAt(path) })
+		if one.piped {
+			one = openContainerLog(pid, one)
+		}
 		switch err = errors.Join(one.err, err); {
 		case err != nil && why == nil:
 			why = fmt.Errorf("its output cannot be read: %w", err)
@@ -50,7 +58,7 @@ func openStreams(pid int, line func([]byte)) (list []*stream, why error) {
 			_ = one.file.Close()
 		default:
 			first = one.info
-			list = append(list, &stream{file: one.file, name: one.name, at: first.Size(), lines: progress.NewLines(line)})
+			list = append(list, &stream{file: one.file, name: one.name, at: first.Size(), lines: progress.NewLines(unwrapped(line))})
 		}
 	}
 	return list, why
@@ -62,6 +70,8 @@ type opened struct {
 	name string
 	info os.FileInfo
 	err  error
+
+	piped bool // it is a pipe
 }
 
 func openAt(path string) (o opened) {
@@ -69,11 +79,59 @@ func openAt(path string) (o opened) {
 	switch o.info, o.err = os.Stat(path); {
 	case o.err != nil:
 	case !o.info.Mode().IsRegular():
+		o.piped = o.info.Mode()&os.ModeNamedPipe != 0
 		o.err = fmt.Errorf("it goes to %s, not to a file", kindOf(o.name, o.info.Mode()))
 	default:
 		o.file, o.err = os.Open(path)
 	}
 	return o
+}
+
+// containerLogs are the files into which runtimes of containers write what comes through a pipe: of the kubelet, Docker
+// and Podman, with its driver k8s-file.
+var containerLogs = []string{
+	"/var/log/containers/*-%s.log",
+	"/var/lib/docker/containers/%[1]s/%[1]s-json.log",
+	"/var/lib/containers/storage/overlay-containers/%s/userdata/ctr.log",
+}
+
+// openContainerLog opens the log of a container whose process prints to a pipe.
+func openContainerLog(pid int, pipe opened) opened {
+	groups, _ := os.ReadFile(fmt.Sprintf("%s/%d/cgroup", procfs.DefaultMountPoint, pid)) // without it, no container
+	id := ""
+	for name := range strings.FieldsFuncSeq(string(groups), func(r rune) bool { return r == '/' || r == '\n' }) {
+		id = cmp.Or(locate.ContainerID(name), id)
+	}
+	if id == "" {
+		return pipe
+	}
+	for _, pattern := range containerLogs {
+		found, _ := filepath.Glob(fmt.Sprintf(pattern, id)) // fails only with a bad pattern
+		for _, path := range found {
+			if o := openAt(path); o.err == nil {
+				o.name = path
+				return o
+			}
+		}
+	}
+	pipe.err = fmt.Errorf("%w, which the runtime of container %.12s reads, and whose log cannot be read here: run as root "+
+		"on the host, with a log driver that writes files", pipe.err, id)
+	return pipe
+}
+
+// unwrapped passes on what Docker wrote into its log, {"log":"Epoch 1\n",...}, and other lines as they are.
+func unwrapped(line func([]byte)) func([]byte) {
+	inner := progress.NewLines(line)
+	return func(text []byte) {
+		var docker struct {
+			Log string `json:"log"`
+		}
+		if bytes.HasPrefix(text, []byte(`{"log":"`)) && json.Unmarshal(text, &docker) == nil {
+			text = []byte(docker.Log)
+		}
+		_, _ = inner.Write(text) // never fails
+		inner.Close()
+	}
 }
 
 // kindOf names what an output is that is no file.

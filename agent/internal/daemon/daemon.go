@@ -28,6 +28,7 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/progress/follow"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/state/drives"
 	"github.com/stallspan/stallspan/internal/store/past"
@@ -258,10 +259,12 @@ func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener, limit time
 	if err != nil {
 		return err
 	}
+	logs := follow.NewLogs(d.Monitor, d.Client)
+	defer logs.Close()
 	for i, l := range listeners {
 		all.Go(func() {
 			defer stop()
-			server := api.NewServer(d.Monitor, d.Client, version.Number()).With(d.events.api()).
+			server := api.NewServer(d.Monitor, logs, version.Number()).With(d.events.api()).
 				Requiring(d.token).Scraping(metrics)
 			if d.past != nil {
 				server.Keeping(d.past)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
-	"github.com/stallspan/stallspan/agent/internal/progress"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/progress"
 	"github.com/stallspan/stallspan/internal/window"
 )
 

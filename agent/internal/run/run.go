@@ -15,9 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/export"
-	"github.com/stallspan/stallspan/agent/internal/follow"
 	"github.com/stallspan/stallspan/agent/internal/output"
-	"github.com/stallspan/stallspan/agent/internal/progress"
 	"github.com/stallspan/stallspan/agent/internal/record"
 	"github.com/stallspan/stallspan/agent/internal/reports"
 	"github.com/stallspan/stallspan/agent/internal/runs"
@@ -29,6 +27,8 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/identity"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/progress"
+	"github.com/stallspan/stallspan/internal/progress/follow"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"

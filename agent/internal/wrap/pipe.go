@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stallspan/stallspan/agent/internal/heir"
-	"github.com/stallspan/stallspan/agent/internal/progress"
+	"github.com/stallspan/stallspan/internal/progress"
 )
 
 // pipe copies one of the program's outputs to one of our own.

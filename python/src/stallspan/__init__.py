@@ -13,11 +13,12 @@ import os
 from typing import Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
 from ._client import client as _shared
+from ._logs import LogHandler
 from ._watch import Watch
 from ._window import NOTHING as _NOTHING
 from ._window import Window
 
-__all__ = ["Watch", "Window", "checkpoint", "epoch", "epochs", "load", "watch", "window"]
+__all__ = ["LogHandler", "Watch", "Window", "checkpoint", "epoch", "epochs", "load", "watch", "window"]
 __version__ = "0.1.0.dev0"
 
 T = TypeVar("T")

@@ -87,15 +87,15 @@ var vocabulary = func() map[string]class {
 		batchTime:   "time batch_time iter_time step_time train_time batch_cost avg_batch_cost dt batch",
 		wholeTime:   "took takes elapsed duration dur epoch_time time_elapsed",
 		remaining:   "eta remaining left",
-		loadingWord: "loading reloading initializing reading",
-		loadedWord:  "loaded reloaded initialized",
+		loadingWord: "loading reloading initializing reading restoring",
+		loadedWord:  "loaded reloaded initialized read restored",
 		loadWord:    "load reload",
 		requestWord: "start starting requested begin beginning",
 		failedWord:  "failed failure fail error",
 		startWord:   "starting launching",
 		startedWord: "started",
 		readyWord:   "ready",
-		readingWord: "reading initializing",
+		readingWord: "reading initializing restoring read restored",
 		levelWord:   "info debug warning i",
 		settingPart: "max num n total best last start warmup per save every patience min stop resume end final nb number",
 		rateWord:    "lr learning_rate rate",
@@ -206,9 +206,10 @@ func (x *text) pair(i int) (of float64, next int, ok bool) {
 }
 
 const (
-	maxNumber    = 1e7 // of epochs: a larger one is a time
-	maxSeparator = 48  // bytes between a word and its number, as of a padded column
-	aroundNumber = " \t:=#[(\"'|,-)：（【"
+	maxNumber       = 1e7 // of epochs: a larger one is a time
+	maxSeparator    = 48  // bytes between a word and its number, as of a padded column
+	maxAbbreviation = 3   // letters behind which a point may stand: Ep. 3
+	aroundNumber    = " \t:=#[(\"'|,-)：（【"
 )
 
 // numberOf finds the number of the word at i, before or behind it. from and to are the tokens that it takes up.
@@ -220,10 +221,13 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 	if x.is(n, trainWord|numberWord) {
 		n++
 	}
-	if sep := x.between(n); x.counts(n) && len(sep) <= maxSeparator && len(bytes.Trim(sep, aroundNumber)) == 0 &&
-		!negative(sep) && !x.glued(n) {
+	sep := x.between(n)
+	if n == i+1 && x.tokens[i].to-x.tokens[i].from <= maxAbbreviation {
+		sep = bytes.TrimPrefix(sep, []byte("."))
+	}
+	if x.counts(n) && x.follows(n, sep) && !negative(sep) {
 		if x.tokens[n].form == decimal {
-			return x.tokens[n].value, 0, i, n + 1, bytes.ContainsAny(sep, ":=")
+			return x.tokens[n].value, 0, i, n + 1, bytes.ContainsAny(sep, ":=") || x.bracketed(i, n)
 		}
 		of, next, both := x.pair(n)
 		if !both {
@@ -240,6 +244,17 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 		return x.tokens[i-1].value, 0, i - 1, i + 1, true
 	}
 	return 0, 0, 0, 0, false
+}
+
+// bracketed reports whether tokens i to n are alone in brackets.
+func (x *text) bracketed(i, n int) bool {
+	from, to := x.tokens[i].from, x.tokens[n].to
+	return from > 0 && to < len(x.line) && x.line[from-1] == '(' && x.line[to] == ')'
+}
+
+// follows reports whether a number stands behind its word: nothing but a separator is between.
+func (x *text) follows(n int, sep []byte) bool {
+	return len(sep) <= maxSeparator && len(bytes.Trim(sep, aroundNumber)) == 0 && !x.glued(n)
 }
 
 // negative reports whether a separator ends in the sign of a number.
@@ -393,9 +408,7 @@ func (x *text) placeAt(o *observation, i int, measured bool) bool {
 		o.place = place{known: true, at: t.value, of: of}
 		return true
 	}
-	label := i - 1
-	if gap := x.between(i); label >= 0 && len(gap) <= maxSeparator && !x.glued(i) && x.isStep(label) &&
-		len(bytes.Trim(gap, aroundNumber)) == 0 {
+	if x.isStep(i-1) && x.follows(i, x.between(i)) {
 		o.place = place{known: true, at: t.value}
 		return true
 	}
@@ -486,6 +499,10 @@ func (x *text) readWords(o *observation, from, to int) {
 	o.sums = o.sums && role != 2
 	if o.begins && o.place.of == 0 {
 		o.place = place{} // how many there will be
+	}
+	if o.place.of > 0 && o.place.at == o.number && o.total == 0 && !o.metric && others == 0 && !x.bar() &&
+		to > 0 && to < len(x.tokens) && string(x.between(to)) == " (" {
+		o.total, o.place = int(min(o.place.of, maxNumber)), place{} // Epoch 3 (3/10): the number again
 	}
 	heading := !o.place.known && !o.metric && !o.ends && len(o.durations) == 0 && others == 0
 	setting := heading && o.total == 0 && from == 0 && bytes.HasPrefix(x.line, []byte("epoch:"))

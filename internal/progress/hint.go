@@ -1,7 +1,6 @@
 package progress
 
 import (
-	"bytes"
 	"regexp"
 	"slices"
 	"strconv"
@@ -62,8 +61,8 @@ func (h *hints) line(x *text) {
 		if x.tokens[i].to > hintLine {
 			return
 		}
-		if gap := x.between(i + 1); x.is(i, epochWord|counterWord) && x.integer(i+1) && !x.glued(i+1) &&
-			len(gap) <= maxSeparator && len(bytes.Trim(gap, aroundNumber)) == 0 && !negative(gap) {
+		if gap := x.between(i + 1); x.is(i, epochWord|counterWord) && x.integer(i+1) && x.follows(i+1, gap) &&
+			!negative(gap) {
 			h.add(x, i)
 			return
 		}

@@ -7,8 +7,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/stallspan/stallspan/agent/internal/progress"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/progress"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -21,9 +21,11 @@ type Follower struct {
 	job     string
 	began   monitor.Moment // when the program started: the times of the reader count from here
 	late    bool           // the program ran before that
+	owner   window.Window  // the process and the client of its windows; empty if they are those of the job
 
 	mu     sync.Mutex
 	reader *progress.Reader
+	latest time.Duration   // of the lines
 	epoch  open            // the open epoch
 	loads  map[string]open // the open loads, by model; at most one has no name
 	files  *openedFiles    // since that one began; nil for none
@@ -34,8 +36,10 @@ type Follower struct {
 
 // New follows a program that started at a moment, as a job of the monitor.
 func New(m *monitor.Monitor, client *Windows, reader *progress.Reader, job string, began monitor.Moment) *Follower {
-	return &Follower{monitor: m, client: client, reader: reader, job: job, began: began,
+	f := &Follower{monitor: m, client: client, reader: reader, job: job, began: began,
 		loads: map[string]open{}, known: map[string]bool{}}
+	client.follower.Store(f)
+	return f
 }
 
 // NewLate follows a program that runs already. What it began before has no window, nor has what it leaves open.
@@ -55,7 +59,13 @@ type open struct {
 func (f *Follower) Line(text []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.act(f.reader.Line(f.now(), text))
+	f.line(f.now(), text)
+}
+
+// line processes a line that was written at a time of the reader. A log's lines may come late, behind those of the output.
+func (f *Follower) line(at time.Duration, text []byte) {
+	f.latest = max(f.latest, at)
+	f.act(f.reader.Line(f.latest, text))
 }
 
 // now is the time of a line since the program's start.
@@ -122,7 +132,8 @@ func (f *Follower) act(events []progress.Event) {
 	}
 }
 
-// announced reports whether the program announces windows of this kind itself. What a line has opened is dropped then.
+// announced reports whether the program announces its epochs, or a load since this one began, itself. What a line has
+// opened is dropped then.
 func (f *Follower) announced(e *progress.Event) bool {
 	switch e.Kind {
 	case progress.EpochBegin, progress.EpochEnd, progress.EpochDrop:
@@ -131,12 +142,20 @@ func (f *Follower) announced(e *progress.Event) bool {
 		}
 		f.drop(&f.epoch)
 	default:
-		if !f.client.loads.Load() {
+		if !f.client.loadedSince(f.began.At.Mono + e.From) {
 			return false
 		}
-		f.dropLoad(e.Model)
+		f.dropLoad(f.loadKey(e.Model))
 	}
 	return true
+}
+
+// loadKey is the name under which the load that an event is about is open.
+func (f *Follower) loadKey(name string) string {
+	if _, open := f.loads[name]; !open {
+		return ""
+	}
+	return name
 }
 
 func (f *Follower) drop(o *open) {
@@ -157,10 +176,7 @@ func (f *Follower) loadWindow(model string) window.Window {
 // endLoad ends the load of a model, or else the one that began without a name. That one gets the name of the line that
 // ends it, else of the file that was opened meanwhile: it is begun again.
 func (f *Follower) endLoad(name string, to time.Duration) {
-	key := name
-	if _, open := f.loads[name]; !open {
-		key = ""
-	}
+	key := f.loadKey(name)
 	one := f.loads[key]
 	delete(f.loads, key)
 	if key == "" {
@@ -215,8 +231,8 @@ const fresh = 10 * time.Millisecond
 
 func (f *Follower) begin(w window.Window, from time.Duration) open {
 	f.client.began()
-	w.Source, w.Owned = window.Announced, true
-	id, _, _ := f.client.BeginAt(w, f.moment(from), trace.SpanContext{}) // fails only if thousands are open
+	w.PID, w.Client, w.Owned = f.owner.PID, f.owner.Client, true
+	id, _, _ := f.client.Announce(w, f.moment(from), trace.SpanContext{}) // fails only if thousands are open
 	return open{id, from}
 }
 

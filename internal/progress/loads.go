@@ -189,7 +189,7 @@ func (x *text) loadingForm(i int) uint8 {
 	switch {
 	case x.beginsText(i) && (ended || x.loadTime() > 0 && !x.bar()):
 		return verbEnds
-	case x.beginsText(i) && (!x.is(i, readingWord) || x.loadedThing(i) >= weights):
+	case x.beginsText(i) && (!x.is(i, readingWord) || x.loadedThing(i) >= weights && !x.hasAfter(i, epochWord)):
 		return verbBegins
 	case ended && x.thing(i-1) > 0, x.is(i-1, endWord) && x.joined(i): // Model loading took, Finished loading
 		return verbEnds
@@ -228,7 +228,7 @@ func (x *text) beginsText(i int) bool {
 // endsLoad reports whether "loaded" is about a model: as the first word, behind what was loaded, or with
 // "successfully".
 func (x *text) endsLoad(i int) bool {
-	if x.beginsText(i) || x.lowerIs(i-1, "successfully") {
+	if (x.beginsText(i) || x.lowerIs(i-1, "successfully")) && (!x.is(i, readingWord) || x.loadedThing(i) >= weights) {
 		return true
 	}
 	return x.thing(i-1) > 0 && x.joined(i) &&
@@ -262,7 +262,7 @@ func (x *text) bar() bool { _, bar := x.percent(); return bar }
 
 func (x *text) percent() (percent float64, bar bool) {
 	for i := range x.tokens {
-		if x.integer(i) && x.tokens[i].to < len(x.line) && x.line[x.tokens[i].to] == '%' {
+		if x.integer(i) && x.percentAt(i) {
 			return x.tokens[i].value, true
 		}
 	}

@@ -171,6 +171,11 @@ func (e *epochs) next(o *observation) {
 		// The first line of the epoch is far before the last one, and that near to the next epoch: it begins it.
 		c.byEnd, c.from, c.loose, e.beginning = false, c.firstAt, false, c.firstTemplate
 	}
+	if e.open && c.lines == 1 && c.numbered && c.first.of == 0 && e.stepsAtEnd(o) {
+		c.byEnd, c.numbered, c.done, c.latest, c.endTemplate = true, false, span{}, progressLine{}, o.template
+		c.end.add(c.firstAt)
+		o.place = place{}
+	}
 	if e.open && c.lines == 1 && c.total == 0 && !c.byEnd && !c.ended && c.unnumbered > 0 && !c.started.place.known &&
 		c.unnumbered-c.firstAt < (o.at-c.unnumbered)/10 {
 		// The results come with the number, as rows of a table: it is the end.
@@ -213,6 +218,15 @@ func (e *epochs) next(o *observation) {
 		e.show()
 	}
 	e.bar = bar{}
+}
+
+// stepsAtEnd reports whether the open epoch has one line, with results, whose steps are those of whole epochs: 40 for
+// the first, 80 for the second.
+func (e *epochs) stepsAtEnd(o *observation) bool {
+	each := o.place.at - e.cur.first.at
+	done := e.cur.first.at / each
+	return o.metric && o.place.known && o.place.of == 0 && each > 1 && int(o.number) == e.cur.number+1 &&
+		(done == float64(e.cur.number) || done == float64(e.cur.number+1))
 }
 
 func (e *epochs) lastNumber() int {

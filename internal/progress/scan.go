@@ -159,7 +159,7 @@ func (t *token) clock(line []byte) bool {
 	return true
 }
 
-// date reads 2026-05-04 and 2026/05/04, and 05-04 before a clock.
+// date reads 2026-05-04, 2026/05/04 and 05/04/2026, and 05-04 before a clock.
 func (t *token) date(line []byte) bool {
 	mark := line[t.to]
 	_, month := digits(line, t.to+1)
@@ -167,8 +167,12 @@ func (t *token) date(line []byte) bool {
 		return false
 	}
 	end := month
-	if t.to-t.from == 4 && month < len(line) && line[month] == mark {
-		_, end = digits(line, month+1)
+	year := month
+	if month < len(line) && line[month] == mark {
+		_, year = digits(line, month+1)
+	}
+	if first := t.to - t.from; year > month && (first == 4 || first == 2 && year == month+len("/2026")) {
+		end = year
 	} else if next := bytes.TrimLeft(line[month:min(month+4, len(line))], " "); t.to-t.from != 2 || len(next) < 3 ||
 		!digit(next[0]) || next[2] != ':' || line[month] != ' ' {
 		return false

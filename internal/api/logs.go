@@ -1,0 +1,185 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/progress/follow"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// maxLogs bounds the body of POST /v1/logs, in bytes. A Collector sends many records at once.
+const maxLogs = 4 << 20
+
+// LogReader makes windows of lines that a process wrote into a log: see follow.Logs. Windows may implement it.
+type LogReader interface {
+	ReadLog(owner window.Window, lines []follow.LogLine) (left int)
+}
+
+// otlpLogs is what is read of OTLP's logs in JSON.
+type otlpLogs struct {
+	ResourceLogs []struct {
+		Resource  struct{ Attributes attributes }
+		ScopeLogs []struct {
+			LogRecords []struct {
+				TimeUnixNano, ObservedTimeUnixNano json.Number
+
+				Body       struct{ StringValue string }
+				Attributes attributes
+			}
+		}
+	}
+}
+
+// attributes are those of a resource or a record.
+type attributes []struct {
+	Key   string
+	Value struct {
+		StringValue string
+		IntValue    json.Number
+	}
+}
+
+// logFiles are the processes that write to logs, by path. It is safe for concurrent use.
+type logFiles struct {
+	mu      sync.Mutex
+	writers map[string]writer
+}
+
+type writer struct {
+	pid    int // 0 for none
+	looked time.Time
+}
+
+const (
+	maxLogFiles = 64
+	lookAgain   = 10 * time.Second // a look reads the open files of all processes
+)
+
+// writer returns the process that writes to a file, also if it ended a moment ago; 0 if none was seen.
+func (l *logFiles) writer(path string) (pid int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.writers[path]
+	if one.pid != 0 && unix.Kill(one.pid, 0) == nil || time.Since(one.looked) < lookAgain {
+		return one.pid
+	}
+	if now := writerOf(path); now != 0 {
+		one.pid = now
+	}
+	if l.writers == nil || len(l.writers) >= maxLogFiles {
+		l.writers = map[string]writer{}
+	}
+	one.looked = time.Now()
+	l.writers[path] = one
+	return one.pid
+}
+
+// of returns the process that wrote a log: process.pid, or whose file it is. It is 0 if none is named, or none has had
+// the file open.
+func (a attributes) of(files *logFiles) (pid int, named bool) {
+	for _, one := range a {
+		switch one.Key {
+		case "process.pid":
+			number, err := strconv.Atoi(string(one.Value.IntValue))
+			return number, err == nil && number > 0
+		case "log.file.path":
+			return files.writer(one.Value.StringValue), true
+		}
+	}
+	return 0, false
+}
+
+// writerOf returns the process that has a file open for writing, the one with the smallest number; 0 for none. The
+// links of /proc say by their mode how a file is open.
+func writerOf(path string) (pid int) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return 0
+	}
+	links, _ := filepath.Glob(procfs.DefaultMountPoint + "/[0-9]*/fd/*") // fails only with a bad pattern
+	for _, link := range links {
+		if target, err := os.Readlink(link); err != nil || target != path {
+			continue
+		}
+		info, err := os.Lstat(link)
+		number, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))
+		if err == nil && info.Mode().Perm()&0o200 != 0 && (pid == 0 || number < pid) {
+			pid = number
+		}
+	}
+	return pid
+}
+
+// readLog reads the lines of programs' logs, as OTLP in JSON.
+func (s *Server) readLog(w http.ResponseWriter, r *http.Request) error {
+	who := peerOfRequest(r.Context())
+	reader, reads := s.windows.(LogReader)
+	switch {
+	case who.anonymous():
+		return refuse(http.StatusForbidden, "logs need a process that the server can see, on its unix socket, or a port "+
+			"with token_file")
+	case !reads:
+		return refuse(http.StatusNotFound, "this server reads no logs: send them to an agent or a Collector")
+	}
+	body, err := readMost(w, r, maxLogs)
+	if err != nil {
+		return err
+	}
+	var all otlpLogs
+	if err := json.Unmarshal(body, &all); err != nil {
+		return refuse(http.StatusBadRequest, "the body is not OTLP's logs in JSON: with the Collector's exporter otlp_http, "+
+			"set encoding: json and compression: none")
+	}
+	lines, left := s.linesOf(&all, &who.caller)
+	for pid, list := range lines {
+		left += reader.ReadLog(window.Window{PID: pid, Client: who.name}, list)
+	}
+	answer := map[string]any{}
+	if left > 0 {
+		answer["partialSuccess"] = map[string]any{"rejectedLogRecords": strconv.Itoa(left),
+			"errorMessage": "their process is not known, ended or another user's, or they are older than five minutes"}
+	}
+	reply(w, http.StatusOK, answer)
+	return nil
+}
+
+// linesOf returns the lines of each process. left is the number of those that no process of the caller wrote.
+func (s *Server) linesOf(all *otlpLogs, who *caller) (lines map[int][]follow.LogLine, left int) {
+	lines = map[int][]follow.LogLine{}
+	allowed := map[int]bool{who.pid: who.pid != 0}
+	for _, resource := range all.ResourceLogs {
+		for _, scope := range resource.ScopeLogs {
+			for _, record := range scope.LogRecords {
+				pid, named := slices.Concat(record.Attributes, resource.Resource.Attributes).of(&s.logFiles)
+				if !named {
+					pid = who.pid
+				}
+				if _, known := allowed[pid]; !known {
+					allowed[pid] = pid > 0 && s.callers.mayName(who, pid)
+				}
+				if !allowed[pid] {
+					left++
+					continue
+				}
+				line := follow.LogLine{Text: record.Body.StringValue}
+				for _, at := range []json.Number{record.ObservedTimeUnixNano, record.TimeUnixNano} {
+					if ns, err := at.Int64(); err == nil && ns > 0 {
+						line.At = time.Unix(0, ns)
+					}
+				}
+				lines[pid] = append(lines[pid], line)
+			}
+		}
+	}
+	return lines, left
+}

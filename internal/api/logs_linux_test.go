@@ -1,0 +1,124 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/progress/follow"
+	"github.com/stallspan/stallspan/internal/windows"
+)
+
+// unsent is a span that goes nowhere.
+type unsent struct{}
+
+func (unsent) End(emit.Span)                  {}
+func (unsent) Drop()                          {}
+func (unsent) SpanContext() trace.SpanContext { return trace.SpanContext{} }
+func (unsent) Exemplar() trace.SpanContext    { return trace.SpanContext{} }
+
+// logBody is a request with lines of a file, each so long before now.
+func logBody(t *testing.T, now time.Time, file string, lines map[time.Duration]string) string {
+	t.Helper()
+	attribute := map[string]any{"key": "log.file.path", "value": map[string]string{"stringValue": file}}
+	var records []any
+	for ago := 10 * time.Minute; ago >= 0; ago -= 100 * time.Millisecond {
+		if text, ok := lines[ago]; ok {
+			records = append(records, map[string]any{"body": map[string]string{"stringValue": text},
+				"timeUnixNano": strconv.FormatInt(now.Add(-ago).UnixNano(), 10), "attributes": []any{attribute}})
+		}
+	}
+	scope := map[string]any{"logRecords": records}
+	body, err := json.Marshal(map[string]any{"resourceLogs": []any{map[string]any{"scopeLogs": []any{scope}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// The epochs in a file are windows of the process that writes it, at the times of the lines. The last one ends with its
+// line, although only the program's end shows that it was the last.
+func TestEpochsOfALog(t *testing.T) {
+	s := serve(t, func(s *Server) {
+		logs := follow.NewLogs(s.monitor, s.monitor.Windows.NewClient(windows.Options{Durations: &emit.Durations{},
+			Spans: func(string, time.Time, trace.SpanContext) windows.Span { return unsent{} }}))
+		t.Cleanup(logs.Close)
+		s.windows = logs
+	})
+	untilKnown(t, s)
+	file := filepath.Join(t.TempDir(), "train.log")
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := exec.Command("sleep", "600")
+	job.Stdout = out
+	if err := job.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = out.Close()
+	defer func() { _ = job.Process.Kill(); _ = job.Wait() }()
+	time.Sleep(3 * time.Second) // the history begins before the lines
+	now := time.Now()
+	send := func(file string, lines map[time.Duration]string) string {
+		status, _, got := s.do(t, http.MethodPost, "/v1/logs", logBody(t, now, file, lines))
+		if status != http.StatusOK {
+			t.Fatalf("got %d %s", status, got)
+		}
+		return strings.TrimSpace(got)
+	}
+	if got := send(file, map[time.Duration]string{2500 * time.Millisecond: "Epoch 1/2 starts",
+		1500 * time.Millisecond: "Epoch 1/2 done, loss 0.4", time.Second: "Epoch 2/2 starts"}); got != "{}" {
+		t.Errorf("got %s, want all lines read", got)
+	}
+	if got := send(file, map[time.Duration]string{0: "Epoch 2/2 done, loss 0.3", 6 * time.Minute: "Epoch 1/2"}); !strings.Contains(
+		got, `"rejectedLogRecords":"1"`) {
+		t.Errorf("got %s, want the old line rejected", got)
+	}
+	if got := send("/etc/passwd", map[time.Duration]string{0: "Epoch 1/2 starts"}); !strings.Contains(got,
+		`"rejectedLogRecords":"1"`) {
+		t.Errorf("got %s, want the line of no process rejected", got)
+	}
+	_ = job.Process.Kill()
+	_ = job.Wait()
+	var got string
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		got = ""
+		for _, r := range s.monitor.Windows.Ended() {
+			got += fmt.Sprintf("epoch %d of %d: %.1f s; ", r.Epoch, r.PID, r.Duration().Seconds())
+		}
+		if strings.Count(got, ";") == 2 {
+			break
+		}
+	}
+	pid := job.Process.Pid
+	if want := fmt.Sprintf("epoch 1 of %d: 1.0 s; epoch 2 of %d: 1.0 s; ", pid, pid); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if status, _, got := s.do(t, http.MethodPost, "/v1/logs", `{"resourceLogs": 3}`); status != http.StatusBadRequest {
+		t.Errorf("got %d %s, want 400", status, got)
+	}
+}
+
+// Lines of a process are read for its user alone.
+func TestLogsOfAnUnknownCaller(t *testing.T) {
+	address := serveTCP(t, "")
+	answer, err := http.Post("http://"+address+"/v1/logs", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusForbidden {
+		t.Errorf("got %d, want 403", answer.StatusCode)
+	}
+}
