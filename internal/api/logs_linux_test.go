@@ -81,8 +81,8 @@ func TestEpochsOfALog(t *testing.T) {
 		1500 * time.Millisecond: "Epoch 1/2 done, loss 0.4", time.Second: "Epoch 2/2 starts"}); got != "{}" {
 		t.Errorf("got %s, want all lines read", got)
 	}
-	if got := send(file, map[time.Duration]string{0: "Epoch 2/2 done, loss 0.3", 6 * time.Minute: "Epoch 1/2"}); !strings.Contains(
-		got, `"rejectedLogRecords":"1"`) {
+	late := map[time.Duration]string{0: "Epoch 2/2 done, loss 0.3", 6 * time.Minute: "Epoch 1/2"}
+	if got := send(file, late); !strings.Contains(got, `"rejectedLogRecords":"1"`) {
 		t.Errorf("got %s, want the old line rejected", got)
 	}
 	if got := send("/etc/passwd", map[time.Duration]string{0: "Epoch 1/2 starts"}); !strings.Contains(got,

@@ -37,7 +37,7 @@ type seenBar struct {
 	of      float64
 	at      float64 // of the latest line
 	begins  int     // lines with 0/20
-	redrawn bool    // two of them for one bar: no pattern tells a begin
+	redrawn bool    // two of them for one bar: no pattern shows a begin
 	first   string  // line
 	literal string  // 0/20
 }

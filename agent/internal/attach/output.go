@@ -114,8 +114,8 @@ func openContainerLog(pid int, pipe opened) opened {
 			}
 		}
 	}
-	pipe.err = fmt.Errorf("%w, which the runtime of container %.12s reads, and whose log cannot be read here: run as root "+
-		"on the host, with a log driver that writes files", pipe.err, id)
+	pipe.err = fmt.Errorf("%w, which the runtime of container %.12s reads, and whose log cannot be read here: run as "+
+		"root on the host, with a log driver that writes files", pipe.err, id)
 	return pipe
 }
 

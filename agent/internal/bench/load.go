@@ -148,8 +148,8 @@ func (r *LoadReport) judge() {
 		return
 	}
 	if memory := r.fastest(func(w *Way) bool { return w.Cached }); memory != nil && memory.Rate < best.Rate {
-		r.Finding = "Storage was as fast as memory, so it is not known how fast a first load is: what is below the disk may " +
-			"have kept the model, or other programs took the cores."
+		r.Finding = "Storage was as fast as memory, so it is not known how fast a first load is: what is below the disk " +
+			"may have kept the model, or other programs took the cores."
 		return
 	}
 	r.Reachable = best.Rate

@@ -205,8 +205,8 @@ func markdown(c *comparison) string {
 	return out.String()
 }
 
-// markdownEscapes are the characters that mean something within a line or a cell of Markdown, or in HTML, where ">" alone
-// means nothing.
+// markdownEscapes are the characters that mean something within a line or a cell of Markdown, or in HTML, where ">"
+// alone means nothing.
 var markdownEscapes = strings.NewReplacer("\\", "\\\\", "|", "\\|", "`", "\\`", "*", "\\*", "_", "\\_", "[", "\\[",
 	"]", "\\]", "<", "&lt;", "&", "&amp;", "#", "\\#", "~", "\\~", "@", "&#64;")
 

@@ -62,7 +62,8 @@ func (f *Follower) Line(text []byte) {
 	f.line(f.now(), text)
 }
 
-// line processes a line that was written at a time of the reader. A log's lines may come late, behind those of the output.
+// line processes a line that was written at a time of the reader. A log's lines may come late, behind those of the
+// output.
 func (f *Follower) line(at time.Duration, text []byte) {
 	f.latest = max(f.latest, at)
 	f.act(f.reader.Line(f.latest, text))

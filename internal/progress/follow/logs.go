@@ -29,8 +29,8 @@ const (
 	lateLog  = 2 * time.Second // after a program's end in which a Collector may send its last lines
 )
 
-// Logs makes windows of the logs that programs, or a Collector for them, send to the API. It is safe for concurrent use.
-// Close ends it.
+// Logs makes windows of the logs that programs, or a Collector for them, send to the API. It is safe for concurrent
+// use. Close ends it.
 type Logs struct {
 	*windows.Client
 
