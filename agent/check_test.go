@@ -121,7 +121,8 @@ func TestCheckFindsAgentAndBackend(t *testing.T) {
 	if f := findingOf(t, &report, check.API); !strings.Contains(f.Message, "answers on "+socket) {
 		t.Errorf("got %+v, want an answer on the socket", f)
 	}
-	if f := findingOf(t, &report, check.Export); f.State != check.Off || !strings.Contains(f.Message, "The agent exports no") {
+	f := findingOf(t, &report, check.Export)
+	if f.State != check.Off || !strings.Contains(f.Message, "The agent exports no") {
 		t.Errorf("got %+v, want an agent without a backend", f)
 	}
 	if !slices.ContainsFunc(report.Findings, func(f check.Finding) bool {

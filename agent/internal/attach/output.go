@@ -58,7 +58,8 @@ func openStreams(pid int, line func([]byte)) (list []*stream, why error) {
 			_ = one.file.Close()
 		default:
 			first = one.info
-			list = append(list, &stream{file: one.file, name: one.name, at: first.Size(), lines: progress.NewLines(unwrapped(line))})
+			lines := progress.NewLines(unwrapped(line))
+			list = append(list, &stream{file: one.file, name: one.name, at: first.Size(), lines: lines})
 		}
 	}
 	return list, why

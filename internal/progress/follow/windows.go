@@ -13,8 +13,8 @@ import (
 )
 
 // Windows opens the windows of a program: those of its lines, and those that it announces itself. From the first epoch
-// on that it announces, lines of its output mark none: frameworks print their epochs whether a callback announces them or
-// not. A load of its lines is left out if it announces one meanwhile: it is the same. It is safe for concurrent use.
+// on that it announces, lines of its output mark none: frameworks print their epochs whether a callback announces them
+// or not. A load of its lines is left out if it announces one meanwhile: it is the same. It is safe for concurrent use.
 type Windows struct {
 	*windows.Client
 
