@@ -130,7 +130,7 @@ func TestFlagValues(t *testing.T) {
 		"record --keep 1 " + t.TempDir() + "/r": "--keep 1: choose 2 to",
 		"agent --listen x":                      `--listen "x" is not a port: give localhost:4319`,
 		"page --listen x":                       `--listen "x" is not a port: give 8080, or 0 for any`,
-		"bench /dev/sda":                        `unexpected argument "/dev/sda": see stallspan bench --help`,
+		"bench sda sdb":                         "bench reads one disk: stallspan bench nvme0n1, or stallspan bench /data",
 	} {
 		v := stallspan(t, strings.Fields(args)...)
 		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), want) {

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,39 +51,28 @@ type attributes []struct {
 	}
 }
 
-// logFiles are the processes that write to logs, by path. It is safe for concurrent use.
+// logFiles are the processes that write to files, by path. It is safe for concurrent use.
 type logFiles struct {
-	mu      sync.Mutex
-	writers map[string]writer
-}
-
-type writer struct {
-	pid    int // 0 for none
-	looked time.Time
+	mu              sync.Mutex
+	writers, before map[string]int // of the newest two looks
+	looked          time.Time
 }
 
 const (
-	maxLogFiles = 64
-	lookAgain   = 10 * time.Second // a look reads the open files of all processes
+	maxLogFiles = 1 << 16
+	lookAgain   = 2 * time.Second // a look reads the open files of all processes
 )
 
-// writer returns the process that writes to a file, also if it ended a moment ago; 0 if none was seen.
+// writer returns the process that writes to a file, also if it ended a moment ago; 0 if none was seen. It does not
+// touch the file, whose file system may hang.
 func (l *logFiles) writer(path string) (pid int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := l.writers[path]
-	if one.pid != 0 && unix.Kill(one.pid, 0) == nil || time.Since(one.looked) < lookAgain {
-		return one.pid
+	pid = l.writers[path]
+	if (pid == 0 || unix.Kill(pid, 0) != nil) && time.Since(l.looked) >= lookAgain {
+		l.before, l.writers, l.looked = l.writers, writers(), time.Now()
 	}
-	if now := writerOf(path); now != 0 {
-		one.pid = now
-	}
-	if l.writers == nil || len(l.writers) >= maxLogFiles {
-		l.writers = map[string]writer{}
-	}
-	one.looked = time.Now()
-	l.writers[path] = one
-	return one.pid
+	return cmp.Or(l.writers[path], l.before[path])
 }
 
 // of returns the process that wrote a log: process.pid, or whose file it is. It is 0 if none is named, or none has had
@@ -99,25 +90,23 @@ func (a attributes) of(files *logFiles) (pid int, named bool) {
 	return 0, false
 }
 
-// writerOf returns the process that has a file open for writing, the one with the smallest number; 0 for none. The
-// links of /proc say by their mode how a file is open.
-func writerOf(path string) (pid int) {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return 0
-	}
+// writers returns the process that has each file open for writing, the one with the smallest number. The links of /proc
+// say by their mode how a file is open.
+func writers() map[string]int {
+	all := map[string]int{}
 	links, _ := filepath.Glob(procfs.DefaultMountPoint + "/[0-9]*/fd/*") // fails only with a bad pattern
 	for _, link := range links {
-		if target, err := os.Readlink(link); err != nil || target != path {
+		path, err := os.Readlink(link)
+		if err != nil || !filepath.IsAbs(path) || strings.HasPrefix(path, "/dev/") || len(all) >= maxLogFiles {
 			continue
 		}
 		info, err := os.Lstat(link)
-		number, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))
-		if err == nil && info.Mode().Perm()&0o200 != 0 && (pid == 0 || number < pid) {
-			pid = number
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))
+		if err == nil && info.Mode().Perm()&0o200 != 0 && (all[path] == 0 || pid < all[path]) {
+			all[path] = pid
 		}
 	}
-	return pid
+	return all
 }
 
 // readLog reads the lines of programs' logs, as OTLP in JSON.

@@ -44,11 +44,11 @@ func TestReasonsInFinding(t *testing.T) {
 			because(window.OtherTimer, "timer", 6*time.Second)),
 			"The GPU waited for a timer 60 % of the time; it was busy 20 % and waited for storage 9 % " +
 				"and for CPU work 6 %."},
-		{idleFor(1, window.Unknown, window.Shares{Busy: 0.2, CPU: 0.2, Ready: 0.12, Other: 0.6},
+		{idleFor(1, window.Unknown, window.Shares{Busy: 0.2, CPU: 0.08, Ready: 0.12, Other: 0.6},
 			because(window.OtherTimer, "timer", 6*time.Second)),
 			"The GPU waited for a timer 60 % of the time; it was busy 20 % and waited for CPU work 8 % " +
-				"and for a core 12 %."},
-		{idleFor(0, window.WaitBound, window.Shares{CPU: 0.25, Ready: 0.18, Other: 0.75},
+				"and for a core for this work 12 %."},
+		{idleFor(0, window.WaitBound, window.Shares{CPU: 0.07, Ready: 0.18, Other: 0.75},
 			because(window.OtherTimer, "timer", 7500*time.Millisecond)),
 			"The program waited for a timer 75 % of the time; it was on the CPU 7 % and waited for a core 18 %."},
 		{idleFor(1, window.Unknown, idle, because(window.OtherTimer, "timer", 3*time.Second),

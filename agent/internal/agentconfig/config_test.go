@@ -118,8 +118,8 @@ actions:
 func TestWrongConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		"sockett: x":                                    `line 1: there is no key "sockett" here: did you mean socket?`,
-		"slow: {load: 5}":                               `line 1: "5" is a duration without a unit: write 5s`,
-		"slow:\n  epoch: 1.5":                           `line 2: "1.5" is a duration without a unit: write 1.5s`,
+		"slow: {load: 5}":                               `line 1: "5" is a duration without a unit: write 5ms or 5s`,
+		"slow:\n  epoch: 1.5":                           `line 2: "1.5" is a duration without a unit: write 1.5ms or 1.5s`,
 		"sampling: {interval: soon}":                    `line 1: "soon" is not a duration, like 100ms`,
 		"sampling: {interval: 0s}":                      "sampling: interval: the sampling interval is 0s: choose one from 10ms to 1s",
 		"sampling: {root_path: x}":                      `sampling: root_path: "x" does not begin with /`,

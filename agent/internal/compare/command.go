@@ -53,9 +53,6 @@ medians differ by more than chance (Mann-Whitney U test), and compares the windo
 				return cli.Usagef("compare needs two reports: stallspan compare A.json B.json")
 			case !several:
 				o.before, o.after = args[:1], args[1:]
-				if err := differ("the comparison", args); err != nil {
-					return cli.Usage(err)
-				}
 			case len(o.before) == 0 || len(o.after) == 0:
 				return cli.Usagef("give reports with both --before and --after")
 			case len(o.before) > maxCompared || len(o.after) > maxCompared:

@@ -61,8 +61,6 @@ func nameOf(s unix.Signal) string {
 func cause(by unix.Signal, memory *cgroup.OOM) string {
 	why := memory.Why()
 	switch {
-	case why == "" && by == unix.SIGKILL && memory != nil:
-		return "a program or a user sent it, as no kill for lack of memory was counted"
 	case why == "" || by != 0 && by != unix.SIGKILL:
 		return faults[by]
 	case by == 0:

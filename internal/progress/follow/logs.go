@@ -10,6 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/progress"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -38,8 +39,9 @@ type Logs struct {
 	end     chan struct{}
 	looking sync.WaitGroup
 
-	mu   sync.Mutex
-	logs map[program]*programLog
+	mu     sync.Mutex
+	logs   map[program]*programLog
+	places *trust.Places // of logs
 }
 
 // program is whose log it is: a process, and the client that sends it.
@@ -55,7 +57,8 @@ type programLog struct {
 
 // NewLogs follows logs for a client of the monitor.
 func NewLogs(m *monitor.Monitor, client *windows.Client) *Logs {
-	l := &Logs{Client: client, monitor: m, end: make(chan struct{}), logs: map[program]*programLog{}}
+	l := &Logs{Client: client, monitor: m, end: make(chan struct{}), logs: map[program]*programLog{},
+		places: trust.NewPlaces(maxLogs)}
 	l.looking.Go(l.look)
 	return l
 }
@@ -116,13 +119,15 @@ func (f *Follower) readLog(lines []LogLine) (left int) {
 // add follows another program, whose first line has an age. It returns nil if there are too many.
 func (l *Logs) add(key program, owner window.Window, age time.Duration) *programLog {
 	now := l.monitor.Now()
-	for other, log := range l.logs {
-		if len(l.logs) >= maxLogs && now.At.Mono-log.heard > idleLog {
-			l.remove(other, false)
+	if l.places.Take(key.client) != nil {
+		for other, log := range l.logs {
+			if now.At.Mono-log.heard > idleLog {
+				l.remove(other, false)
+			}
 		}
-	}
-	if len(l.logs) >= maxLogs {
-		return nil
+		if l.places.Take(key.client) != nil {
+			return nil
+		}
 	}
 	if age > fresh {
 		now = now.Before(sample.Stamp{Mono: now.At.Mono - age, Wall: now.At.Wall.Add(-age)})
@@ -142,6 +147,7 @@ func (l *Logs) add(key program, owner window.Window, age time.Duration) *program
 func (l *Logs) remove(key program, gone bool) {
 	f := l.logs[key].follower
 	delete(l.logs, key)
+	l.places.Release(key.client)
 	if gone {
 		f.Exited()
 		f.Close(window.Outcome{})
