@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/modelfile"
 	"github.com/stallspan/stallspan/internal/source/process"
 )
@@ -37,7 +38,7 @@ func lookForFiles(processes func() []int, known map[string]bool) *openedFiles {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				o.look()
+				_ = sample.Protect(o.look) // without it a load has no name
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ type Logs struct {
 	*windows.Client
 
 	monitor *monitor.Monitor
-	end     chan struct{}
+	end     context.CancelFunc
 	looking sync.WaitGroup
 
 	mu     sync.Mutex
@@ -57,16 +58,17 @@ type programLog struct {
 
 // NewLogs follows logs for a client of the monitor.
 func NewLogs(m *monitor.Monitor, client *windows.Client) *Logs {
-	l := &Logs{Client: client, monitor: m, end: make(chan struct{}), logs: map[program]*programLog{},
-		places: trust.NewPlaces(maxLogs)}
-	l.looking.Go(l.look)
+	ctx, end := context.WithCancel(context.Background())
+	l := &Logs{Client: client, monitor: m, end: end, logs: map[program]*programLog{}, places: trust.NewPlaces(maxLogs)}
+	l.looking.Go(func() { sample.Restart(ctx, func(err error) { m.Note("logs", err) }, func() { l.look(ctx) }) })
 	return l
 }
 
 // Close leaves all logs. Open windows are the client's.
 func (l *Logs) Close() {
-	close(l.end)
+	l.end()
 	l.looking.Wait()
+	l.leave(true)
 }
 
 // ReadLog reads lines of a process: owner has its PID and its client. left is how many were left out, because they are
@@ -159,22 +161,27 @@ func (l *Logs) remove(key program, gone bool) {
 }
 
 // look ends what programs that have ended leave open.
-func (l *Logs) look() {
+func (l *Logs) look(ctx context.Context) {
 	tick := time.NewTicker(lookGone)
 	defer tick.Stop()
-	for ended := false; !ended; {
+	for {
 		select {
-		case <-l.end:
-			ended = true
+		case <-ctx.Done():
+			return
 		case <-tick.C:
+			l.leave(false)
 		}
-		l.mu.Lock()
-		for key, log := range l.logs {
-			gone := sample.Now().Mono-log.heard > lateLog && errors.Is(unix.Kill(key.pid, 0), unix.ESRCH)
-			if gone || ended {
-				l.remove(key, gone)
-			}
+	}
+}
+
+// leave leaves the logs of programs that have ended, or all.
+func (l *Logs) leave(all bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, log := range l.logs {
+		gone := sample.Now().Mono-log.heard > lateLog && errors.Is(unix.Kill(key.pid, 0), unix.ESRCH)
+		if gone || all {
+			l.remove(key, gone)
 		}
-		l.mu.Unlock()
 	}
 }
