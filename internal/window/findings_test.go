@@ -327,8 +327,8 @@ func TestFindingsAreDocumented(t *testing.T) {
 			"%.2f of their mean growth",
 			MemoryGrows, f.GrowthEpochs, fmt.Sprintf("%.0f MiB", f.Growth/(1<<20)), f.GrowthLast),
 		fmt.Sprintf("| `%s` | the work of an epoch began after %.2f of it and %.0f s, with at most %.2f of the work of the rest "+
-			"in each second before, and work in %.2f of the rest",
-			FirstBatchLate, f.FirstBatch, f.FirstBatchTime.Seconds(), f.FirstBatchWork, f.FirstBatchRest),
+			"in each second before, and work in %.2f of the rest, and %.1f s",
+			FirstBatchLate, f.FirstBatch, f.FirstBatchTime.Seconds(), f.FirstBatchWork, f.FirstBatchRest, f.FirstBatchLeast),
 		fmt.Sprintf("shorter than %.0f s", f.MinDuration.Seconds()),
 		fmt.Sprintf("| `%s` | the window is slow, `%s` or `%s`, and a disk", DiskFailing, StorageBound, Mixed),
 		fmt.Sprintf("moved %g or more of all bytes on disks", minMovedShare),

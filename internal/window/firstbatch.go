@@ -78,7 +78,8 @@ func beforeWork(steps []history.Step) time.Duration {
 	}
 	rest := length - took.Seconds()
 	if took < t.FirstBatchTime || took.Seconds() < t.FirstBatch*length || rest <= 0 ||
-		before > all/2 || all-before < t.FirstBatchRest*rest || before/took.Seconds() > t.FirstBatchWork*(all-before)/rest {
+		before > all/2 || all-before < max(t.FirstBatchRest*rest, t.FirstBatchLeast) ||
+		before/took.Seconds() > t.FirstBatchWork*(all-before)/rest {
 		return 0
 	}
 	return took

@@ -32,6 +32,8 @@ func TestBeforeWork(t *testing.T) {
 		"waiting at the end":    {slices.Concat(repeat(40, 90), repeat(60, 0)), 0},
 		"a wait in each batch":  {repeat(20, 90, 0, 0, 0, 0), 0},
 		"an end that works":     {slices.Concat(repeat(83, 10), repeat(2, 95)), 0},
+		"an end that prints":    {slices.Concat(repeat(14, 0), repeat(1, 90)), 0},
+		"a work of one tick":    {slices.Concat(repeat(14, 0), repeat(1, 100)), 1400 * time.Millisecond},
 		"no work":               {repeat(100, 0), 0},
 		"little work after":     {slices.Concat(repeat(62, 0), repeat(21, 6)), 6200 * time.Millisecond},
 		"hardly any work after": {slices.Concat(repeat(62, 0), repeat(21, 4)), 0},

@@ -109,29 +109,33 @@ var FindingThresholds = struct {
 	// FirstBatchRest: and there was work for this share of the rest: what ends an epoch, as a printed line, is no batch.
 	// Share of time; chosen; TestBeforeWork.
 	FirstBatchRest float64
+	// FirstBatchLeast: and for this time at least.
+	// s of work; chosen; TestBeforeWork.
+	FirstBatchLeast float64
 }{
-	MinDuration:    2 * time.Second,
-	TensorBusy:     0.8,
-	Tensor:         0.15,
-	DRAM:           0.5,
-	SM:             0.5,
-	Throttled:      0.05,
-	PowerCap:       0.2,
-	PowerClock:     0.9,
-	PowerBlind:     0.5,
-	HeatingTime:    time.Minute,
-	HeatingDegree:  5,
-	HeatingPower:   0.1,
-	HeatingWork:    0.02,
-	HeatingMargin:  10,
-	HeatingFrom:    80,
-	GrowthEpochs:   4,
-	Growth:         64 << 20,
-	GrowthLast:     0.5,
-	FirstBatch:     0.2,
-	FirstBatchTime: time.Second,
-	FirstBatchWork: 0.25,
-	FirstBatchRest: 0.05,
+	MinDuration:     2 * time.Second,
+	TensorBusy:      0.8,
+	Tensor:          0.15,
+	DRAM:            0.5,
+	SM:              0.5,
+	Throttled:       0.05,
+	PowerCap:        0.2,
+	PowerClock:      0.9,
+	PowerBlind:      0.5,
+	HeatingTime:     time.Minute,
+	HeatingDegree:   5,
+	HeatingPower:    0.1,
+	HeatingWork:     0.02,
+	HeatingMargin:   10,
+	HeatingFrom:     80,
+	GrowthEpochs:    4,
+	Growth:          64 << 20,
+	GrowthLast:      0.5,
+	FirstBatch:      0.2,
+	FirstBatchTime:  time.Second,
+	FirstBatchWork:  0.25,
+	FirstBatchRest:  0.05,
+	FirstBatchLeast: 0.1,
 }
 
 // Serving are the limits from which a peer serves data. docs/verdicts.md has the same numbers; a test compares.
