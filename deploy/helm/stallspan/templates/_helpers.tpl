@@ -118,7 +118,9 @@ tls:
 {{- $_ := set $config.service.pipelines.metrics "exporters" (append $config.service.pipelines.metrics.exporters "prometheus") -}}
 {{- end -}}
 {{- if .Values.node.state.hostPath -}}
-{{- $_ := set $config.receivers.stallspan "slow" (dict "baseline" "/var/lib/stallspan/baselines.json") -}}
+{{- $slow := dict "baseline" "/var/lib/stallspan/baselines.json" -}}
+{{- $_ := set $config.receivers.stallspan "slow" $slow -}}
+{{- $_ := set $config.processors.stallspan "slow" $slow -}}
 {{- end -}}
 {{- $_ := set $config.receivers.stallspan "socket" (include "stallspan.socketPath" .) -}}
 {{- mustMergeOverwrite $config (deepCopy .Values.node.collectorConfig) | toYaml -}}
