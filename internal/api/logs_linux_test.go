@@ -46,29 +46,62 @@ func logBody(t *testing.T, now time.Time, file string, lines map[time.Duration]s
 	return string(body)
 }
 
-// The epochs in a file are windows of the process that writes it, at the times of the lines. The last one ends with its
-// line, although only the program's end shows that it was the last.
-func TestEpochsOfALog(t *testing.T) {
-	s := serve(t, func(s *Server) {
+// writesLog serves logs, and starts a process that has a file open for writing.
+func writesLog(t *testing.T) (s *service, file string, job *exec.Cmd) {
+	t.Helper()
+	s = serve(t, func(s *Server) {
 		logs := follow.NewLogs(s.monitor, s.monitor.Windows.NewClient(windows.Options{Durations: &emit.Durations{},
 			Spans: func(string, time.Time, trace.SpanContext) windows.Span { return unsent{} }}))
 		t.Cleanup(logs.Close)
 		s.windows = logs
 	})
 	untilKnown(t, s)
-	file := filepath.Join(t.TempDir(), "train.log")
+	file = filepath.Join(t.TempDir(), "train.log")
 	out, err := os.Create(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	job := exec.Command("sleep", "600")
+	job = exec.Command("sleep", "600")
 	job.Stdout = out
 	if err := job.Start(); err != nil {
 		t.Fatal(err)
 	}
 	_ = out.Close()
-	defer func() { _ = job.Process.Kill(); _ = job.Wait() }()
+	t.Cleanup(func() { _ = job.Process.Kill(); _ = job.Wait() })
 	time.Sleep(3 * time.Second) // the history begins before the lines
+	return s, file, job
+}
+
+// An epoch whose end is not printed ends with its program, and not when that is no longer waited for.
+func TestLastEpochOfALog(t *testing.T) {
+	s, file, job := writesLog(t)
+	now := time.Now()
+	lines := map[time.Duration]string{2 * time.Second: "Epoch 1/2", time.Second: "Epoch 2/2"}
+	if status, _, got := s.do(t, http.MethodPost, "/v1/logs", logBody(t, now, file, lines)); status != http.StatusOK {
+		t.Fatalf("got %d %s", status, got)
+	}
+	_ = job.Process.Kill()
+	_ = job.Wait()
+	ended := time.Now()
+	for end := ended.Add(30 * time.Second); len(s.monitor.Windows.Ended()) < 2; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("got %d epochs, want 2", len(s.monitor.Windows.Ended()))
+		}
+	}
+	last := s.monitor.Windows.Ended()[1]
+	want := ended.Sub(now.Add(-time.Second))
+	if off := last.Duration() - want; last.Epoch != 2 || off < -100*time.Millisecond || off > lateLooks {
+		t.Errorf("got epoch %d of %v, want 2, and %v until the program's end", last.Epoch, last.Duration(), want)
+	}
+}
+
+// lateLooks is how much later a busy server may see that a program has ended: less than it waits for last lines.
+const lateLooks = 1500 * time.Millisecond
+
+// The epochs in a file are windows of the process that writes it, at the times of the lines. The last one ends with its
+// line, although only the program's end shows that it was the last.
+func TestEpochsOfALog(t *testing.T) {
+	s, file, job := writesLog(t)
 	now := time.Now()
 	send := func(file string, lines map[time.Duration]string) string {
 		status, _, got := s.do(t, http.MethodPost, "/v1/logs", logBody(t, now, file, lines))

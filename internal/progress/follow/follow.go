@@ -107,7 +107,8 @@ func (f *Follower) Leave() {
 func (f *Follower) act(events []progress.Event) {
 	for i := range events {
 		e := &events[i]
-		if f.announced(e) || f.late && e.Loose {
+		ends := f.over != nil && f.epoch.id != "" // with the program, and its begin was seen
+		if f.announced(e) || f.late && e.Loose && !ends {
 			continue
 		}
 		switch e.Kind {

@@ -24,11 +24,12 @@ type LogLine struct {
 
 // Limits of the logs that are followed.
 const (
-	maxLogs  = 64              // of programs
-	maxOld   = 5 * time.Minute // of a line: the history has its time
-	idleLog  = time.Hour       // without a line, after which a log is given up if another one needs its place
-	lookGone = time.Second     // between two looks whether the programs run
-	lateLog  = 2 * time.Second // after a program's end in which a Collector may send its last lines
+	maxLogs  = 64                     // of programs
+	maxOld   = 5 * time.Minute        // of a line: the history has its time
+	idleLog  = time.Hour              // without a line, after which a log is given up if another one needs its place
+	lookGone = 200 * time.Millisecond // between two looks whether the programs run
+	lookIdle = 2 * time.Second        // the same without a program
+	lateLog  = 2 * time.Second        // after a program's end in which a Collector may send its last lines
 )
 
 // Logs makes windows of the logs that programs, or a Collector for them, send to the API. It is safe for concurrent
@@ -54,6 +55,7 @@ type program struct {
 type programLog struct {
 	follower *Follower
 	heard    time.Duration // when the latest line came, on the monotonic clock
+	gone     bool          // the program has ended
 }
 
 // NewLogs follows logs for a client of the monitor.
@@ -124,7 +126,7 @@ func (l *Logs) add(key program, owner window.Window, age time.Duration) *program
 	if l.places.Take(key.client) != nil {
 		for other, log := range l.logs {
 			if now.At.Mono-log.heard > idleLog {
-				l.remove(other, false)
+				l.remove(other)
 			}
 		}
 		if l.places.Take(key.client) != nil {
@@ -146,12 +148,11 @@ func (l *Logs) add(key program, owner window.Window, age time.Duration) *program
 }
 
 // remove ends the windows of a program that has ended, and drops those of another one.
-func (l *Logs) remove(key program, gone bool) {
-	f := l.logs[key].follower
+func (l *Logs) remove(key program) {
+	f, gone := l.logs[key].follower, l.logs[key].gone
 	delete(l.logs, key)
 	l.places.Release(key.client)
 	if gone {
-		f.Exited()
 		f.Close(window.Outcome{})
 	}
 	f.Leave()
@@ -162,26 +163,32 @@ func (l *Logs) remove(key program, gone bool) {
 
 // look ends what programs that have ended leave open.
 func (l *Logs) look(ctx context.Context) {
-	tick := time.NewTicker(lookGone)
+	tick := time.NewTicker(lookIdle)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			l.leave(false)
+			tick.Reset(l.leave(false))
 		}
 	}
 }
 
-// leave leaves the logs of programs that have ended, or all.
-func (l *Logs) leave(all bool) {
+// leave leaves the logs of programs that have ended, or all. It returns the time until the next look.
+func (l *Logs) leave(all bool) (next time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	next = lookIdle
 	for key, log := range l.logs {
-		gone := sample.Now().Mono-log.heard > lateLog && errors.Is(unix.Kill(key.pid, 0), unix.ESRCH)
-		if gone || all {
-			l.remove(key, gone)
+		next = lookGone
+		if !log.gone && errors.Is(unix.Kill(key.pid, 0), unix.ESRCH) {
+			log.gone = true
+			log.follower.Exited()
+		}
+		if all || log.gone && sample.Now().Mono-log.heard > lateLog {
+			l.remove(key)
 		}
 	}
+	return next
 }
