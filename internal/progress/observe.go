@@ -217,7 +217,8 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 	if x.integer(i-1) && bytes.HasSuffix(bytes.TrimRight(x.between(i-1), " "), []byte("第")) {
 		return x.tokens[i-1].value, 0, i - 1, i + 1, true
 	}
-	n := i + 1
+	n, gap := i+1, string(x.between(i))
+	glued := gap == "" && x.integer(i-1) // 3epoch:train:51-100batch
 	if x.is(n, trainWord|numberWord) {
 		n++
 	}
@@ -225,7 +226,7 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 	if n == i+1 && x.tokens[i].to-x.tokens[i].from <= maxAbbreviation {
 		sep = bytes.TrimPrefix(sep, []byte("."))
 	}
-	if x.counts(n) && x.follows(n, sep) && !negative(sep) {
+	if x.counts(n) && x.follows(n, sep) && !negative(sep) && !glued {
 		if x.tokens[n].form == decimal {
 			return x.tokens[n].value, 0, i, n + 1, bytes.ContainsAny(sep, ":=") || x.bracketed(i, n)
 		}
@@ -236,11 +237,10 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 		return x.tokens[n].value, of, i, next, true
 	}
 	// 3epoch, 1/3epoch, 1/3 epoch, 3rd epoch
-	gap := string(x.between(i))
 	if i >= 2 && x.integer(i-1) && x.integer(i-2) && string(x.between(i-1)) == "/" && (gap == "" || gap == " ") {
 		return x.tokens[i-2].value, x.tokens[i-1].value, i - 2, i + 1, true
 	}
-	if gap == "" && x.integer(i-1) {
+	if glued {
 		return x.tokens[i-1].value, 0, i - 1, i + 1, true
 	}
 	return 0, 0, 0, 0, false
@@ -334,7 +334,7 @@ func (x *text) mentioned(first int) bool {
 	if x.is(first-1, mentionNext) && x.joined(first) {
 		return true
 	}
-	if x.setting(first - 1) { // max_duration: 2ep
+	if x.setting(first-1) && len(bytes.TrimSpace(x.between(first))) > 0 { // max_duration: 2ep, not epoch_start epoch=2
 		return true
 	}
 	for j := range first {
