@@ -79,6 +79,12 @@ func TestExamplesAreValid(t *testing.T) {
 	for _, path := range append(examples, "../../packaging/etc/collector.yaml") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			c := prepare(t, "validate", "--config", path)
+			token := filepath.Join(c.temp, "token")
+			if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c.set("TOKEN_FILE", token)
+			c.set("LOGS", filepath.Join(c.temp, "*.log"))
 			if err := c.Run(); err != nil || strings.Contains(strings.ToLower(c.log.String()), "deprecated") {
 				t.Errorf("validate: got %v, want no error and no deprecation: %s", err, c.log)
 			}
