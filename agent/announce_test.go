@@ -88,10 +88,8 @@ func TestTraceparentIsMadeUp(t *testing.T) {
 	}
 }
 
-// A framework prints its epochs although a callback announces them. They are counted once.
-func TestAnnouncedEpochsReplacePrintedOnes(t *testing.T) {
-	t.Parallel()
-	d := reported(t, `
+// postsJSON lets a Python program call the API without the package.
+const postsJSON = `
 import http.client, json, os, socket
 def post(path, body):
     s = socket.socket(socket.AF_UNIX)
@@ -100,6 +98,12 @@ def post(path, body):
     c.sock = s
     c.request("POST", path, json.dumps(body))
     return json.load(c.getresponse())
+`
+
+// A framework prints its epochs although a callback announces them. They are counted once.
+func TestAnnouncedEpochsReplacePrintedOnes(t *testing.T) {
+	t.Parallel()
+	d := reported(t, postsJSON+`
 for epoch in (1, 2):
     print("Epoch %d/2" % epoch, flush=True)
     time.sleep(0.3)  # the line is read before the window is announced
@@ -114,15 +118,7 @@ for epoch in (1, 2):
 // another time is another load.
 func TestAnnouncedLoadsReplacePrintedOnes(t *testing.T) {
 	t.Parallel()
-	d := reported(t, `
-import http.client, json, os, socket
-def post(path, body):
-    s = socket.socket(socket.AF_UNIX)
-    s.connect(os.environ["STALLSPAN_SOCKET"])
-    c = http.client.HTTPConnection("localhost")
-    c.sock = s
-    c.request("POST", path, json.dumps(body))
-    return json.load(c.getresponse())
+	d := reported(t, postsJSON+`
 print("Loading model", flush=True)
 time.sleep(0.3)  # the line is read before the window is announced
 id = post("/v1/windows", {"kind": "model_load", "model": "announced"})["id"]

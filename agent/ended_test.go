@@ -2,13 +2,13 @@ package agent
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // cutShort runs a Python program that does not succeed, and returns its report and what was printed.
@@ -133,7 +133,7 @@ except KeyboardInterrupt:
 // TestOutOfMemory: a program that the kernel kills has the cgroup whose limit was the reason.
 func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
-	group := memoryCgroup(t, 256<<20)
+	group := fixture.MemoryCgroup(t, 256<<20)
 	path := filepath.Join(t.TempDir(), "report.json")
 	v := stallspan(t, "run", "--report", path, "--", python(t), "-c",
 		`print("Epoch 1/1", flush=True); b = b"x" * (1 << 30)`)
@@ -147,27 +147,4 @@ func TestOutOfMemory(t *testing.T) {
 	if w.Ended != want || !w.Failed {
 		t.Errorf("got ended %q, failed %v, want %s", w.Ended, w.Failed, want)
 	}
-}
-
-// memoryCgroup makes a cgroup with a limit of memory.
-func memoryCgroup(t *testing.T, limit int) string {
-	t.Helper()
-	for folder, file := range map[string]string{
-		"/sys/fs/cgroup": "memory.max", "/sys/fs/cgroup/memory": "memory.limit_in_bytes",
-	} {
-		group := filepath.Join(folder, fmt.Sprintf("stallspan-test-%d", os.Getpid()))
-		if _, err := os.Stat(filepath.Join(folder, "cgroup.procs")); err != nil || os.Mkdir(group, 0o750) != nil {
-			continue
-		}
-		t.Cleanup(func() {
-			for end := time.Now().Add(time.Minute); os.Remove(group) != nil && time.Now().Before(end); {
-				time.Sleep(10 * time.Millisecond) // its last process is exiting
-			}
-		})
-		if os.WriteFile(filepath.Join(group, file), fmt.Append(nil, limit), 0o600) == nil {
-			return group
-		}
-	}
-	t.Skip("needs the right to make a cgroup with a limit of memory")
-	return ""
 }

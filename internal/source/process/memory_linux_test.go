@@ -12,13 +12,14 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // A cgroup whose limit is smaller than the file that its job reads twice reads most of it again. Both ends of a window
 // show that, also the one after the end of the job's last process.
 func TestRefaultsAtEdges(t *testing.T) {
 	const size = 64 << 20
-	group := limitedCgroup(t, size/2)
+	group := fixture.MemoryCgroup(t, size/2)
 	file, err := os.Create(filepath.Join(t.TempDir(), "data"))
 	if err != nil {
 		t.Fatal(err)
@@ -70,27 +71,4 @@ func TestRefaultsAtEdges(t *testing.T) {
 	if again := read().Refaulted - first; first > size/4 || again < size/2 {
 		t.Errorf("got %d bytes read again at first and %d later, want most of %d later", first, again, size)
 	}
-}
-
-// limitedCgroup makes a cgroup with a limit of memory, and returns its folder.
-func limitedCgroup(t *testing.T, limit int) string {
-	t.Helper()
-	for folder, file := range map[string]string{
-		"/sys/fs/cgroup": "memory.max", "/sys/fs/cgroup/memory": "memory.limit_in_bytes",
-	} {
-		group := filepath.Join(folder, fmt.Sprintf("stallspan-process-memory-%d", os.Getpid()))
-		if _, err := os.Stat(filepath.Join(folder, "cgroup.procs")); err != nil || os.Mkdir(group, 0o750) != nil {
-			continue
-		}
-		t.Cleanup(func() {
-			for end := time.Now().Add(time.Minute); os.Remove(group) != nil && time.Now().Before(end); {
-				time.Sleep(10 * time.Millisecond) // its last process is exiting
-			}
-		})
-		if os.WriteFile(filepath.Join(group, file), fmt.Append(nil, limit), 0o600) == nil {
-			return group
-		}
-	}
-	t.Skip("needs the right to make a cgroup with a limit of memory")
-	return ""
 }
