@@ -142,8 +142,7 @@ var remedies = [...]advice{
 		return x.Verdict == window.Unknown && x.shares.Other < window.Thresholds.Stall && helps(twiceGPU(x.Report))
 	}, (*situation).onlyGPU},
 	{"look where it waited", func(x *situation) bool {
-		kind, _ := x.MainReason()
-		return x.shares.Other >= window.Thresholds.Other && kind != ""
+		return x.waitsMost() || x.idles() && x.shares.Other >= window.Thresholds.Other
 	}, (*situation).whereItWaited},
 	{"free the cores", func(x *situation) bool {
 		return x.shares.Other >= window.Thresholds.Other && x.Starved.Seconds() >= x.shares.Other/2*x.Duration().Seconds()
@@ -187,12 +186,23 @@ func newSituation(r *window.Report) *situation {
 	}
 	computing := r.Verdict == window.Mixed && x.shares.Work() > x.shares.Storage && len(r.GPUIDs) > 0
 	x.storage = r.Verdict == window.StorageBound || r.Verdict == window.Mixed && !computing
-	x.cpu = r.Verdict == window.CPUBound || computing
+	x.cpu = r.Verdict == window.CPUBound && !x.waitsMost() || computing
 	x.setGain()
 	if x.storage && x.predicted && max(r.Speedup, r.SpeedupHigh) < minHelp {
 		x.storage, x.cpu = false, x.pacer == nil // nothing is gained there: all cores or one GPU are the limit
 	}
 	return x
+}
+
+// idles reports whether most of other was one kind of waiting.
+func (x *situation) idles() bool {
+	kind, _ := x.MainReason()
+	return kind != ""
+}
+
+// waitsMost reports whether a window that is CPU bound waited longer, for one kind of thing, than it worked.
+func (x *situation) waitsMost() bool {
+	return x.Verdict == window.CPUBound && x.shares.Other > x.shares.Work() && x.idles()
 }
 
 func (x *situation) setGain() {
