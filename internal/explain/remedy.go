@@ -502,12 +502,14 @@ var whereToLook = map[window.OtherKind]string{
 	window.OtherTimer:   "Look for pauses in the program: sleeps, polling intervals and rate limits.",
 	window.OtherChild:   "Look at the child process that the program waits for.",
 	window.OtherSteal:   "The hypervisor runs other machines on these CPUs: use dedicated CPUs, or another host.",
-	window.OtherEvent:   "Look at what the program waits for in that call: neither storage nor a CPU is the limit.",
+	window.OtherStop: "Find who stopped the program: SIGSTOP, a debugger, a paused container, or a scheduler that " +
+		"suspends jobs.",
+	window.OtherEvent: "Look at what the program waits for in that call: neither storage nor a CPU is the limit.",
 }
 
 func (x *situation) whereItWaited() string {
 	kind, _ := x.MainReason()
-	if kind == window.OtherSteal {
+	if kind == window.OtherSteal || kind == window.OtherStop {
 		return whereToLook[kind]
 	}
 	return whereToLook[kind] + " While it runs, " + x.pySpy() + " shows the line of a Python program."
