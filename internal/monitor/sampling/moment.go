@@ -115,7 +115,7 @@ func (r *Readings) RequestGPUs() { r.config.Sources.requestGPUs() }
 type accounts struct {
 	history  *history.History
 	problems *Problems
-	ledger   ledger.Estimator
+	ledger   *ledger.Estimator
 	waiting  []Moment // edges for which a GPU has no sample yet, in the order of time
 }
 
