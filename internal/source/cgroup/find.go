@@ -133,7 +133,7 @@ func (w *walk) folder(above string, levels []string) {
 		if w.left--; w.left < 0 {
 			return
 		}
-		path, at := above+"/"+name, append(levels[:len(levels):len(levels)], name)
+		path, at := above+"/"+name, slices.Concat(levels, []string{name})
 		m := w.patterns.match(at)
 		if g, ok := w.meant(path, m); ok {
 			if len(w.found) == maxFound {
