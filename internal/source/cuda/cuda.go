@@ -145,7 +145,7 @@ func (s *Search) findDevice() {
 // driver. The kernel numbers drivers as they are loaded, and this driver its devices from 0.
 func driverNumber(path string) uint64 {
 	var buf [16 << 10]byte
-	text, err := kernfile.ReadOnce(path, buf[:])
+	text, err := kernfile.ReadWhole(path, buf[:], len(buf))
 	if err != nil {
 		return 0
 	}

@@ -245,23 +245,12 @@ func (s *Source) Close() {
 	s.mounts, s.entries, s.begun = nil, nil, false
 }
 
-// read returns the text of a file, in the source's buffer, which grows as needed.
-func (s *Source) read(path string) ([]byte, error) {
-	for {
-		text, err := kernfile.ReadOnce(path, s.buf)
-		if err != nil || len(text) < len(s.buf) || len(s.buf) >= maxBuffer {
-			return text, err
-		}
-		s.buf = make([]byte, 2*len(s.buf))
-	}
-}
-
 // readDirect reads the counters of GPUDirect Storage. Without its driver it looks again once a minute.
 func (s *Source) readDirect(out *sample.Sample, now time.Duration) {
 	if s.direct > now {
 		return
 	}
-	text, err := kernfile.ReadOnce(s.path("proc/driver/nvidia-fs/stats"), s.small)
+	text, err := kernfile.ReadWhole(s.path("proc/driver/nvidia-fs/stats"), s.small, maxSmall)
 	if err != nil {
 		s.direct = now + tryAgain
 		return

@@ -28,13 +28,3 @@ func readSmall(path string) ([]byte, error) {
 	text, err := kernfile.ReadPiece(path, buf[:])
 	return bytes.Clone(text), err
 }
-
-// readAll returns up to limit bytes of a file that is read once. Most are small.
-func readAll(path string, limit int) ([]byte, error) {
-	var buf [4096]byte
-	text, err := kernfile.ReadOnce(path, buf[:min(limit, len(buf))])
-	if err == nil && len(text) == len(buf) && limit > len(buf) {
-		return kernfile.ReadOnce(path, make([]byte, limit))
-	}
-	return bytes.Clone(text), err
-}
