@@ -104,7 +104,8 @@ func (j *Jobs) FollowHolders(who Who) {
 	added := 0
 	for _, pid := range list {
 		wait := len(held[pid]) == 0 && now < h.refused[pid]
-		if added == holdersAtOnce || wait || !top[pid] || h.byPID[pid] != nil || j.isServer(pid) || j.inHolder(pid) {
+		if added == holdersAtOnce || wait || !top[pid] || h.byPID[pid] != nil || process.Name(j.root, pid) == server ||
+			j.inHolder(pid) {
 			continue
 		}
 		if j.followHolder(pid, held[pid], now, who) {
@@ -207,13 +208,9 @@ func (j *Jobs) followHolder(pid int, gpus []string, now time.Duration, who Who) 
 	return true
 }
 
-// server is the name that the kernel keeps of nvidia-cuda-mps-server: 15 bytes.
+// server is the name that the kernel keeps of nvidia-cuda-mps-server: 15 bytes. It holds memory for its clients, which
+// are listed, too.
 const server = "nvidia-cuda-mps"
-
-// isServer reports whether a process is the server of MPS. It holds memory for its clients, which are listed, too.
-func (j *Jobs) isServer(pid int) bool {
-	return j.command(pid) == server
-}
 
 // nameOf returns who the job of a process is.
 func nameOf(who Who, job string, pid int, gpus []string) sample.JobName {

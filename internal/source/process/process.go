@@ -125,7 +125,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 		j = newJob(id, pid)
 	}
 	j.scope, j.client = opts.Cgroup, cmp.Or(opts.Client, j.client)
-	j.begun, j.added = sample.Now().Mono, s.uptime()
+	j.begun, j.added = sample.Now().Mono, Uptime(s.root)
 	j.scanned = j.begun
 	switch {
 	case opts.OwnScope:
@@ -170,14 +170,6 @@ func (s *Source) useCgroup(j *job) error {
 	}
 	j.dir, j.statBase = dir, usage{base.all - j.cpu.all, base.system - j.cpu.system}
 	return nil
-}
-
-// uptime returns the time since boot in ticks; 0 if it is not known.
-func (s *Source) uptime() (ticks uint64) {
-	if text, err := readSmall(filepath.Join(s.proc, "uptime")); err == nil {
-		ticks, _ = parseUptime(text)
-	}
-	return ticks
 }
 
 // jobNamed returns a followed job; nil for none.
