@@ -66,7 +66,8 @@ func (r *Readings) Glimpse() Moment {
 
 func (r *Readings) read() Moment {
 	r.mu.Lock()
-	now := Moment{edge: r.now.history.NewEdge(), number: r.now.journal.nextEdge()}
+	r.now.journal.edges++
+	now := Moment{edge: r.now.history.NewEdge(), number: r.now.journal.edges}
 	r.mu.Unlock()
 	now.At = r.config.Sources.Read(func(source string, s *sample.Sample, err error) {
 		r.problems.Note(source, err)
