@@ -14,11 +14,6 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.ENODEV)
 }
 
-// outOfFiles reports whether err is the limit of open files of this program or of the machine.
-func outOfFiles(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
-
 // maxSmall bounds files that are read once, in bytes.
 const maxSmall = 4096
 

@@ -100,7 +100,8 @@ func New(root string) *Source {
 		procs: map[int]*proc{}, holders: map[string][]int{}}
 	s.direct = NewDirect(s.proc)
 	s.reader = s.direct
-	s.stats = newStats(s.proc)
+	s.stats = procfile.NewBatch(s.proc, func(p *proc) int { return p.pid }, readStat,
+		func(p *proc) statRead { return statRead{err: procfile.LateError{PID: p.pid}} })
 	if root == "/" {
 		s.connections = newConnections()
 	}
