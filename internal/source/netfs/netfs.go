@@ -40,8 +40,7 @@ type Source struct {
 	mounts  []*mounted
 	listed  time.Duration // monotonic: when the list was asked last
 	last    time.Duration // of the last reading at a tick
-	ticks   int
-	any     bool // it has read a mount
+	any     bool          // it has read a mount
 	begun   bool
 
 	direct time.Duration // before then, nvidia-fs is not looked for again
@@ -135,13 +134,9 @@ func (s *Source) Read(out *sample.Sample) error {
 		s.listed, s.begun = now.Mono, true
 		s.find()
 	}
-	every := (len(s.mounts) + maxSampled - 1) / maxSampled
-	for i, m := range s.mounts {
-		if due || (i+s.ticks)%every == 0 {
-			s.sample(m, now.Mono)
-		}
+	for _, m := range s.mounts {
+		s.sample(m, now.Mono)
 	}
-	s.ticks++
 	if !due {
 		return nil
 	}
