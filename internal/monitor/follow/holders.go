@@ -86,7 +86,13 @@ func (j *Jobs) FollowHolders(who Who) {
 	h := &j.holders
 	now := j.readings.Present().Mono
 	held := j.readings.HeldGPUs()
-	list := slices.AppendSeq(h.users(now, j), maps.Keys(held))
+	var users []int
+	if h.search != nil {
+		var err error
+		users, err = h.search.Users(now)
+		j.problems.Note("jobs", err)
+	}
+	list := slices.AppendSeq(users, maps.Keys(held))
 	slices.Sort(list)
 	list = slices.DeleteFunc(slices.Compact(list), j.isMatched)
 	top := h.tops(list, now, j)
@@ -130,16 +136,6 @@ func (j *Jobs) inHolder(pid int) bool {
 		}
 	}
 	return false
-}
-
-// users returns the processes that use CUDA.
-func (h *holders) users(now time.Duration, j *Jobs) []int {
-	if h.search == nil {
-		return nil
-	}
-	pids, err := h.search.Users(now)
-	j.problems.Note("jobs", err)
-	return pids
 }
 
 // full reports whether all places are taken.
