@@ -180,7 +180,6 @@ func (s *Sources) Close() {
 	if s.Disks != nil {
 		_ = s.Disks.Close()
 	}
-	s.Pressure.Close()
 	s.Process.Close()
 	s.mounts.Close()
 	_ = s.moments.Close() // its goroutine has ended

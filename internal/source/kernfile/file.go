@@ -45,43 +45,6 @@ func (f *File) Close() error {
 	return os.NewSyscallError("close", syscall.Close(fd))
 }
 
-// Kept is a file that stays open from one reading to the next. It is not safe for concurrent use.
-type Kept struct {
-	Path string
-	Open *File // nil before the first reading, and after one that failed
-}
-
-// Read calls read with the open file. If a file fails that was open before, it is opened again once: another one may
-// have its place.
-func (k *Kept) Read(read func(*File) error) error {
-	wasOpen := k.Open != nil
-	err := k.once(read)
-	if err != nil && wasOpen {
-		err = k.once(read)
-	}
-	return err
-}
-
-func (k *Kept) once(read func(*File) error) (err error) {
-	if k.Open == nil {
-		if k.Open, err = Open(k.Path); err != nil {
-			return err
-		}
-	}
-	if err = read(k.Open); err != nil {
-		k.Close()
-	}
-	return err
-}
-
-// Close closes the file. Read opens it again.
-func (k *Kept) Close() {
-	if k.Open != nil {
-		_ = k.Open.Close() // read-only: the error has no meaning
-		k.Open = nil
-	}
-}
-
 // ReadPiece returns the text of a file that the kernel prints in one piece, up to len(buf) bytes. It is in buf.
 func ReadPiece(path string, buf []byte) ([]byte, error) {
 	fd, err := open(path)
