@@ -201,7 +201,8 @@ func (p *Probe) Readers(id string, end time.Duration) []window.Reader {
 func (p *Probe) between(from, to readTotals, before bool) (list []window.Reader) {
 	for _, r := range topReaders(from, to, MaxReaders) {
 		list = append(list, window.Reader{
-			PID: r.PID, Bytes: r.Bytes, Name: strings.ToValidUTF8(process.Name(p.root, r.PID), "?"), Group: cgroupOf(p.root, r.PID), Before: before,
+			PID: r.PID, Bytes: r.Bytes, Name: strings.ToValidUTF8(process.Name(p.root, r.PID), "?"),
+			Group: cgroupOf(p.root, r.PID), Before: before,
 		})
 	}
 	return list

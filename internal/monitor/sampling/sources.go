@@ -101,7 +101,7 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	return s
 }
 
-// NoSources are those of a recording: there are none.
+// NoSources returns those of a recording, which reads nothing.
 func NoSources(interval time.Duration) *Sources {
 	return &Sources{sampler: sample.NewSampler(interval, nil)}
 }

@@ -45,7 +45,8 @@ func Is(name string) bool {
 func IsBlob(name string) bool {
 	dir, base := filepath.Split(name)
 	hash, named := strings.CutPrefix(base, "sha256-")
-	return len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == "" && strings.HasSuffix(dir, "/blobs/") && (named || Repository(name) != "")
+	return len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == "" && strings.HasSuffix(dir, "/blobs/") &&
+		(named || Repository(name) != "")
 }
 
 // IsWeights reports whether a path is of a file with weights that is complete.
