@@ -44,7 +44,10 @@ type fileOf struct {
 }
 
 // read returns a file of a thread, or its beginning. It is valid until the next call.
-func (l *looker) read(tid int, name string) ([]byte, error) {
+func (l *looker) read(tid int, name string) ([]byte, error) { return l.readAt(tid, name, 0) }
+
+// readAt is read from an offset on.
+func (l *looker) readAt(tid int, name string, at int64) ([]byte, error) {
 	f := fileOf{tid, name}
 	of, kept := l.open[f]
 	if !kept {
@@ -55,7 +58,7 @@ func (l *looker) read(tid int, name string) ([]byte, error) {
 		}
 		of.File = file
 	}
-	n, err := of.ReadAt(l.buffer[:], 0)
+	n, err := of.ReadAt(l.buffer[:], at)
 	if err != nil || len(l.open) >= maxOpen && !kept {
 		_ = of.Close()
 		delete(l.open, f)
@@ -94,15 +97,23 @@ func (l *looker) readBytes(tid int) (bytes uint64, known bool) {
 
 // children adds the processes that a thread has begun to a list, if they are not in it.
 func (l *looker) children(pids []int, tid int) []int {
-	thread := strconv.Itoa(tid)
-	text, _ := kernfile.ReadWhole("/proc/"+thread+"/task/"+thread+"/children", l.buffer[:], 8*maxThreads)
-	for field := range bytes.FieldsSeq(text[:bytes.LastIndexByte(text, ' ')+1]) { // a space follows each number
-		pid, ok := kernfile.ParseUint(field)
-		if ok && len(pids) < maxThreads && !slices.Contains(pids, int(pid)) {
-			pids = append(pids[:len(pids):len(pids)], int(pid))
+	for at := int64(0); ; {
+		text, err := l.readAt(tid, "children", at)
+		whole := bytes.LastIndexByte(text, ' ') + 1 // a space follows each number
+		if err != nil || whole == 0 {
+			return pids
 		}
+		for field := range bytes.FieldsSeq(text[:whole]) {
+			pid, ok := kernfile.ParseUint(field)
+			if ok && len(pids) < maxThreads && !slices.Contains(pids, int(pid)) {
+				pids = append(pids[:len(pids):len(pids)], int(pid))
+			}
+		}
+		if len(text) < len(l.buffer) {
+			return pids
+		}
+		at += int64(whole)
 	}
-	return pids
 }
 
 // look returns what a thread is in. Its system call is known of threads that this process may trace. Of one that does
