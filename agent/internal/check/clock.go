@@ -67,7 +67,6 @@ func (m *machine) tooLate(worst time.Duration) (message, fix string) {
 // pace reads the sources as the sampling loop does. late is the delay of each reading, cost is its duration.
 func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
 	waits, cores := pressure.New(m.Root), cpu.New(m.Root)
-	defer waits.Close()
 	sources := []sample.Source{waits, cores}
 	if disks, err := disk.New(m.Root); err == nil {
 		defer func() { _ = disks.Close() }()
