@@ -118,8 +118,6 @@ func TestStatUsage(t *testing.T) {
 		"choose one of them":                 {"--csv", "--json"},
 		"unknown flag: --xml":                {"--xml"},
 		`INTERVAL "-1": choose 100ms to 24h`: {"-1"},
-		"add --from FILE":                    {"--since", "14:05"},
-		`--until "noon": give a time`:        {"--from", "x.gz", "--until", "noon"},
 		"unknown flag: -q: see":              {"-xq"},
 	} {
 		v := stallspan(t, append([]string{"stat"}, args...)...)
