@@ -126,7 +126,7 @@ func TestFlagValues(t *testing.T) {
 		"mark begin --kind epoch --epoch x": `--epoch "x": give a whole number: see stallspan mark begin --help`,
 		"bench --device sda --seed -1":      `--seed "-1": give a whole number, 0 or more: see`,
 		"bench --device sda --step 1h":      "choose 50ms to 10s",
-		"stat --csv=maybe":                  `--csv "maybe": give true or false: see`,
+		"stat --json=maybe":                 `--json "maybe": give true or false: see`,
 		"agent --listen x":                  `--listen "x" is not a port: give localhost:4319`,
 		"page --listen x":                   `--listen "x" is not a port: give 8080, or 0 for any`,
 		"bench sda sdb":                     "bench reads one disk: stallspan bench nvme0n1, or stallspan bench /data",

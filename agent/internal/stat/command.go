@@ -26,9 +26,9 @@ import (
 
 // options are the flags of stat. Short ones are those of iostat.
 type options struct {
-	csv, json, summary, wide bool
-	onlyDisks, skipIdle      bool
-	units                    byteUnits
+	json, summary, wide bool
+	onlyDisks, skipIdle bool
+	units               byteUnits
 }
 
 const (
@@ -54,7 +54,7 @@ DEVICE chooses disks; ALL is every one. Without it, the table leaves out devices
 have had I/O. -d, -h, -k, -m, -x, -y and -z mean the same as in iostat.`,
 		Example: `  stallspan stat
   stallspan stat -xz nvme0n1 sda 5 12
-  stallspan stat --csv 0.5 > load.csv`,
+  stallspan stat --json 0.5 > load.jsonl`,
 		ValidArgsFunction: cli.CompleteWords(func() []string { return append(cli.DiskNames(), allDisks) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := o.prepare(args)
@@ -67,7 +67,6 @@ have had I/O. -d, -h, -k, -m, -x, -y and -z mean the same as in iostat.`,
 	}
 	flags := cmd.Flags()
 	flags.Bool("help", false, "help for stat") // -h is iostat's
-	flags.BoolVar(&o.csv, "csv", false, "print one line for each device and interval, after a header")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object for each interval")
 	flags.BoolVar(&o.summary, "summary", false, "print only min, mean, 95th percentile and max of each device, at the end")
 	flags.BoolVarP(&o.wide, "wide", "x", false, "show all columns, also on a narrow terminal")
@@ -95,8 +94,8 @@ func explainFlag(cmd *cobra.Command, err error) error {
 
 // prepare checks the command line. Its errors concern that.
 func (o *options) prepare(args []string) (*printer, error) {
-	if o.csv && (o.json || o.summary) || o.json && o.summary {
-		return nil, errors.New("--csv, --json and --summary: choose one of them")
+	if o.json && o.summary {
+		return nil, errors.New("--json and --summary: choose one of them")
 	}
 	a, err := parseArguments(args)
 	if err != nil {
@@ -105,8 +104,6 @@ func (o *options) prepare(args []string) (*printer, error) {
 	s := &printer{interval: a.interval, count: a.count,
 		choice: choice{names: a.devices, all: a.all, skipIdle: o.skipIdle, onlyDisks: o.onlyDisks}}
 	switch {
-	case o.csv:
-		s.print = new(csvTable).print
 	case o.json:
 		s.print = printJSON
 	case o.summary:
