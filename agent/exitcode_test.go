@@ -124,8 +124,8 @@ func TestFlagValues(t *testing.T) {
 	for args, want := range map[string]string{
 		"run --slow-load fast -- true":      `--slow-load "fast": give seconds, or a duration such as 500ms or 1h: see`,
 		"mark begin --kind epoch --epoch x": `--epoch "x": give a whole number: see stallspan mark begin --help`,
-		"bench --device sda --seed -1":      `--seed "-1": give a whole number, 0 or more: see`,
-		"bench --device sda --step 1h":      "choose 50ms to 10s",
+		"bench sda --seed -1":               `--seed "-1": give a whole number, 0 or more: see`,
+		"bench sda --step 1h":               "choose 50ms to 10s",
 		"stat --json=maybe":                 `--json "maybe": give true or false: see`,
 		"agent --listen x":                  `--listen "x" is not a port: give localhost:4319`,
 		"page --listen x":                   `--listen "x" is not a port: give 8080, or 0 for any`,
