@@ -40,6 +40,7 @@ const (
 	overEpochs
 	mention     // before "epoch": the line speaks of it, instead of being about it
 	mentionNext // the same, as the word before
+	ofWord      // between a number and the total
 	numberWord  // between a word and its number
 	beginWord
 	endWord
@@ -69,23 +70,28 @@ const (
 var vocabulary = func() map[string]class {
 	all := map[string]class{}
 	for c, words := range map[class]string{ //nolint:gosec // G101: words, not credentials
-		epochWord:  "epoch ep",
+		epochWord: "epoch ep epoche epoca epoque époque época epoka epoki epok epoke epocha epocă epoha epookki " +
+			"эпоха эпохи эпоху эпохе епоха епоху εποχή",
 		overEpochs: "epochs",
 		mention: "best save saves saving saved checkpoint checkpoints checkpointing resume resumed resuming restore " +
 			"restored restoring load loads loading loaded early patience stopped stopping per unix",
 		mentionNext: "at from until since every the in reached last max maximum min total num this next previous prev " +
 			"each before to",
-		numberWord: "number no num nr idx id index count counter",
-		beginWord:  "start starts starting started begin begins beginning begun",
+		ofWord:     "of von de di sur van av af z ze из",
+		numberWord: "number no num nr idx id index count counter n nº n° numéro numero número nummer номер",
+		beginWord: "start starts starting started begin begins beginning begun beginn beginnt gestartet début debut " +
+			"inicio início inizio iniciando początek начало начинается",
 		endWord: "end ends ended ending finish finished finishes finishing complete completed done took takes summary " +
-			"results result avg average mean after",
-		trainWord: "train training trn",
+			"results result avg average mean after ende beendet abgeschlossen fertig fin terminé terminée terminada terminata " +
+			"finalizada completada concluída concluida completata koniec zakończona zakończono конец завершена закончена",
+		trainWord: "train training trn entraînement entrenamiento treinamento treino addestramento trening обучение",
 		evalWord: "val valid validation validating validate eval evaluation evaluating evaluate evaluator test testing " +
-			"inference dev cv sanity",
-		saveWord:    "save saving saved checkpoint checkpoints ckpt",
-		stepWord:    "step steps iter iters iteration iterations it itr batch batches update updates",
+			"inference dev cv sanity validierung validación validação validazione walidacja évaluation валидация проверка",
+		saveWord: "save saving saved checkpoint checkpoints ckpt",
+		stepWord: "step steps iter iters iteration iterations it itr batch batches update updates " +
+			"schritt étape paso passo krok шаг",
 		batchTime:   "time batch_time iter_time step_time train_time batch_cost avg_batch_cost dt batch",
-		wholeTime:   "took takes elapsed duration dur epoch_time time_elapsed",
+		wholeTime:   "took takes elapsed duration dur epoch_time time_elapsed dauer durée duración duração durata",
 		remaining:   "eta remaining left",
 		loadingWord: "loading reloading initializing reading restoring",
 		loadedWord:  "loaded reloaded initialized read restored",
@@ -111,7 +117,7 @@ var vocabulary = func() map[string]class {
 // foreign are words in other scripts, the longer ones of a kind first. foreignLead are their first bytes.
 var foreign, foreignLead = func() (words []foreignText, lead [256]bool) {
 	for _, one := range []foreignText{
-		{epochWord, "エポック 轮次 輪次 轮 輪 周期 에포크 에폭 эпоха Эпоха ЭПОХА époque Époque época Época"},
+		{epochWord, "エポック 轮次 輪次 轮数 轮 輪 周期 에포크 에폭"},
 		{mention, "共 最佳 最優 最良 最高 恢复 加载 読み込み"},
 		{beginWord, "开始 開始 시작"},
 		{endWord, "完成 结束 結束 完了 終了 완료 종료 平均"},
@@ -199,7 +205,7 @@ func (x *text) pair(i int) (of float64, next int, ok bool) {
 	if x.integer(i) && x.integer(i+1) && string(bytes.TrimSpace(x.between(i+1))) == "/" {
 		return x.tokens[i+1].value, i + 2, true
 	}
-	if x.integer(i) && string(x.lowered(i+1)) == "of" && x.integer(i+2) {
+	if x.integer(i) && x.is(i+1, ofWord) && x.integer(i+2) {
 		return x.tokens[i+2].value, i + 3, true
 	}
 	return 0, i + 1, false
@@ -209,7 +215,7 @@ const (
 	maxNumber       = 1e7 // of epochs: a larger one is a time
 	maxSeparator    = 48  // bytes between a word and its number, as of a padded column
 	maxAbbreviation = 3   // letters behind which a point may stand: Ep. 3
-	aroundNumber    = " \t:=#[(\"'|,-)：（【"
+	aroundNumber    = " \t:=#[(\"'|,-)№：（【"
 )
 
 // numberOf finds the number of the word at i, before or behind it. from and to are the tokens that it takes up.
@@ -307,26 +313,51 @@ func (x *text) barAt(i int) (done, total float64, next int, ok bool) {
 // compound reports whether a word such as current_epoch counts epochs.
 func (x *text) compound(i int) bool {
 	t := x.tokens[i]
-	if t.form != word || t.to-t.from <= len("epoch_") || bytes.IndexByte(x.line[t.from:t.to], '_') < 0 {
+	if t.form != word || t.to-t.from <= len("epoch") {
 		return false
 	}
-	epoch, setting := x.parts(i)
-	return epoch && !setting
+	all := x.parts(i)
+	return all&epochWord != 0 && all&settingPart == 0
 }
 
 // setting reports whether a compound such as warmup_steps is a setting.
 func (x *text) setting(i int) bool {
-	_, setting := x.parts(i)
-	return setting && bytes.IndexByte(x.lowered(i), '_') > 0
+	return x.parts(i)&settingPart != 0 && bytes.IndexByte(x.lowered(i), '_') > 0
 }
 
-// parts reports whether the parts of a compound are those of a count of epochs, and of a setting.
-func (x *text) parts(i int) (epoch, setting bool) {
-	for part := range bytes.SplitSeq(x.lowered(i), []byte("_")) {
-		epoch = epoch || string(part) == "epoch"
-		setting = setting || vocabulary[string(part)]&settingPart != 0
+// parts is what the parts of a compound say: on_epoch_end, currentEpoch. It is 0 for a word of one part.
+func (x *text) parts(i int) (all class) {
+	low, from := x.lowered(i), 0
+	if low == nil {
+		return 0
 	}
-	return epoch, setting
+	name := x.line[x.tokens[i].from:x.tokens[i].to]
+	for to := range low {
+		switch {
+		case low[to] == '_':
+			all |= vocabulary[string(low[from:to])]
+			from = to + 1
+		case to > from && name[to] < 'a' && name[to-1] >= 'a':
+			all |= vocabulary[string(low[from:to])]
+			from = to
+		}
+	}
+	if from > 0 {
+		all |= vocabulary[string(low[from:])]
+	}
+	return all
+}
+
+// event is what the name of an event says, without a value: epoch_end, onEpochEnd, epoch.end.
+func (x *text) event(i int) class {
+	all := x.parts(i)
+	if x.dotted(i) && (x.is(i-1, epochWord) || x.is(i+1, epochWord)) {
+		all |= x.tokens[i].class | epochWord
+	}
+	if all&epochWord == 0 || x.counts(i+1) && bytes.ContainsAny(x.between(i+1), ":=") {
+		return 0
+	}
+	return all
 }
 
 // mentioned reports whether the words before an epoch make the line speak of something else.
@@ -334,7 +365,7 @@ func (x *text) mentioned(first int) bool {
 	if x.is(first-1, mentionNext) && x.joined(first) {
 		return true
 	}
-	if x.setting(first-1) && len(bytes.TrimSpace(x.between(first))) > 0 { // max_duration: 2ep, not epoch_start epoch=2
+	if x.setting(first-1) && bytes.ContainsAny(x.between(first), ":=") { // max_duration: 2ep, not epoch_start epoch=2
 		return true
 	}
 	for j := range first {
@@ -465,6 +496,9 @@ func (x *text) readWords(o *observation, from, to int) {
 			x.readNumber(o, i, to)
 			continue
 		}
+		event := x.event(i)
+		o.begins = o.begins || !o.ends && event&beginWord != 0
+		o.ends = o.ends || !o.begins && event&endWord != 0
 		if x.dotted(i) || i >= from && i < to {
 			continue
 		}
