@@ -26,7 +26,7 @@ var (
 	loaded = map[string]uint8{
 		"shards": shards, "shard": shards, "weight": weights, "weights": weights, "checkpoint": weights, "tensors": weights,
 		"safetensors": shards, "model": model, "servable": model, "pipeline": model, "models": model, "engine": model,
-		"network": model, "encoder": model, "tokenizer": 0,
+		"network": model, "encoder": model, "session": model, "tokenizer": 0,
 	}
 )
 
@@ -44,14 +44,24 @@ type loads struct {
 	emit   func(Event)
 	open   []load        // in the order of their begin; at most one has no name
 	lastTo time.Duration // end of the latest load
-	label  bool          // the open load is that of a loader, and ends with the first line of something else
+	label  bool          // the open load began with the label of a function
+	loader bool          // and a loader printed since: it ends with the first line of another function
 }
 
 // line handles a line by its verb: it begins a load, ends it, or is within.
 func (l *loads) line(at time.Duration, x *text) {
 	label := x.label()
-	if l.label && len(l.open) > 0 && label != nil && !bytes.Contains(label, []byte("load")) {
-		l.end(at, server, "", 0)
+	loader := bytes.Contains(label, []byte("load"))
+	if loader || l.loader && label != nil {
+		switch {
+		case l.label && len(l.open) > 0 && loader:
+			l.loader = true
+		case l.label && len(l.open) > 0:
+			l.end(at, server, "", 0)
+		case len(l.open) == 0 && x.modelFile() != "":
+			l.begin(at, model, x.modelFile())
+			l.label, l.loader = true, true
+		}
 		return
 	}
 	if bytes.Contains(x.line, []byte(" -> ")) && l.state(at, stateChange.FindSubmatch(x.line)) {
@@ -59,12 +69,6 @@ func (l *loads) line(at time.Duration, x *text) {
 	}
 	verb, form := x.loadVerb()
 	if form == noVerb {
-		if bytes.Contains(label, []byte("load")) && len(l.open) == 0 {
-			if name := x.modelFile(); name != "" {
-				l.begin(at, model, name)
-				l.label = true
-			}
-		}
 		return
 	}
 	what := x.loadedThing(verb)
@@ -74,8 +78,9 @@ func (l *loads) line(at time.Duration, x *text) {
 	case bar && percent == 100:
 		l.end(at, what, "", 0)
 	case bar:
+	case form == verbBegins && l.begin(at, what, x.modelName(verb)):
+		l.label = label != nil
 	case form == verbBegins:
-		l.begin(at, what, x.modelName(verb))
 	default:
 		l.end(at, what, x.modelName(verb), x.loadTime())
 	}
@@ -94,16 +99,18 @@ func (l *loads) state(at time.Duration, change [][]byte) bool {
 	return true
 }
 
-func (l *loads) begin(at time.Duration, what uint8, name string) {
+// begin reports whether a load begins, instead of a part of one or a second one of the same name.
+func (l *loads) begin(at time.Duration, what uint8, name string) bool {
 	if len(l.open) > 0 && (l.open[0].what != what || name == "" || l.find(name) >= 0 || l.label) {
-		return // a part of an open load, or another worker with the same model
+		return false
 	}
 	if len(l.open) == maxLoads {
-		return
+		return false
 	}
 	l.open = append(l.open, load{name, what, at})
-	l.label = false
+	l.label, l.loader = false, false
 	l.emit(Event{Kind: LoadBegin, From: at, Model: name})
+	return true
 }
 
 // end ends the load of this name, or else one that began without a name. Without a name it ends the latest. took is how
@@ -130,7 +137,7 @@ func (l *loads) end(at time.Duration, what uint8, name string, took time.Duratio
 		name = one.model
 	}
 	l.open = append(l.open[:i], l.open[i+1:]...)
-	l.lastTo, l.label = at, false
+	l.lastTo, l.label, l.loader = at, false, false
 	l.emit(Event{Kind: LoadEnd, From: one.from, To: at, Model: name})
 }
 
@@ -220,7 +227,7 @@ func (x *text) beginsText(i int) bool {
 	}
 	gap := x.between(i)
 	if bytes.HasSuffix(gap, []byte(":")) || bytes.HasSuffix(gap, []byte(": ")) {
-		return x.dotted(i-1) || x.tokens[i-1].form == integer || x.is(i-1, levelWord)
+		return true
 	}
 	return bytes.Contains(gap, []byte("  ")) || bytes.ContainsAny(gap, "])}\"'>|-\t") && bytes.IndexByte(gap, ',') < 0
 }
@@ -283,8 +290,8 @@ func (x *text) loadTime() time.Duration {
 func (x *text) label() []byte {
 	colon := bytes.Index(x.line, []byte(": "))
 	for i := range x.tokens {
-		if x.tokens[i].to == colon && x.tokens[i].form == word && bytes.IndexByte(x.lowered(i), '_') >= 0 {
-			return x.line[x.tokens[i].from:colon]
+		if name := x.line[x.tokens[i].from:x.tokens[i].to]; x.tokens[i].to == colon && bytes.IndexByte(name, '_') > 0 {
+			return name
 		}
 	}
 	return nil
