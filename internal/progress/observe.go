@@ -13,6 +13,7 @@ type observation struct {
 	at       time.Duration
 	template uint64 // the same for lines that differ in their numbers alone
 	exact    uint64 // the same for lines that do not differ
+	lead     uint64 // the same for lines whose words are the same before their first number but one
 
 	numbered bool
 	number   float64
@@ -48,6 +49,7 @@ const (
 	evalWord
 	saveWord
 	stepWord
+	groupWord // of epochs
 	batchTime
 	wholeTime
 	remaining
@@ -90,6 +92,7 @@ var vocabulary = func() map[string]class {
 		saveWord: "save saving saved checkpoint checkpoints ckpt",
 		stepWord: "step steps iter iters iteration iterations it itr batch batches update updates " +
 			"schritt étape paso passo krok шаг",
+		groupWord:   "fold run stage phase trial rank gpu node worker task client seed split experiment member lauf",
 		batchTime:   "time batch_time iter_time step_time train_time batch_cost avg_batch_cost dt batch",
 		wholeTime:   "took takes elapsed duration dur epoch_time time_elapsed dauer durée duración duração durata",
 		remaining:   "eta remaining left",
@@ -277,18 +280,23 @@ func (x *text) glued(i int) bool {
 func (x *text) findEpoch(o *observation) (from, to int) {
 	compound := true
 	for i := range x.tokens {
-		plain := x.is(i, epochWord) || x.is(i, overEpochs) && x.percentAt(i+1)
+		unit := x.is(i, epochWord|overEpochs) && x.lowerIs(i-1, "s") && string(x.between(i)) == "/"
+		plain := x.is(i, epochWord) || x.is(i, overEpochs) && x.percentAt(i+1) || unit
 		if o.numbered && (!compound || !plain) || !plain && !x.compound(i) || x.dotted(i) {
 			continue
 		}
 		number, total, first, next, ok := x.numberOf(i)
 		over := ok && x.percentAt(next-1)
+		if unit { // 33%|1/3 [00:02<00:04, 2.00s/epoch]
+			next = 1 + slices.IndexFunc(x.tokens[:i], func(t token) bool { return t.to < len(x.line) && x.line[t.to] == '%' })
+			over, first = next > 0, max(next-1, 0)
+		}
 		if over { // a bar over the epochs
 			if number, total, next, ok = x.barAt(next); !ok {
 				continue
 			}
 		}
-		if !ok || number > maxNumber || x.mentioned(first) || x.inPath(i) {
+		if !ok || number > maxNumber || x.mentioned(first, next) || x.inPath(i) {
 			continue
 		}
 		o.numbered, o.number, o.total, compound = true, number, int(min(total, maxNumber)), !plain
@@ -361,8 +369,8 @@ func (x *text) event(i int) class {
 }
 
 // mentioned reports whether the words before an epoch make the line speak of something else.
-func (x *text) mentioned(first int) bool {
-	if x.is(first-1, mentionNext) && x.joined(first) {
+func (x *text) mentioned(first, next int) bool {
+	if x.is(first-1, mentionNext) && x.joined(first) && string(x.between(next)) != ": " { // loss at epoch 3: 0.91
 		return true
 	}
 	if x.setting(first-1) && bytes.ContainsAny(x.between(first), ":=") { // max_duration: 2ep, not epoch_start epoch=2
@@ -435,7 +443,7 @@ func (x *text) placeAt(o *observation, i int, measured bool) bool {
 		return false
 	}
 	t := x.tokens[i]
-	if of, _, ok := x.pair(i); ok && of > 0 && t.value <= of && (!measured || x.inBar(t.from)) {
+	if of, _, ok := x.pair(i); ok && of > 0 && t.value <= of && (!measured || x.inBar(t.from)) && !x.is(i-1, groupWord) {
 		o.place = place{known: true, at: t.value, of: of}
 		return true
 	}
@@ -621,13 +629,18 @@ func (x *text) template(needed bool) (words, all uint64) {
 		return 0, 0
 	}
 	h := fnv.New64a()
-	for i := range x.tokens {
-		if x.tokens[i].form == word {
-			_, _ = h.Write(x.line[x.tokens[i].from:x.tokens[i].to])
+	_, _ = h.Write(x.line)
+	return x.words(len(x.tokens)), h.Sum64()
+}
+
+// words is a hash of the words before token n.
+func (x *text) words(n int) uint64 {
+	h := fnv.New64a()
+	for _, t := range x.tokens[:n] {
+		if t.form == word {
+			_, _ = h.Write(x.line[t.from:t.to])
 			_, _ = h.Write([]byte{0})
 		}
 	}
-	words = h.Sum64()
-	_, _ = h.Write(x.line)
-	return words, h.Sum64()
+	return h.Sum64()
 }
