@@ -26,7 +26,8 @@ var (
 	loaded = map[string]uint8{
 		"shards": shards, "shard": shards, "weight": weights, "weights": weights, "checkpoint": weights, "tensors": weights,
 		"safetensors": shards, "model": model, "servable": model, "pipeline": model, "models": model, "engine": model,
-		"network": model, "encoder": model, "session": model, "tokenizer": 0,
+		"network": model, "encoder": model, "session": model, "modell": model, "modèle": model, "modelo": model,
+		"modello": model, "модель": model, "модели": model, "模型": model, "モデル": model, "모델": model, "tokenizer": 0,
 	}
 )
 
@@ -35,6 +36,7 @@ var stateChange = regexp.MustCompile(`-\d+-(\S+?)(?:_[\d.]+)? State change .*-> 
 
 type load struct {
 	model string
+	noun  string // what is loaded, if it is none of the known things
 	what  uint8
 	from  time.Duration
 }
@@ -67,19 +69,29 @@ func (l *loads) line(at time.Duration, x *text) {
 	if bytes.Contains(x.line, []byte(" -> ")) && l.state(at, stateChange.FindSubmatch(x.line)) {
 		return
 	}
+	x.loading = ""
+	if n := len(l.open); n > 0 {
+		x.loading = l.open[n-1].noun
+	}
 	verb, form := x.loadVerb()
 	if form == noVerb {
+		if len(l.open) > 0 && x.onlyEnds() {
+			l.end(at, server, "", 0)
+		}
 		return
 	}
 	what := x.loadedThing(verb)
 	switch percent, bar := x.percent(); {
-	case bar && percent == 0 && form == verbBegins:
+	case bar && percent < 100 && form == verbBegins:
 		l.begin(at, what, "")
 	case bar && percent == 100:
 		l.end(at, what, "", 0)
 	case bar:
 	case form == verbBegins && l.begin(at, what, x.modelName(verb)):
 		l.label = label != nil
+		if what == 0 {
+			l.open[len(l.open)-1].noun = string(x.lowered(verb + 1))
+		}
 	case form == verbBegins:
 	default:
 		l.end(at, what, x.modelName(verb), x.loadTime())
@@ -107,7 +119,7 @@ func (l *loads) begin(at time.Duration, what uint8, name string) bool {
 	if len(l.open) == maxLoads {
 		return false
 	}
-	l.open = append(l.open, load{name, what, at})
+	l.open = append(l.open, load{model: name, what: what, from: at})
 	l.label, l.loader = false, false
 	l.emit(Event{Kind: LoadBegin, From: at, Model: name})
 	return true
@@ -119,7 +131,7 @@ func (l *loads) end(at time.Duration, what uint8, name string, took time.Duratio
 	i := len(l.open) - 1
 	switch {
 	case i < 0 && took > 0 && at-took >= l.lastTo && what >= weights:
-		l.open = append(l.open, load{name, what, at - took})
+		l.open = append(l.open, load{model: name, what: what, from: at - took})
 		l.emit(Event{Kind: LoadBegin, From: at - took, Model: name})
 		i = 0
 	case i < 0 || what != 0 && what < l.open[i].what:
@@ -166,15 +178,45 @@ const (
 // loadVerb finds the verb of a line that is about a load, and whether it begins or ends it.
 func (x *text) loadVerb() (verb int, form uint8) {
 	for i := range x.tokens {
-		if form := x.loadForm(i); form != noVerb {
+		if form := x.loadForm(i); form != noVerb && !x.loadsData(i) {
 			return i, form
 		}
 	}
 	return 0, noVerb
 }
 
+// loadsData reports whether what a verb is about is no model: the last of its nouns is data.
+func (x *text) loadsData(verb int) bool {
+	data := x.is(verb-1, dataWord)
+	for i := verb + 1; i < len(x.tokens) && x.tokens[i].form == word && x.joined(i); i++ {
+		data = x.is(i, dataWord) || data && x.thing(i) == 0
+	}
+	return data
+}
+
+// onlyEnds reports whether a line says only that something is over, and how long it took: Done (t=0.7s)
+func (x *text) onlyEnds() bool {
+	return x.is(0, endWord|readyWord) && !slices.ContainsFunc(x.tokens, func(t token) bool {
+		return t.form == word && t.class&(endWord|readyWord) == 0 && t.to-t.from > len("secs")
+	})
+}
+
+// loadEvent is the form of a name such as model_load_end.
+func (x *text) loadEvent(i int) uint8 {
+	switch all := x.parts(i); {
+	case all&(loadWord|loadingWord|loadedWord) == 0 || x.counts(i+1) || !bytes.Contains(x.lowered(i), []byte("model")):
+	case all&(endWord|loadedWord) != 0:
+		return verbEnds
+	case all&beginWord != 0:
+		return verbBegins
+	}
+	return noVerb
+}
+
 func (x *text) loadForm(i int) uint8 {
 	switch c := x.tokens[i].class; {
+	case c == 0:
+		return x.loadEvent(i)
 	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord|readyWord) == 0:
 	case c&loadingWord != 0:
 		return x.loadingForm(i)
@@ -218,7 +260,12 @@ func (x *text) loadNounForm(i int) uint8 {
 
 func (x *text) lowerIs(i int, name string) bool { return string(x.lowered(i)) == name }
 
-func (x *text) thing(i int) uint8 { return loaded[string(x.lowered(i))] }
+func (x *text) thing(i int) uint8 {
+	if x.loading != "" && x.lowerIs(i, x.loading) {
+		return model
+	}
+	return loaded[string(x.lowered(i))]
+}
 
 // beginsText reports whether a word is the first of what a line says, behind the logger's prefix.
 func (x *text) beginsText(i int) bool {
@@ -303,7 +350,10 @@ var pathNames = []*regexp.Regexp{
 	regexp.MustCompile(` from ["']?([^\\/ ]*[\\/].*?)["']?(?: \(| in | took | *$)`),
 }
 
-var fieldNames = []*regexp.Regexp{regexp.MustCompile(`name: ([^ "'\t,;]+)`)}
+var fieldNames = []*regexp.Regexp{
+	regexp.MustCompile(`name: ([^ "'\t,;]+)`),
+	regexp.MustCompile(`(?:^|[ ,{"])(?:model|model_name|model_path|path|file)(?:": ?"|=)"?([^ "'\t,;}]+)`),
+}
 
 // modelNames find a name behind the verb: without a folder (but no word such as "scratch"), in quotes, or the only
 // word, without its version.

@@ -61,6 +61,7 @@ const (
 	startWord
 	startedWord
 	readyWord
+	dataWord    // is loaded, and no model
 	readingWord // reads a model, or anything
 	levelWord
 	counterWord // of a hint
@@ -92,18 +93,22 @@ var vocabulary = func() map[string]class {
 		saveWord: "save saving saved checkpoint checkpoints ckpt",
 		stepWord: "step steps iter iters iteration iterations it itr batch batches update updates " +
 			"schritt étape paso passo krok шаг",
-		groupWord:   "fold run stage phase trial rank gpu node worker task client seed split experiment member lauf",
-		batchTime:   "time batch_time iter_time step_time train_time batch_cost avg_batch_cost dt batch",
-		wholeTime:   "took takes elapsed duration dur epoch_time time_elapsed dauer durée duración duração durata",
-		remaining:   "eta remaining left",
-		loadingWord: "loading reloading initializing reading restoring",
-		loadedWord:  "loaded reloaded initialized read restored",
+		groupWord: "fold run stage phase trial rank gpu node worker task client seed split experiment member lauf",
+		batchTime: "time batch_time iter_time step_time train_time batch_cost avg_batch_cost dt batch",
+		wholeTime: "took takes elapsed duration dur epoch_time time_elapsed dauer durée duración duração durata",
+		remaining: "eta remaining left",
+		loadingWord: "loading reloading initializing reading restoring lade chargement cargando carregando caricamento " +
+			"wczytywanie ładowanie загрузка загружаю",
+		loadedWord: "loaded reloaded initialized read restored geladen chargé chargée cargado cargada carregado " +
+			"caricato załadowano załadowany загружена загружен загружено",
 		loadWord:    "load reload",
 		requestWord: "start starting requested begin beginning",
 		failedWord:  "failed failure fail error",
 		startWord:   "starting launching",
 		startedWord: "started",
-		readyWord:   "ready",
+		readyWord:   "ready ok",
+		dataWord: "data dataset datasets images annotations labels config configuration tokenizer vocab vocabulary " +
+			"library plugin plugins extension extensions environment corpus samples features settings metadata",
 		readingWord: "reading initializing restoring read restored",
 		levelWord:   "info debug warning i",
 		settingPart: "max num n total best last start warmup per save every patience min stop resume end final nb number",
@@ -121,7 +126,9 @@ var vocabulary = func() map[string]class {
 var foreign, foreignLead = func() (words []foreignText, lead [256]bool) {
 	for _, one := range []foreignText{
 		{epochWord, "エポック 轮次 輪次 轮数 轮 輪 周期 에포크 에폭"},
-		{mention, "共 最佳 最優 最良 最高 恢复 加载 読み込み"},
+		{mention, "共 最佳 最優 最良 最高 恢复"},
+		{mention | loadingWord, "加载 載入 読み込み"},
+		{0, "模型 モデル 모델"},
 		{beginWord, "开始 開始 시작"},
 		{endWord, "完成 结束 結束 完了 終了 완료 종료 平均"},
 		{trainWord, "训练 訓練 学習 학습"},
@@ -156,6 +163,7 @@ type text struct {
 	lower  [maxWord]byte
 
 	durations []float64 // of the latest observation
+	loading   string    // what the latest load loads, if it is none of the known things
 }
 
 // lowered is a word in lower case; "" for a number or a word that is longer than any that is known.
@@ -163,14 +171,7 @@ func (x *text) lowered(i int) []byte {
 	if i < 0 || i >= len(x.tokens) || x.tokens[i].form != word || x.tokens[i].to-x.tokens[i].from > len(x.lower) {
 		return nil
 	}
-	low := x.lower[:0]
-	for _, c := range x.line[x.tokens[i].from:x.tokens[i].to] {
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		low = append(low, c)
-	}
-	return low
+	return lower(x.lower[:0], x.line[x.tokens[i].from:x.tokens[i].to])
 }
 
 func (x *text) is(i int, c class) bool {

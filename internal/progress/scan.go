@@ -75,42 +75,42 @@ func letter(text []byte) int {
 // maxWord is the length of the longest word that may be known.
 const maxWord = 32
 
-// readWord reads the word at i, in lower case, and looks it up.
+// readWord reads the word at i, and looks it up.
 func readWord(line []byte, i int) token {
-	var low [maxWord]byte
-	to, ascii := i, true
-	for to < len(line) {
-		c := line[to]
-		n := 1
+	to := i
+	for n := 1; n > 0; to += n {
 		switch {
-		case alphabetic(c):
-			c |= 0x20
-		case c == '_':
-		case c >= utf8.RuneSelf && letter(line[to:]) > 0:
-			n, ascii = 2, false
-		default:
+		case to == len(line) || line[to] >= utf8.RuneSelf:
+			n = letter(line[to:])
+		case !alphabetic(line[to]) && line[to] != '_':
 			n = 0
+		default:
+			n = 1
 		}
-		if n == 0 {
-			break
-		}
-		if at := to - i; at+n <= maxWord {
-			copy(low[at:], line[to:to+n])
-			if n == 1 {
-				low[at] = c
-			}
-		}
-		to += n
 	}
 	t := token{form: word, from: i, to: to}
 	if to-i <= maxWord {
-		name := low[:to-i]
-		if !ascii {
-			name = bytes.ToLower(name)
-		}
-		t.class = vocabulary[string(name)]
+		var low [maxWord + utf8.UTFMax]byte
+		t.class = vocabulary[string(lower(low[:0], line[i:to]))]
 	}
 	return t
+}
+
+// lower appends a word in lower case.
+func lower(low, name []byte) []byte {
+	for i, c := range name {
+		switch {
+		case c >= utf8.RuneSelf:
+			for _, r := range string(name[i:]) { // no copy: the compiler ranges over the bytes themselves
+				low = utf8.AppendRune(low, unicode.ToLower(r))
+			}
+			return low
+		case c >= 'A' && c <= 'Z':
+			c |= 0x20
+		}
+		low = append(low, c)
+	}
+	return low
 }
 
 func alphabetic(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
