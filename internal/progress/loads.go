@@ -39,6 +39,7 @@ type load struct {
 	noun  string // what is loaded, if it is none of the known things
 	what  uint8
 	from  time.Duration
+	part  time.Duration // when the latest part was loaded
 }
 
 // loads follows model loads.
@@ -134,7 +135,10 @@ func (l *loads) end(at time.Duration, what uint8, name string, took time.Duratio
 		l.open = append(l.open, load{model: name, what: what, from: at - took})
 		l.emit(Event{Kind: LoadBegin, From: at - took, Model: name})
 		i = 0
-	case i < 0 || what != 0 && what < l.open[i].what:
+	case i < 0:
+		return
+	case what != 0 && what < l.open[i].what && took < (at-l.open[i].from)*9/10:
+		l.open[i].part = at
 		return
 	case name != "":
 		if i = l.find(name); i < 0 {
@@ -155,7 +159,11 @@ func (l *loads) end(at time.Duration, what uint8, name string, took time.Duratio
 
 func (l *loads) close() {
 	for _, one := range l.open {
-		l.emit(Event{Kind: LoadDrop, From: one.from, Model: one.model})
+		if one.part > 0 {
+			l.emit(Event{Kind: LoadEnd, From: one.from, To: one.part, Model: one.model})
+		} else {
+			l.emit(Event{Kind: LoadDrop, From: one.from, Model: one.model})
+		}
 	}
 	l.open = l.open[:0]
 }
@@ -218,6 +226,10 @@ func (x *text) loadForm(i int) uint8 {
 	case c == 0:
 		return x.loadEvent(i)
 	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord|readyWord) == 0:
+	case x.is(i-1, failedWord) || x.is(i-2, failedWord) && x.lowerIs(i-1, "to"): // failed to load, error reading
+		if x.loadedThing(i) > 0 || x.modelFile() != "" {
+			return verbEnds
+		}
 	case c&loadingWord != 0:
 		return x.loadingForm(i)
 	case c&loadWord != 0:

@@ -67,6 +67,7 @@ const (
 	counterWord // of a hint
 	settingPart // of a compound that is a setting: max_epoch
 	rateWord    // the learning rate is known when an epoch begins
+	speedWord
 )
 
 // vocabulary is what words say, in lower case.
@@ -103,7 +104,7 @@ var vocabulary = func() map[string]class {
 			"caricato załadowano załadowany загружена загружен загружено",
 		loadWord:    "load reload",
 		requestWord: "start starting requested begin beginning",
-		failedWord:  "failed failure fail error",
+		failedWord:  "failed failure fail error unable cannot not",
 		startWord:   "starting launching",
 		startedWord: "started",
 		readyWord:   "ready ok",
@@ -113,6 +114,7 @@ var vocabulary = func() map[string]class {
 		levelWord:   "info debug warning i",
 		settingPart: "max num n total best last start warmup per save every patience min stop resume end final nb number",
 		rateWord:    "lr learning_rate rate",
+		speedWord:   "fps ips sps tps wps speed throughput",
 		counterWord: "iter iteration itr it step batch round cycle pass global_step global_iter",
 	} {
 		for w := range strings.FieldsSeq(words) {
@@ -448,7 +450,7 @@ func (x *text) placeAt(o *observation, i int, measured bool) bool {
 		o.place = place{known: true, at: t.value, of: of}
 		return true
 	}
-	if x.isStep(i-1) && x.follows(i, x.between(i)) {
+	if x.isStep(i-1) && x.follows(i, x.between(i)) && !x.is(i-2, speedWord) {
 		o.place = place{known: true, at: t.value}
 		return true
 	}
@@ -567,6 +569,8 @@ func (x *text) readNumber(o *observation, i, to int) {
 		case i >= to && !x.is(i-1, remaining) && !bytes.HasSuffix(x.between(i), []byte("<")):
 			o.durations = append(o.durations, t.value)
 		}
+	case x.is(i-1, speedWord) || x.is(i-2, speedWord) && x.tokens[i-1].form == word:
+		o.metric = true
 	case x.durationAt(i) > 0 && bytes.HasPrefix(x.line[x.tokens[i+1].to:], []byte("<")):
 		o.elapsed = x.durationAt(i)
 	case x.durationAt(i) > 0:
