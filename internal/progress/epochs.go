@@ -237,7 +237,7 @@ func (e *epochs) stepsOfEpoch(o *observation) bool {
 	}
 	each := o.place.at - e.cur.first.at
 	done := e.cur.first.at / each
-	return each == 0 && o.place.at > 1 && !(o.metric && e.cur.end.known) || e.cur.lines == 1 && o.metric && each > 1 &&
+	return each == 0 && o.place.at > 1 && (!o.metric || !e.cur.end.known) || e.cur.lines == 1 && o.metric && each > 1 &&
 		(done == float64(e.cur.number) || done == float64(e.cur.number+1))
 }
 
