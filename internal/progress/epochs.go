@@ -237,8 +237,10 @@ func (e *epochs) stepsOfEpoch(o *observation) bool {
 	}
 	each := o.place.at - e.cur.first.at
 	done := e.cur.first.at / each
-	return each == 0 && o.place.at > 1 && (!o.metric || !e.cur.end.known) || e.cur.lines == 1 && o.metric && each > 1 &&
-		(done == float64(e.cur.number) || done == float64(e.cur.number+1))
+	if each == 0 {
+		return o.place.at > 1 && (!o.metric || !e.cur.end.known)
+	}
+	return e.cur.lines == 1 && o.metric && each > 1 && (done == float64(e.cur.number) || done == float64(e.cur.number+1))
 }
 
 func (e *epochs) lastNumber() int {

@@ -36,7 +36,7 @@ var stateChange = regexp.MustCompile(`-\d+-(\S+?)(?:_[\d.]+)? State change .*-> 
 
 type load struct {
 	model string
-	noun  string // what is loaded, if it is none of the known things
+	noun  string // what is loaded, if no known thing
 	what  uint8
 	from  time.Duration
 	part  time.Duration // when the latest part was loaded

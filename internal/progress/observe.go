@@ -165,7 +165,7 @@ type text struct {
 	lower  [maxWord]byte
 
 	durations []float64 // of the latest observation
-	loading   string    // what the latest load loads, if it is none of the known things
+	loading   string    // what the latest load loads, if no known thing
 }
 
 // lowered is a word in lower case; "" for a number or a word that is longer than any that is known.

@@ -48,7 +48,7 @@ func scan(tokens []token, line []byte) []token {
 	return tokens
 }
 
-// foreignWord reads the word at i, whose first letter is not ASCII. A language that puts no blank between words has
+// foreignWord reads the word at i, that does not begin in ASCII. A language that puts no blank between words has
 // only those that are known.
 func foreignWord(line []byte, i int) token {
 	if foreignLead[line[i]] {
@@ -58,14 +58,14 @@ func foreignWord(line []byte, i int) token {
 			}
 		}
 	}
-	if letter(line[i:]) > 0 {
+	if foreignAt(line[i:]) > 0 {
 		return readWord(line, i)
 	}
 	return token{to: i + 1}
 }
 
-// letter is the length of the letter at the begin of text, if it is one of an alphabet beyond ASCII; else 0.
-func letter(text []byte) int {
+// foreignAt is the length of an alphabetic character beyond ASCII at the begin of text; 0 if it begins otherwise.
+func foreignAt(text []byte) int {
 	if r, n := utf8.DecodeRune(text); n == 2 && unicode.IsLetter(r) {
 		return n
 	}
@@ -81,7 +81,7 @@ func readWord(line []byte, i int) token {
 	for n := 1; n > 0; to += n {
 		switch {
 		case to == len(line) || line[to] >= utf8.RuneSelf:
-			n = letter(line[to:])
+			n = foreignAt(line[to:])
 		case !alphabetic(line[to]) && line[to] != '_':
 			n = 0
 		default:
