@@ -229,8 +229,8 @@ func (e *epochs) next(o *observation) {
 	e.bar = bar{}
 }
 
-// stepsOfEpoch reports whether the steps of the open epoch's only step are those of a whole epoch: 40 for each, or 40 for
-// the first and 80 for the second.
+// stepsOfEpoch reports whether the steps of the open epoch's only step are those of a whole epoch: 40 for each, or 40
+// for the first and 80 for the second.
 func (e *epochs) stepsOfEpoch(o *observation) bool {
 	if !o.place.known || o.place.of > 0 || int(o.number) != e.cur.number+1 || o.template != e.cur.firstTemplate {
 		return false
