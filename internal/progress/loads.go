@@ -297,6 +297,11 @@ func (x *text) endsLoad(i int) bool {
 	if (x.beginsText(i) || x.lowerIs(i-1, "successfully")) && (!x.is(i, readingWord) || x.loadedThing(i) >= weights) {
 		return true
 	}
+	for j := range i { // Model small loaded in 2 s
+		if x.thing(j) > 0 && x.beginsText(j) && x.joined(i) && x.loadTime() > 0 {
+			return true
+		}
+	}
 	return x.thing(i-1) > 0 && x.joined(i) &&
 		(x.beginsText(i-1) || x.loadTime() > 0 || x.hasAfter(i, endWord) || x.lowerIs(i+1, "successfully"))
 }

@@ -316,6 +316,10 @@ func (x *text) percentAt(i int) bool {
 // barAt reads the 1/3 of a bar behind its percentage.
 func (x *text) barAt(i int) (done, total float64, next int, ok bool) {
 	if total, next, ok = x.pair(i); !ok {
+		i++ // a bar of ASCII ends in a digit: ###3
+		total, next, ok = x.pair(i)
+	}
+	if !ok {
 		return 0, 0, 0, false
 	}
 	return x.tokens[i].value, total, next, true
