@@ -2,14 +2,10 @@ package sampling
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/amd"
 	"github.com/stallspan/stallspan/internal/source/gpu"
 )
 
@@ -21,7 +17,6 @@ const (
 // gpus is the source with a time axis of its own: its readings come up to a second late.
 type gpus struct {
 	stream sample.Stream
-	config SourceConfig
 	once   sync.Once
 	first  chan struct{} // closed after the first reading
 }
@@ -31,39 +26,18 @@ func (s *Sources) SetGPUs(stream sample.Stream) {
 	s.gpus = gpus{stream: stream, first: make(chan struct{})}
 }
 
-// newGPUs returns one without a stream where no GPU can be read. AMD's are read where no driver of NVIDIA's is.
-func newGPUs(c *SourceConfig, problems *Problems) gpus {
-	if amd.Reads(c.Root, c.NVML) {
-		return gpus{stream: amd.New(amd.Options{Root: c.Root, Interval: c.Interval}), first: make(chan struct{})}
-	}
-	source, err := gpu.New(gpu.Options{Library: c.NVML, Root: c.Root, Interval: c.Interval})
-	if err != nil {
-		if !withoutGPU(c, err) {
-			problems.Note("gpu", err)
-		}
-		return gpus{}
-	}
-	return gpus{stream: source, config: *c, first: make(chan struct{})}
+// newGPUs returns the source of all GPUs of this machine.
+func newGPUs(c *SourceConfig) gpus {
+	source := gpu.New(gpu.Options{Library: c.NVML, Root: c.Root, Interval: c.Interval})
+	return gpus{stream: source, first: make(chan struct{})}
 }
 
-// sink passes readings on, without the error of a machine that has no NVIDIA driver.
+// sink passes readings on.
 func (g *gpus) sink(next sample.Sink) sample.Sink {
 	return func(source string, s *sample.Sample, err error) {
-		if withoutGPU(&g.config, err) {
-			err = nil
-		}
 		next(source, s, err)
 		g.once.Do(func() { close(g.first) })
 	}
-}
-
-// withoutGPU reports whether err only means that this machine has no NVIDIA driver.
-func withoutGPU(c *SourceConfig, err error) bool {
-	if !errors.Is(err, gpu.ErrNoDriver) && !errors.Is(err, gpu.ErrNotBuilt) || c.NVML != "" {
-		return false
-	}
-	_, missing := os.Stat(filepath.Join("/", c.Root, "proc/driver/nvidia"))
-	return missing != nil
 }
 
 // WaitForGPUs returns when the driver has listed its GPUs, or none: after 2 s at most.

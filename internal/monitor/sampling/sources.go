@@ -72,7 +72,7 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		sample.Named{Name: "process", Source: s.Process},
 		sample.Named{Name: "cpu", Source: cpu.New(c.Root)})
 	if c.Accelerator == nil {
-		s.gpus = newGPUs(&c, problems)
+		s.gpus = newGPUs(&c)
 	}
 	disks, err := disk.New(c.Root)
 	if err != nil {

@@ -1,4 +1,4 @@
-package amd
+package gpu
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
@@ -21,69 +20,23 @@ const (
 	maxOpen  = 1024 // files of one process
 	maxFiles = 4096 // of all in one search, some microseconds each, from the newest process on
 	maxNodes = 256
-	maxPID   = 1 << 22
 )
 
-// users knows which processes compute on cards. A search for open files is due every ten seconds, a list every second.
-type users struct {
-	root      string
-	listing   task[found]
-	newest    found
-	processes []sample.GPUProcess // immutable
-	listed    time.Duration
-	searched  time.Duration
-}
-
-// found is the result of a list, and what the next one needs.
-type found struct {
-	listed  []sample.GPUProcess // by the driver
-	opened  []sample.GPUProcess // those that have a file of a card open
-	search  bool                // these were searched, too
-	numbers map[string]string   // the cards' IDs, by the number that the driver's part for computing has for each
-}
-
-// uses reports whether a process computes on a card.
-func (u *users) uses(gpu string) bool {
-	return slices.ContainsFunc(u.processes, func(p sample.GPUProcess) bool { return p.GPU == gpu })
-}
-
-// begin begins a list if one is due.
-func (u *users) begin(states []*state, now time.Duration) {
-	if u.listing.isUnderWay() || u.listed != 0 && now-u.listed < restEvery {
-		return
+// users lists the processes that compute on cards: those of the driver's list, and those that have a card open. In
+// another PID namespace the driver's numbers are not those of the processes here, and only open files show who computes.
+func (a *amdgpu) users() []sample.GPUProcess {
+	a.mu.Lock()
+	cards := map[string]string{} // IDs by address
+	for _, c := range a.cards {
+		cards[c.bus] = c.uuid
 	}
-	cards := map[string]string{}
-	for _, g := range states {
-		cards[g.card.bus] = g.card.info.ID
+	a.mu.Unlock()
+	foreign := kernfile.ForeignPIDs(a.root)
+	var list []sample.GPUProcess
+	if !foreign {
+		list = listedBy(a.root, cardNumbers(a.root, cards))
 	}
-	u.listed = now
-	search := u.searched == 0 || now-u.searched >= listEvery
-	if search {
-		u.searched = now
-	}
-	root, last := u.root, u.newest
-	u.listing.start(now, func() found { return last.again(root, cards, search) })
-}
-
-// end reports whether there is a list to emit: one that differs, or that of a search.
-func (u *users) end(longest time.Duration) bool {
-	result, ok := u.listing.wait(longest)
-	if !ok {
-		return false
-	}
-	u.newest = result
-	list := result.all()
-	same := slices.EqualFunc(list, u.processes, func(a, b sample.GPUProcess) bool {
-		return a.GPU == b.GPU && a.PID == b.PID
-	})
-	u.processes = list
-	return !same || result.search
-}
-
-// all returns each process of each card once.
-func (f *found) all() (list []sample.GPUProcess) {
-	list = slices.Clone(f.listed)
-	for _, p := range f.opened {
+	for _, p := range openedBy(a.root, cards, foreign) {
 		if !slices.ContainsFunc(list, func(o sample.GPUProcess) bool { return o.GPU == p.GPU && o.PID == p.PID }) {
 			list = append(list, p)
 		}
@@ -94,47 +47,39 @@ func (f *found) all() (list []sample.GPUProcess) {
 	return list[:min(len(list), maxUsers)]
 }
 
-// again lists the processes again. cards are the cards' IDs, by their addresses. In another PID namespace the driver's
-// numbers are not those of the processes here, and only open files show who computes.
-func (f found) again(root string, cards map[string]string, search bool) found {
-	foreign := kernfile.ForeignPIDs(root)
-	if f.search = search; search {
-		f.numbers = numbers(root, cards)
-		f.opened = openedBy(root, cards, foreign)
-	}
-	f.listed = nil
+// listedBy returns the driver's list. cards are the cards' IDs, by the number that the driver's part for computing has
+// for each.
+func listedBy(root string, cards map[string]string) (list []sample.GPUProcess) {
 	folder := filepath.Join(root, "sys/class/kfd/kfd/proc")
 	names, _ := kernfile.Names(folder, maxUsers)
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
-		if err != nil || pid < 1 || pid > maxPID || foreign {
+		if err != nil || pid < 1 || pid > maxPID {
 			continue
 		}
 		held := map[string]uint64{}
-		for number, id := range f.numbers {
+		for number, id := range cards {
 			bytes, _ := strconv.ParseUint(kernfile.Text(filepath.Join(folder, name, "vram_"+number)), 10, 64)
 			held[id] += bytes // of each part of a card that is divided
 		}
 		for id, bytes := range held {
-			if bytes > 0 && bytes < maxMemory { // a process is listed with cards that it does not use, too
-				f.listed = append(f.listed, sample.GPUProcess{GPU: id, PID: pid, Memory: bytes, Has: true})
+			if bytes > 0 && memoryBytes.contains(float64(bytes)) { // a process is listed with cards that it does not use, too
+				list = append(list, sample.GPUProcess{GPU: id, PID: pid, Memory: bytes, Has: true})
 			}
 		}
 	}
-	return f
+	return list
 }
 
-// numbers returns the cards' IDs, by the driver's numbers.
-func numbers(root string, cards map[string]string) map[string]string {
+// cardNumbers returns the cards' IDs, by the driver's numbers.
+func cardNumbers(root string, cards map[string]string) map[string]string {
 	list := map[string]string{}
 	folder := filepath.Join(root, "sys/class/kfd/kfd/topology/nodes")
 	nodes, _ := kernfile.Names(folder, maxNodes)
 	for _, node := range nodes {
 		number := kernfile.Text(filepath.Join(folder, node, "gpu_id"))
-		text, _ := os.ReadFile(filepath.Join(folder, node, "properties"))
 		at := map[string]uint64{}
-		for line := range strings.Lines(string(text)) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for name, value := range fields(filepath.Join(folder, node, "properties"), " ") {
 			at[name], _ = strconv.ParseUint(value, 10, 64)
 		}
 		place := at["location_id"]
@@ -202,12 +147,7 @@ func lookAt(folder string, cards map[string]string) (l look) {
 		if !strings.HasPrefix(to, "/dev/dri/") {
 			continue
 		}
-		text, _ := kernfile.ReadWhole(filepath.Join(folder, "fdinfo", name), make([]byte, 4096), 16<<10)
-		about := map[string]string{}
-		for line := range strings.Lines(string(text)) {
-			key, value, _ := strings.Cut(line, ":")
-			about[key] = strings.TrimSpace(value)
-		}
+		about := fields(filepath.Join(folder, "fdinfo", name), ":")
 		id, ok := cards[about["drm-pdev"]]
 		once := about["drm-pdev"] + " " + about["drm-client-id"]
 		if about["drm-driver"] != "amdgpu" || !ok || seen[once] {
@@ -227,7 +167,7 @@ func bytesOf(text string) uint64 {
 	number, unit, _ := strings.Cut(text, " ")
 	n, err := strconv.ParseUint(number, 10, 64)
 	shift, ok := map[string]int{"": 0, "KiB": 10, "MiB": 20}[unit]
-	if err != nil || !ok || n > maxMemory>>shift {
+	if err != nil || !ok || n > 1<<50>>shift {
 		return 0
 	}
 	return n << shift

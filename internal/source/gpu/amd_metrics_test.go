@@ -1,4 +1,4 @@
-package amd
+package gpu
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ type before14 struct {
 	Power      uint16 `as:"socketPower"`
 }
 
-type clocks struct {
+type amdClocks struct {
 	Averages    [7]uint16
 	Graphics    uint16 `as:"graphicsClock"`
 	SoC         uint16
@@ -41,7 +41,7 @@ type v10 struct {
 	System uint64
 	before14
 	Energy uint32
-	clocks
+	amdClocks
 	Throttle    uint32
 	Fan         uint16
 	Width, Rate uint8
@@ -52,7 +52,7 @@ type v11 struct {
 	before14
 	Energy uint64 `as:"energy"`
 	System uint64
-	clocks
+	amdClocks
 	Throttle                  uint32
 	Fan, Width, Rate, Padding uint16
 	GraphicsSum               uint32 `as:"activitySum"`
@@ -199,11 +199,11 @@ var structures = []any{v10{}, v11{}, v12{}, v13{}, v14{}, v15{}, v16{}, v17{}, v
 var sizes = []int{80, 96, 104, 120, 288, 360, 1664, 2208, 3872}
 
 var names = map[string]field{
-	"activity": activity, "controller": controller, "socketPower": socketPower, "energy": energy, "edge": edge,
-	"hotspot": hotspot, "memoryHeat": memoryHeat, "graphicsClock": graphicsClock, "memoryClock": memoryClock,
-	"videoClock": videoClock, "activitySum": activitySum, "counts": counts, "firmwareTime": firmwareTime,
-	"throttlers": throttlers, "powerCounts": powerCounts, "thermalCounts": thermalCounts,
-	"processorHotCounts": processorHotCounts, "replays": replays,
+	"activity": amdActivity, "controller": amdController, "socketPower": amdPower, "energy": amdEnergy, "edge": amdEdge,
+	"hotspot": amdHotspot, "memoryHeat": amdMemoryHeat, "graphicsClock": amdGraphicsClock, "memoryClock": amdMemoryClock,
+	"videoClock": amdVideoClock, "activitySum": amdActivitySum, "counts": amdCounts, "firmwareTime": amdTime,
+	"throttlers": amdThrottlers, "powerCounts": amdPowerCounts, "thermalCounts": amdThermalCounts,
+	"processorHotCounts": amdHotCounts, "replays": amdReplays,
 }
 
 // places returns where the fields of a structure are.
@@ -277,7 +277,7 @@ func TestParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for f := range numFields {
+		for f := range amdFields {
 			if want, known := values[f]; m.has[f] != known || m.values[f] != want {
 				t.Errorf("1.%d, field %d: got %d, %v, want %d, %v", content, f, m.values[f], m.has[f], want, known)
 			}
@@ -307,9 +307,9 @@ func TestParseRefuses(t *testing.T) {
 		says string
 		apu  bool
 	}{
-		{newer, "gpu_metrics 1.9 is not known:", false}, {apu, "gpu_metrics 2.4 is not read: it is that of an APU", true},
-		{desktop, "gpu_metrics 3.0 is not read", true}, {other, "gpu_metrics 1.6 says 352 bytes", false},
-		{[]byte{4, 0, 7, 7}, "gpu_metrics 7.7 is not known", false},
+		{newer, "its version 1.9 is not known:", false}, {apu, "its version 2.4 is not read: it is that of an APU", true},
+		{desktop, "its version 3.0 is not read", true}, {other, "its version 1.6 says 352 bytes", false},
+		{[]byte{4, 0, 7, 7}, "its version 7.7 is not known", false},
 	} {
 		_, err := parse(c.data)
 		if err == nil || !strings.Contains(err.Error(), c.says) || errors.Is(err, errAPU) != c.apu {
@@ -320,11 +320,11 @@ func TestParseRefuses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for content := range structures {
-		f.Add(encode(content, map[field]uint64{activity: 40, activitySum: 1e6, counts: 1e5}))
+		f.Add(encode(content, map[field]uint64{amdActivity: 40, amdActivitySum: 1e6, amdCounts: 1e5}))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := parse(data)
-		for i := range numFields {
+		for i := range amdFields {
 			if err != nil && m.has[i] || !m.has[i] && m.values[i] != 0 {
 				t.Errorf("field %d: got %d, %v with error %v", i, m.values[i], m.has[i], err)
 			}
