@@ -10,8 +10,10 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Pressure is the Estimator that uses pressure stall information, disk queues and the CPU time of threads.
-type Pressure struct {
+// Estimator keeps a running total for each target, from the scheduler's events or moments, and where both are missing
+// from pressure, disk queues and CPU time. Totals are cumulative like counters, so the ledger of a window is a
+// difference between two moments, however long the window is. It is not safe for concurrent use.
+type Estimator struct {
 	history  *history.History
 	timeline *chain.Timeline // nil until the scheduler reports something
 	moments  *chain.Moments  // nil until threads are looked at
@@ -30,12 +32,12 @@ type Pressure struct {
 	forgotMoments time.Duration // the same of moments
 }
 
-// NewPressure returns a Pressure without targets.
-func NewPressure(h *history.History) *Pressure { return &Pressure{history: h} }
+// New returns an Estimator without targets.
+func New(h *history.History) *Estimator { return &Estimator{history: h} }
 
 // SetTargets replaces the targets. A target that stays keeps its totals. Time that was left to come together is divided
 // for the targets of that time.
-func (e *Pressure) SetTargets(targets []Target) {
+func (e *Estimator) SetTargets(targets []Target) {
 	if to, ok := e.reaches(); ok && e.behind {
 		_, e.failed = e.advance(to, nil)
 		e.behind = false
@@ -66,7 +68,7 @@ func (e *Pressure) SetTargets(targets []Target) {
 }
 
 // Waits lists what a target's leading thread waited for, as other, from one moment to another.
-func (e *Pressure) Waits(id string, from, to time.Duration) Waits {
+func (e *Estimator) Waits(id string, from, to time.Duration) Waits {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
 			s := a.evidence()
@@ -77,7 +79,7 @@ func (e *Pressure) Waits(id string, from, to time.Duration) Waits {
 }
 
 // Steps returns the steps of the thread that led a target from one moment to another. It may have ended since.
-func (e *Pressure) Steps(id string, from, to time.Duration) (Steps, bool) {
+func (e *Estimator) Steps(id string, from, to time.Duration) (Steps, bool) {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
 			return stepsOf(a.schedule.handovers(from, to))
@@ -92,8 +94,8 @@ func keepSchedule() time.Duration { return history.Lag + 2*time.Second + minSamp
 // forgetEvery is the time between two visits of all threads, to drop what is old.
 const forgetEvery = time.Second
 
-// Learn takes over what the scheduler reported.
-func (e *Pressure) Learn(s *sample.Schedule) {
+// Learn takes over what the scheduler reported. It copies what it keeps.
+func (e *Estimator) Learn(s *sample.Schedule) {
 	if e.timeline == nil {
 		e.timeline = chain.NewTimeline()
 	}
@@ -101,8 +103,8 @@ func (e *Pressure) Learn(s *sample.Schedule) {
 	e.refer(e.timeline, &e.forgot, func(a *account) *schedule { return &a.schedule })
 }
 
-// Look takes over what threads were in at random moments.
-func (e *Pressure) Look(m *sample.Moments) {
+// Look takes over what threads were in at random moments. It copies what it keeps.
+func (e *Estimator) Look(m *sample.Moments) {
 	if e.moments == nil {
 		e.moments = chain.NewMoments()
 	}
@@ -111,7 +113,7 @@ func (e *Pressure) Look(m *sample.Moments) {
 }
 
 // refer has all accounts use evidence that has more than before. Once in forgetEvery it drops what is old.
-func (e *Pressure) refer(to threads, forgot *time.Duration, of func(*account) *schedule) {
+func (e *Estimator) refer(to threads, forgot *time.Duration, of func(*account) *schedule) {
 	for _, a := range e.accounts {
 		s := of(a)
 		s.timeline = to
@@ -126,19 +128,19 @@ func (e *Pressure) refer(to threads, forgot *time.Duration, of func(*account) *s
 
 // collecting reports whether the time up to a moment need not be divided yet. It depends on nothing but readings: a
 // replay has no others.
-func (e *Pressure) collecting(to time.Duration) bool {
+func (e *Estimator) collecting(to time.Duration) bool {
 	return to-e.at < collects && !e.hasUnopened() && e.rarely()
 }
 
 // rarely reports whether jobs are read once a second, and the machine more often. What jobs do meanwhile is in events
 // or moments.
-func (e *Pressure) rarely() bool {
+func (e *Estimator) rarely() bool {
 	jobs, known := e.history.Spacing(history.JobCPUTime), e.timeline != nil || e.moments != nil
 	return known && jobs >= readRarely && jobs.Seconds() >= readRarer*e.history.Spacing(history.HostCPUTime).Seconds()
 }
 
 // reaches returns the newest moment up to which time can be divided.
-func (e *Pressure) reaches() (to time.Duration, ok bool) {
+func (e *Estimator) reaches() (to time.Duration, ok bool) {
 	to, ok = newestCommon(e.history, sources[:])
 	if e.timeline != nil && to-e.timeline.Until() < history.Lag {
 		to = min(to, e.timeline.Until())
@@ -150,8 +152,10 @@ func (e *Pressure) reaches() (to time.Duration, ok bool) {
 }
 
 // Advance divides the time up to the newest moment that every source has reached, and adds the totals to the history.
-// Where jobs are read rarely, this may be some seconds ago, unless an edge waits.
-func (e *Pressure) Advance(edges []history.Point) (reached int, err error) {
+// edges are in the order of their time. It adds the totals at each edge that it reaches and returns the number of these
+// edges. Where jobs are read rarely, it may wait until some seconds have come together, unless an edge waits. The error
+// is history.ErrFull if a target found no room.
+func (e *Estimator) Advance(edges []history.Point) (reached int, err error) {
 	to, ok := e.reaches()
 	if !ok {
 		return 0, nil
@@ -164,7 +168,7 @@ func (e *Pressure) Advance(edges []history.Point) (reached int, err error) {
 	return reached, err
 }
 
-func (e *Pressure) advance(to time.Duration, edges []history.Point) (reached int, err error) {
+func (e *Estimator) advance(to time.Duration, edges []history.Point) (reached int, err error) {
 	err = e.recallAll()
 	for ; reached < len(edges) && edges[reached].At <= to; reached++ {
 		opened, failed := e.divide(edges[reached])
@@ -183,7 +187,7 @@ func (e *Pressure) advance(to time.Duration, edges []history.Point) (reached int
 }
 
 // append adds the totals to the history, which ignores rows that are not later than its newest one.
-func (e *Pressure) append() error {
+func (e *Estimator) append() error {
 	if len(e.totals) == 0 {
 		return nil
 	}
@@ -193,7 +197,7 @@ func (e *Pressure) append() error {
 
 // divide closes cells up to p and appends a row for each but the last. There are many at a time where a GPU's driver is
 // read once a second. opened reports whether an account began at p.
-func (e *Pressure) divide(p history.Point) (opened bool, err error) {
+func (e *Estimator) divide(p history.Point) (opened bool, err error) {
 	if first := e.appended + 1; e.appended > 0 && first < p.At && e.hasUnopened() {
 		e.close(history.Point{At: first}) // the earliest moment for which a row can be added
 		err = e.append()
@@ -219,12 +223,12 @@ func (e *Pressure) divide(p history.Point) (opened bool, err error) {
 // maxEnds is how many cells are closed at once: more than come at a time while every source is read.
 const maxEnds = 64
 
-func (e *Pressure) hasUnopened() bool {
+func (e *Estimator) hasUnopened() bool {
 	return slices.ContainsFunc(e.accounts, func(a *account) bool { return !a.opened })
 }
 
 // close ends a cell of every account at p.
-func (e *Pressure) close(p history.Point) {
+func (e *Estimator) close(p history.Point) {
 	e.ends = append(e.ends[:0], p)
 	_ = e.closeAll(p) // it appends none
 }
@@ -232,7 +236,7 @@ func (e *Pressure) close(p history.Point) {
 // closeAll ends cells of every account at ends, and appends a row for each but the last. Accounts take turns: what one
 // needs is in the cache of the processor then, and the memory of its blocks serves the next one. No account changes
 // before horizon what its cells are divided by. opened is whether one began at the last end.
-func (e *Pressure) closeAll(horizon history.Point) (err error) {
+func (e *Estimator) closeAll(horizon history.Point) (err error) {
 	e.opened = false
 	for len(e.rows) < len(e.ends) {
 		e.rows = append(e.rows, nil)
@@ -263,7 +267,7 @@ func (e *Pressure) closeAll(horizon history.Point) (err error) {
 }
 
 // Estimate adds the present estimate of the totals at an edge to the edge. The accounts stay as they are.
-func (e *Pressure) Estimate(edge history.Point) {
+func (e *Estimator) Estimate(edge history.Point) {
 	complete, _ := newestCommon(e.history, sources[:len(sources)-1])
 	totals := make([]history.LedgerTotals, 0, len(e.accounts))
 	for _, a := range e.accounts {
