@@ -192,16 +192,14 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]Options{
-		"no device /dev/nosuchdisk": {Device: "nosuchdisk"},
-		"not a block device":        {Device: "/dev/null"},
-		"no such file":              {Path: "/nosuchfile"},
-		"neither a file":            {Path: "/dev/null"},
-		"minimum is 64 MiB":         {Path: small},
-		"has holes":                 {Path: holes},
-		"give one of them":          {Path: small, Device: "sda"},
-		"needs the folder":          {Device: "sda", MakeFile: true},
-		"is not a folder":           {Path: small, MakeFile: true},
-		"a step of 1h0m0s":          {Path: small, Step: time.Hour},
+		"no disk, file or folder nosuchdisk": {Device: "nosuchdisk"},
+		"neither a block device nor a file":  {Device: "/dev/null"},
+		"no such file":                       {Path: "/nosuchfile"},
+		"minimum is 64 MiB":                  {Path: small},
+		"has holes":                          {Path: holes},
+		"needs the folder":                   {Device: "sda", MakeFile: true},
+		"is not a folder":                    {Path: small, MakeFile: true},
+		"a step of 1h0m0s":                   {Path: small, Step: time.Hour},
 	} {
 		r, err := Run(t.Context(), o)
 		if r != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

@@ -370,10 +370,10 @@ func (v *View) footer(c *canvas) {
 	keys := "q quit  h help  p pause  up/down select  enter why  t tree  s sort: " + orderNames[v.order] +
 		"  / filter  +/- interval"
 	short := "q quit  h help  p pause  enter why  t tree  s sort  / filter"
-	switch {
-	case v.mode == help:
+	switch v.mode {
+	case help:
 		keys, short = "esc back  q quit", "esc back  q quit"
-	case v.mode == details || v.mode == processes:
+	case details, processes:
 		keys = "esc back  up/down scroll  p pause  left/right step  h help  q quit"
 		short = "esc back  up/down scroll  q quit"
 	}
