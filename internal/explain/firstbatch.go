@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"strings"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -16,11 +18,9 @@ func firstBatch(r *window.Report, f *window.FirstBatch) (text, remedy string) {
 	took := f.Took.Seconds()
 	text = fmt.Sprintf("The first batch took %s of %s", Duration(took), Duration(r.Duration().Seconds()))
 	waited := f.Storage.Seconds() / took
-	switch kind, most := r.MainReason(); {
-	case f.Other > f.Took/2 && most > f.Took/2:
+	switch kind, most := ownWait(r); {
+	case min(most, f.Other) > f.Took/2:
 		return text + ", and most of that was waiting " + waitedFor[kind] + ".", whereToLook[kind]
-	case f.Other > f.Took/2:
-		return text + ", and most of that was other waiting.", newSituation(r).askStack()
 	case f.Workers > 0:
 		processes := "a process"
 		if f.Workers > 1 {
@@ -40,6 +40,18 @@ func firstBatch(r *window.Report, f *window.FirstBatch) (text, remedy string) {
 	return text + ", and hardly any of that was waiting for storage.",
 		"Do once what comes before the first batch, such as a listing of the files or the start of workers" + inPython(r,
 			"persistent_workers=True of PyTorch's DataLoader") + "."
+}
+
+// ownWait returns what a program itself waited for longest, and for how long. In a pipe, and in what another process or
+// thread waits for, it waits for its workers.
+func ownWait(r *window.Report) (kind window.OtherKind, most time.Duration) {
+	for _, one := range r.OtherReasons {
+		workers := one.Kind == window.OtherPipe || one.Kind == window.OtherChild || strings.Contains(one.Name, ", in ")
+		if !workers && one.Time > most {
+			kind, most = one.Kind, one.Time
+		}
+	}
+	return kind, most
 }
 
 // inPython is words of a framework behind a remedy, in brackets; "" if the program is not known to be in Python.

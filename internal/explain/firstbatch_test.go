@@ -31,14 +31,16 @@ func TestFirstBatchWords(t *testing.T) {
 			window.FirstBatch{Workers: 1}},
 		"a lock": {"train.py", "and most of that was waiting for a lock.", "Look at who holds the lock", "",
 			window.FirstBatch{Workers: 2, Other: 4 * s}},
-		"other": {"train.py", "and most of that was other waiting.", "Find the line where it waits", "",
-			window.FirstBatch{Workers: 2, Other: 6 * s}},
+		"a lock of workers": {"train.py", "2 processes started again in that time.", "Keep the workers",
+			"persistent_workers=True", window.FirstBatch{Workers: 2, Other: 4 * s}},
 	} {
 		r := &window.Report{Window: window.Window{Kind: window.Epoch, Run: test.run,
 			End: sample.Stamp{Mono: 8300 * time.Millisecond}}}
-		if name == "a lock" {
-			r.Other, r.OtherReasons = 5*s, []window.OtherReason{{Kind: window.OtherLock, Name: "lock", Time: 4 * s}}
+		lock := window.OtherReason{Kind: window.OtherLock, Name: "futex", Time: 4 * s}
+		if name != "a lock" {
+			lock.Name += ", in process worker"
 		}
+		r.Other, r.OtherReasons = 5*s, []window.OtherReason{lock}
 		test.f.Took = 6200 * time.Millisecond
 		r.Findings = []window.Finding{test.f}
 		f := FurtherFindings(r)[0]
