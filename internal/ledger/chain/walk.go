@@ -198,6 +198,9 @@ func (w *walker) expected(th *thread) *thread {
 	if th.pause.call == sample.ChildCall {
 		return w.child(th)
 	}
+	if w.reasons.get(th.pause.reason).Kind == ForStop {
+		return nil
+	}
 	usual := th.usual[th.pause.call]
 	known, waker := usual > 0, int(usual-1)
 	if known && waker == 0 {
