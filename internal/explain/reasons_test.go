@@ -101,7 +101,8 @@ func TestEveryReasonHasWords(t *testing.T) {
 			t.Errorf("%s: got the finding %q, want it to begin with the reason", kind, finding)
 		}
 		stack := strings.HasSuffix(remedy, " shows the line of a Python program.")
-		if !strings.HasPrefix(remedy, whereToLook[kind]) || stack == slices.Contains([]window.OtherKind{window.OtherSteal, window.OtherStop}, kind) {
+		outside := []window.OtherKind{window.OtherSteal, window.OtherStop}
+		if !strings.HasPrefix(remedy, whereToLook[kind]) || stack == slices.Contains(outside, kind) {
 			t.Errorf("%s: got the remedy %q, want %q", kind, remedy, whereToLook[kind])
 		}
 	}

@@ -146,7 +146,8 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 	case readyAfterStorage, storage:
 		p.Kind = Storage
 	case taken:
-		p.Kind, p.reason, p.of = Other, w.stolen(), th
+		p.Kind, p.of = Other, th
+		p.reason = w.reason(Reason{Kind: ForSteal, Name: "stolen by the hypervisor"})
 	case asleep:
 		p.Kind, p.reason, p.of = Other, s.reason, th
 		var waker *thread

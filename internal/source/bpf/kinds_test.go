@@ -123,7 +123,7 @@ func TestSleepEndsByInterrupt(t *testing.T) {
 // TestStops: a signal or the freezer stops a thread, which has nothing to do with the call that it is in.
 func TestStops(t *testing.T) {
 	for what, stop := range map[string]func(t *testing.T, pid int) (goOn func()){
-		"a signal": func(t *testing.T, pid int) func() {
+		"a signal": func(_ *testing.T, pid int) func() {
 			must(unix.Kill(pid, unix.SIGSTOP))
 			return func() { must(unix.Kill(pid, unix.SIGCONT)) }
 		},

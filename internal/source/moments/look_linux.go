@@ -168,11 +168,12 @@ func (l *looker) channel(tid int, in *sample.In) {
 	if err != nil {
 		return
 	}
-	switch wchan := string(text); {
-	case wchan == "__refrigerator", in.State == sample.StateAsleep && (wchan == "do_freezer_trap" || wchan == "get_signal"):
+	wchan := string(text)
+	switch asleep := in.State == sample.StateAsleep; {
+	case wchan == "__refrigerator", asleep && (wchan == "do_freezer_trap" || wchan == "get_signal"):
 		in.State = sample.StateStopped
 	default:
-		in.Lock = in.State == sample.StateBlocked && isLock(wchan)
+		in.Lock = !asleep && isLock(wchan)
 	}
 }
 
