@@ -72,7 +72,7 @@ func (s *Storms) Ended(now sample.Stamp) (events []Event) {
 		events = append(events, Event{
 			Kind: IOStorm, Resolved: true, At: now.Wall.Add(one.until - now.Mono), Began: one.began,
 			Disk: disk, Count: uint64(one.windows),
-			Message: fmt.Sprintf("no slow windows have read from %s at the same time for %.0f min",
+			Message: fmt.Sprintf("the last of the slow windows that read from %s at once ended here; none followed in %.0f min",
 				disk, stormTimeout.Minutes()),
 		})
 		one.windows = 0

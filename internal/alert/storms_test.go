@@ -70,8 +70,8 @@ func TestStormsEnd(t *testing.T) {
 		got = append(got, s.Ended(second(at))...)
 	}
 	want := []Event{
-		{Disk: "sda", Count: 3, At: second(20).Wall, Message: "no slow windows have read from sda at the same time for 1 min"},
-		{Disk: "sdb", Count: 2, At: second(40).Wall, Message: "no slow windows have read from sdb at the same time for 1 min"},
+		{Disk: "sda", Count: 3, At: second(20).Wall, Message: "the last of the slow windows that read from sda at once ended here; none followed in 1 min"},
+		{Disk: "sdb", Count: 2, At: second(40).Wall, Message: "the last of the slow windows that read from sdb at once ended here; none followed in 1 min"},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("got %+v, want %d events", got, len(want))

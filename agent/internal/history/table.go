@@ -103,9 +103,9 @@ var tableColumns = [...]tableColumn{
 	{store.GPU, store.Temperature, most, 4, [2]string{"", "hot"}, 6, celsius, 0},
 	{store.Disk, store.ReadBytes, sum, 0, [2]string{"", "read"}, 11, output.SpeedText, 0},
 	{store.Disk, store.WriteBytes, sum, 4, [2]string{"", "written"}, 11, output.SpeedText, 0},
-	{store.Disk, store.ReadAwait, most, 0, [2]string{"slowest", "read"}, 8, explain.Duration, 0},
-	{store.Disk, store.ReadAwait, nil, 1, [2]string{"", "of"}, 8, nil, 0},
-	{store.Disk, store.QueueMax, most, 1, [2]string{"longest", "queue"}, 8, decimal, 0},
+	{store.Disk, store.ReadAwait, most, 0, [2]string{"a read", "took"}, 8, explain.Duration, 0},
+	{store.Disk, store.ReadAwait, nil, 1, [2]string{"on", "disk"}, 8, nil, 0},
+	{store.Disk, store.QueueMax, most, 1, [2]string{"deepest", "queue"}, 8, decimal, 0},
 	{store.Machine, store.IOSome, sum, 0, [2]string{"waiting", "for I/O"}, 8, percent, 0},
 	{store.Machine, store.Cores, sum, 3, [2]string{"cores", "busy"}, 6, decimal, 0},
 }
@@ -220,13 +220,13 @@ func (t *table) curves(to *output.Table) {
 	}
 }
 
-// list writes a heading and the entries, if there are any.
-func (n *newestEntries) list(to *output.Table, heading, series string, write func(text []byte)) {
+// list writes the heading and the entries, if there are any.
+func (n *newestEntries) list(to *output.Table, heading func(), series string, write func(text []byte)) {
 	if len(n.newest) == 0 {
 		return
 	}
 	to.Line("")
-	to.Line(heading)
+	heading()
 	if n.left > 0 {
 		to.Line(fmt.Sprintf("... %d earlier, see --series %s --json ...", n.left, series))
 	}
@@ -236,22 +236,26 @@ func (n *newestEntries) list(to *output.Table, heading, series string, write fun
 }
 
 func (t *table) listWindows(to *output.Table) {
-	previous := ""
-	t.windows.list(to, "Windows", "window", func(text []byte) {
+	var outer, previous explain.Report
+	t.windows.list(to, func() { reports.ListHead(to) }, "window", func(text []byte) {
 		var r explain.Report
 		if json.Unmarshal(text, &r) != nil {
 			return // of a later version
 		}
 		reports.ListRow(to, &r, "")
-		if r.Finding != previous {
+		part := r.Within != "" && r.Within == outer.ID && r.Verdict == outer.Verdict
+		if !part && r.Finding != previous.Finding {
 			to.Text("  ", r.Finding)
 		}
-		previous = r.Finding
+		previous = r
+		if r.Within == "" {
+			outer = r
+		}
 	})
 }
 
 func (t *table) listEvents(to *output.Table) {
-	t.events.list(to, "Events", "event", func(text []byte) {
+	t.events.list(to, func() { to.Line("Events") }, "event", func(text []byte) {
 		var event events.Shown
 		if json.Unmarshal(text, &event) == nil {
 			to.Text("", event.Words())

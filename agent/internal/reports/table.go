@@ -88,7 +88,8 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 		}
 		w.report(r)
 		previous := outer
-		if outer != nil && r.Within == outer.ID && r.Within != "" {
+		within := outer != nil && r.Within == outer.ID && r.Within != ""
+		if within {
 			previous, part = cmp.Or(part, outer), r
 		} else {
 			outer, part = r, nil
@@ -102,7 +103,7 @@ func PrintTable(out io.Writer, reports []*window.Report, problems []error) {
 			w.Text("  ", explain.Finding(r))
 			w.remedy(r, advised)
 			explainedBy[r] = label
-		case r.ExceedsLimit() || r.Slow && previous.SlowReason != r.SlowReason:
+		case r.ExceedsLimit() || r.Slow && previous.SlowReason != r.SlowReason && (!within || !previous.Slow):
 			w.Text("  ", explain.Finding(r))
 			explainedBy[r] = label
 		default:

@@ -113,7 +113,7 @@ tls:
 {{- $exporter := ternary (include "stallspan.toGateway" .) (include "stallspan.exporter" .) .Values.gateway.enabled -}}
 {{- $_ := set $config.exporters "otlp_grpc/gateway" (fromYaml $exporter) -}}
 {{- if .Values.prometheus.scrape -}}
-{{- $prometheus := dict "endpoint" "${env:POD_IP}:8889" "resource_to_telemetry_conversion" (dict "enabled" true) -}}
+{{- $prometheus := dict "endpoint" "${env:POD_IP}:8889" "resource_constant_labels" (dict "included" (list "*")) -}}
 {{- $_ := set $config.exporters "prometheus" $prometheus -}}
 {{- $_ := set $config.service.pipelines.metrics "exporters" (append $config.service.pipelines.metrics.exporters "prometheus") -}}
 {{- end -}}
