@@ -75,6 +75,10 @@ func neighbor(r *window.Report) string {
 
 // mover names the process that read and wrote most since the last load, if that explains what has left the memory.
 func mover(r *window.Report) string {
+	if r.Seen.Dropped >= r.Load.Evicted/2 {
+		return " (memory was not short: since then a program dropped it, with posix_fadvise as vmtouch -e does, with " +
+			"drop_caches or by deleting files)"
+	}
 	if len(r.Load.Movers) == 0 || r.Load.Movers[0].Bytes < r.Load.Evicted/2 {
 		return ""
 	}

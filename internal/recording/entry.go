@@ -176,13 +176,14 @@ const maxPhases = 16
 
 // Seen is what was at the window's path.
 type Seen struct {
-	Size   uint64   `json:"size,omitempty"`   // bytes of the file, or of the files of the folder
-	Cached *uint64  `json:"cached,omitempty"` // bytes of them in the page cache; absent if unknown
-	Before uint64   `json:"before,omitempty"` // bytes of them in it after the last load of the path; absent if unknown
-	Layer  bool     `json:"layer,omitempty"`  // it is in a read-only layer of an overlay
-	Disks  []string `json:"disks,omitempty"`  // that hold it
-	Above  []string `json:"above,omitempty"`  // the devices between the path and these disks
-	Device string   `json:"device,omitempty"` // kind of these disks, or of what replaces them
+	Size    uint64   `json:"size,omitempty"`    // bytes of the file, or of the files of the folder
+	Cached  *uint64  `json:"cached,omitempty"`  // bytes of them in the page cache; absent if unknown
+	Before  uint64   `json:"before,omitempty"`  // bytes of them in it after the last load of the path; absent if unknown
+	Dropped uint64   `json:"dropped,omitempty"` // bytes that the page cache lost since then, and not for lack of memory
+	Layer   bool     `json:"layer,omitempty"`   // it is in a read-only layer of an overlay
+	Disks   []string `json:"disks,omitempty"`   // that hold it
+	Above   []string `json:"above,omitempty"`   // the devices between the path and these disks
+	Device  string   `json:"device,omitempty"`  // kind of these disks, or of what replaces them
 }
 
 // maxDisks bounds the disks below one path.
@@ -210,7 +211,7 @@ func NewSeen(at *window.Seen) *Seen {
 	if at.Size == 0 && len(at.Under) == 0 && at.Device == "" {
 		return nil
 	}
-	r := &Seen{Size: at.Size, Before: at.Before, Layer: at.Layer, Disks: at.Under, Above: at.Above, Device: at.Device}
+	r := &Seen{Size: at.Size, Before: at.Before, Dropped: at.Dropped, Layer: at.Layer, Disks: at.Under, Above: at.Above, Device: at.Device}
 	if at.HasCached {
 		r.Cached = &at.Cached
 	}
@@ -222,7 +223,7 @@ func (r *Seen) Window() (at window.Seen) {
 	if r == nil {
 		return at
 	}
-	at = window.Seen{Size: r.Size, Before: r.Before, Layer: r.Layer, Device: r.Device}
+	at = window.Seen{Size: r.Size, Before: r.Before, Dropped: r.Dropped, Layer: r.Layer, Device: r.Device}
 	at.Under, at.Above = r.Disks[:min(len(r.Disks), maxDisks)], r.Above[:min(len(r.Above), maxDisks)]
 	if r.Cached != nil {
 		at.Cached, at.HasCached = *r.Cached, true

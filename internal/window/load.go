@@ -18,6 +18,7 @@ type Seen struct {
 	After     uint64   // as Cached, when the window ended, if HasAfter: of a load from a mount without a disk
 	HasAfter  bool     //
 	Before    uint64   // bytes of these in the page cache after the last load of the path; 0 if unknown
+	Dropped   uint64   // bytes that the page cache lost since then, and not for lack of memory; 0 if unknown
 	Layer     bool     // a file of a read-only layer of an overlay, as of a container's image
 	Under     []string // leaf disks under the path, in order; empty if unknown or without any
 	Above     []string // the devices between the path and these disks, the highest first

@@ -27,7 +27,7 @@ func (p *Probe) Path(w *window.Window) window.Seen {
 	seen := await(p, w.Client, pathTime, func() window.Seen { return p.inspect(path, pid, load) })
 	if load {
 		at, _ := p.place(w)
-		seen.Before = p.cachedBefore(at)
+		seen.Before, seen.Dropped = p.cachedBefore(at)
 	}
 	return seen
 }

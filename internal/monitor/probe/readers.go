@@ -47,6 +47,7 @@ type pastLoad struct {
 	place
 	*scan         // from about its end
 	cached uint64 // bytes of its files in the page cache then
+	cache  sample.PageCache
 }
 
 // past returns the last load of a place.
@@ -214,15 +215,21 @@ func (p *Probe) remember(at place, root string, after *scan) {
 		}
 		return found.Cached
 	})
+	cache := pagecache.OfMachine(p.root)
 	p.scans.mu.Lock()
 	defer p.scans.mu.Unlock()
-	p.scans.keep(pastLoad{at, after, held})
+	p.scans.keep(pastLoad{at, after, held, cache})
 }
 
-// cachedBefore returns how many bytes of a path were in the page cache after its last load; 0 if unknown.
-func (p *Probe) cachedBefore(at place) uint64 {
+// cachedBefore returns how many bytes of a path were in the page cache after its last load, and how many that has lost
+// since, and not for lack of memory; 0 if unknown.
+func (p *Probe) cachedBefore(at place) (cached, dropped uint64) {
+	now := pagecache.OfMachine(p.root)
 	p.scans.mu.Lock()
 	defer p.scans.mu.Unlock()
 	last, _ := p.scans.past(at)
-	return last.cached
+	if last.cache.Kept > 0 && now.Kept > 0 {
+		dropped = uint64(max(0, last.cache.Kept-now.Kept))
+	}
+	return last.cached, dropped
 }

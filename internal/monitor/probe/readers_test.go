@@ -20,7 +20,7 @@ func TestMoversSinceTheLastLoad(t *testing.T) {
 	for path, want := range map[string]uint64{"/m": 60, "/other": 0} {
 		p := New("", nil, nil, nil)
 		now := sample.Now().Mono
-		p.scans.keep(pastLoad{place{path: "/m"}, look(now-60*second, 5, 0), 1 << 20})
+		p.scans.keep(pastLoad{place{path: "/m"}, look(now-60*second, 5, 0), 1 << 20, sample.PageCache{}})
 		w := &window.Window{ID: "w", Kind: window.ModelLoad, Path: path}
 		w.Start.Mono = now - 2*second
 		p.scans.last = look(now-10*time.Millisecond, 25, 40) // young enough for the begin to use it
@@ -45,9 +45,9 @@ func TestMoversSinceTheLastLoad(t *testing.T) {
 func TestPastLoadsAreBounded(t *testing.T) {
 	var s scans
 	for i := range uint64(100) {
-		s.keep(pastLoad{place{path: strconv.FormatUint(i, 10)}, nil, i})
+		s.keep(pastLoad{place{path: strconv.FormatUint(i, 10)}, nil, i, sample.PageCache{}})
 	}
-	s.keep(pastLoad{place{path: "99"}, nil, 7})
+	s.keep(pastLoad{place{path: "99"}, nil, 7, sample.PageCache{}})
 	if len(s.ended) != maxEnded {
 		t.Errorf("got %d loads, want %d", len(s.ended), maxEnded)
 	}

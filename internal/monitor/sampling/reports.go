@@ -69,7 +69,7 @@ func (e *Ending) apply(w *window.Window) {
 		w.Outcome = e.Outcome
 	}
 	if e.Seen.Size != 0 || e.Seen.Device != "" {
-		e.Seen.Before = w.Seen.Before
+		e.Seen.Before, e.Seen.Dropped = w.Seen.Before, w.Seen.Dropped
 		w.Seen = e.Seen
 	}
 	if e.Cached != nil {
@@ -258,7 +258,11 @@ func (s *state) devices(w *window.Window) window.Machine {
 		reading := s.newestOf(j.ID)
 		if reading != nil {
 			machine.Limits, machine.Devices = reading.Limits, devicesOf(reading, w.Start.Mono)
-			machine.Memory = reading.Memory
+			machine.Memory, machine.PageCache = reading.Memory, reading.PageCache != sample.PageCache{}
+			for i := range reading.Mounts {
+				machine.Direct = max(machine.Direct, reading.Mounts[i].Direct)
+				machine.PageCache = machine.PageCache && reading.Mounts[i].Type != "zfs" // it has a cache of its own
+			}
 		}
 		machine.NoJobReads = reading != nil && !reading.HasIO
 		machine.HiddenReads = !j.Own && machine.NoJobReads
