@@ -263,17 +263,11 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 		listed.Baselines[1].SlowInARow != 20 || len(listed.Baselines[1].Took) != 6 {
 		t.Errorf("got %+v, %v, want three baselines, with those of llama cold in the middle", listed, err)
 	}
-	if got := call(0, "show", "llama", "--file", db); strings.Count(got, "\n  took: ") != 2 ||
-		!strings.Contains(got, "10.0 s, 11.0 s, 12.0 s, 13.0 s, 14.0 s, 15.0 s") {
-		t.Errorf("got %s, want two baselines with all durations", got)
-	}
 	for _, wrong := range []string{"show", "reset", "reset llama --all", "lst", "list x", "list --file off"} {
 		call(2, strings.Fields(wrong)...)
 	}
-	for _, unknown := range []string{"show", "reset"} {
-		if got := call(1, unknown, "nobody", "--file", db); !strings.Contains(got, `no baseline "nobody"`) {
-			t.Errorf("got %s, want no baseline of that name", got)
-		}
+	if got := call(1, "reset", "nobody", "--file", db); !strings.Contains(got, `no baseline "nobody"`) {
+		t.Errorf("got %s, want no baseline of that name", got)
 	}
 	want = "forgot load/nvme/cold/llama: 6 durations, median 12.5 s, p95 15.0 s\n"
 	if got := call(0, "reset", "load/nvme/cold/llama", "--file", db); got != want {

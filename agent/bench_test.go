@@ -44,7 +44,7 @@ func benchFile(t *testing.T) string {
 func TestBench(t *testing.T) {
 	t.Parallel()
 	path := benchFile(t)
-	v := stallspan(t, "bench", "--path", path, "--step", "50ms", "--json", "--seed", "5")
+	v := stallspan(t, "bench", path, "--step", "50ms", "--json", "--seed", "5")
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
 	if code := v.run(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
@@ -76,7 +76,7 @@ func TestBenchDuringWindow(t *testing.T) {
 	path, socket := benchFile(t), socketIn(t)
 	agent, _ := startAgent(t, socket)
 	measure := func(flags ...string) (int, *invocation) {
-		v := stallspan(t, append([]string{"bench", "--path", path, "--step", "50ms", "--baseline", "off"}, flags...)...)
+		v := stallspan(t, append([]string{"bench", path, "--step", "50ms", "--baseline", "off"}, flags...)...)
 		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
 		return v.run(), v
 	}
@@ -119,7 +119,7 @@ func TestBenchDuringRun(t *testing.T) {
 		}
 	}
 	time.Sleep(200 * time.Millisecond) // its window begins then
-	v := stallspan(t, "bench", "--path", os.Args[0])
+	v := stallspan(t, "bench", os.Args[0])
 	v.Env = append(v.Env, "TMPDIR="+run.temp, "STALLSPAN_SOCKET="+socketIn(t))
 	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.errorLine(), "a window is open") {
 		t.Errorf("got %d, %s, want exit code 1 for an open window", code, v.err.String())
@@ -129,9 +129,7 @@ func TestBenchDuringRun(t *testing.T) {
 func TestBenchWrongly(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"bench needs a disk": {}, "give one of them": {"--device", "a", "--path", "b"}, "--make-file needs": {"--device",
-			"a", "--make-file"},
-		"bench reads one disk": {"sda", "sdb"}, "a disk and --device": {"--path", "b", "sda"},
+		"bench needs a disk": {}, "--make-file needs": {"a", "--make-file"}, "bench reads one disk": {"sda", "sdb"},
 	} {
 		v := stallspan(t, append([]string{"bench"}, args...)...)
 		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), want) {
@@ -139,8 +137,8 @@ func TestBenchWrongly(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"there is no device":                         {"--device", "/dev/nosuchdisk"},
-		"there is no file or folder nosuchfile: che": {"--path", "nosuchfile"},
+		"there is no disk, file or folder /dev/nosuchdisk: lsblk lists": {"/dev/nosuchdisk"},
+		"there is no disk, file or folder nosuchfile":                   {"nosuchfile"},
 	} {
 		v := stallspan(t, append([]string{"bench"}, args...)...)
 		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
@@ -153,7 +151,7 @@ func TestBenchWrongly(t *testing.T) {
 // ^C ends it with what was measured until then.
 func TestBenchInterrupted(t *testing.T) {
 	t.Parallel()
-	v := stallspan(t, "bench", "--path", benchFile(t), "--step", "2s", "--json")
+	v := stallspan(t, "bench", benchFile(t), "--step", "2s", "--json")
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
 	v.start()
 	time.Sleep(4 * time.Second)

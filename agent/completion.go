@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/history"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/internal/window"
@@ -30,9 +29,6 @@ func eachFlag(cmd *cobra.Command, do func(cmd *cobra.Command, flag *pflag.Flag))
 // completeValues lets a shell complete the values of flags, below cmd.
 func completeValues(cmd *cobra.Command) {
 	eachFlag(cmd, func(cmd *cobra.Command, flag *pflag.Flag) {
-		if flag.Name == "device" {
-			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cli.CompleteWords(cli.DiskNames))
-		}
 		list := flagValues[flag.Name]
 		if flag.Name == "fail-on" {
 			list = map[string][]string{"run": {"slow"}, "compare": {"slower"}}[cmd.Name()]

@@ -23,12 +23,12 @@ func TestCompletionValues(t *testing.T) {
 		t.Skip("this machine has no block device to complete")
 	}
 	for args, want := range map[string]string{
-		"baseline show --file " + db + " ":           "train.py\n",
+		"baseline reset --file " + db + " ":          "train.py\n",
 		"baseline reset --file " + db + " load":      "load/nvme/cold/llama 7b\t1 duration, median 1.0 s\n:4\n",
 		"baseline reset --file " + db + " train.py ": ":4\n",
-		"baseline show --file " + db + "-none ":      ":4\n",
+		"baseline reset --file " + db + "-none ":     ":4\n",
 		"events test stallspan.gpu.l":                "stallspan.gpu.lost\n:4\n",
-		"bench --device " + disks[0]:                 disks[0] + "\n",
+		"bench " + disks[0][:1]:                      ":4\n",
 		"stat A":                                     "ALL\n:4\n",
 		"stat " + disks[0] + " " + disks[0]:          ":4\n",
 		"health ":                                    ":4\n",

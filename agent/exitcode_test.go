@@ -122,15 +122,14 @@ func TestHelpWidth(t *testing.T) {
 // A wrong value of a flag leads to exit code 2, and to an error without the names of Go's parsers.
 func TestFlagValues(t *testing.T) {
 	for args, want := range map[string]string{
-		"run --slow-load fast -- true":          `--slow-load "fast": give seconds, or a duration such as 500ms or 1h: see`,
-		"mark begin --kind epoch --epoch x":     `--epoch "x": give a whole number: see stallspan mark begin --help`,
-		"bench --device sda --seed -1":          `--seed "-1": give a whole number, 0 or more: see`,
-		"bench --device sda --step 1h":          "choose 50ms to 10s",
-		"stat --csv=maybe":                      `--csv "maybe": give true or false: see`,
-		"record --keep 1 " + t.TempDir() + "/r": "--keep 1: choose 2 to",
-		"agent --listen x":                      `--listen "x" is not a port: give localhost:4319`,
-		"page --listen x":                       `--listen "x" is not a port: give 8080, or 0 for any`,
-		"bench sda sdb":                         "bench reads one disk: stallspan bench nvme0n1, or stallspan bench /data",
+		"run --slow-load fast -- true":      `--slow-load "fast": give seconds, or a duration such as 500ms or 1h: see`,
+		"mark begin --kind epoch --epoch x": `--epoch "x": give a whole number: see stallspan mark begin --help`,
+		"bench sda --seed -1":               `--seed "-1": give a whole number, 0 or more: see`,
+		"bench sda --step 1h":               "choose 50ms to 10s",
+		"stat --json=maybe":                 `--json "maybe": give true or false: see`,
+		"agent --listen x":                  `--listen "x" is not a port: give localhost:4319`,
+		"page --listen x":                   `--listen "x" is not a port: give 8080, or 0 for any`,
+		"bench sda sdb":                     "bench reads one disk: stallspan bench nvme0n1, or stallspan bench /data",
 	} {
 		v := stallspan(t, strings.Fields(args)...)
 		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), want) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/internal/state/baseline"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/state/drives"
@@ -107,19 +106,6 @@ func (o old) recording(t *testing.T) {
 	for i, want := range o.windows {
 		if !reflect.DeepEqual(got[i], want) {
 			t.Errorf("window %d: got %+v, want what the report has: %+v", i, got[i], want)
-		}
-	}
-	table := outputOf(t, "stat", "--from", o.path("recording.jsonl.gz"), "1", "1")
-	if !bytes.Contains(table, []byte("vda")) {
-		t.Errorf("stat: got %s, want the disk vda", table)
-	}
-	for want, args := range map[string][]string{
-		"has no interval of 20h0m0s: give a shorter one":         {"20h"},
-		"has no interval of 20h0m0s between --since and --until": {"--since", "+0", "20h"},
-	} {
-		v := stallspan(t, append([]string{"stat", "--from", o.path("recording.jsonl.gz")}, args...)...)
-		if code := v.run(); code != cli.ExitUsage || !strings.Contains(v.errorLine(), want) {
-			t.Errorf("stat %v: got exit code %d and %s, want %q", args, code, v.errorLine(), want)
 		}
 	}
 }

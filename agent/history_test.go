@@ -111,7 +111,6 @@ func TestHistoryOutput(t *testing.T) {
 		"table.txt": {"--since", "2026-11-22T10:00", "--until", "2026-11-22T14:00"},
 		"gpu.txt":   {"--since", "2026-11-22T11:55", "--until", "2026-11-22T12:15", "--series", "gpu,event"},
 		"job.txt":   {"--since", "2026-11-22T11:55", "--until", "2026-11-22T12:15", "--series", "job"},
-		"csv.txt":   {"--since", "2026-11-22T11:50", "--until", "2026-11-22T12:30", "--step", "10m", "--csv"},
 		"json.txt":  {"--since", "2026-11-22T11:50", "--until", "2026-11-22T12:20", "--step", "10m", "--json"},
 		"empty.txt": {"--since", "2026-11-20T10:00", "--until", "2026-11-20T14:00"},
 	} {
@@ -136,7 +135,6 @@ func TestHistoryRefuses(t *testing.T) {
 		{"--series gpus", 2, "did you mean gpu?"},
 		{"--series x", 2, "choose from machine, gpu, disk"},
 		{"--step 15", 2, "choose a multiple of 10s"},
-		{"--csv --json", 2, "choose one of them"},
 		{"--dir /nonexistent/history", 1, "there is no folder /nonexistent/history"},
 		{"--dir " + t.TempDir(), 1, "has no history files: give --dir the folder"},
 		{"", 1, "and there is no history in "},

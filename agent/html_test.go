@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -80,19 +79,6 @@ func TestHTMLOfARecording(t *testing.T) {
 	d := readPage(t, path)
 	if !strings.Contains(d.Run.Report.Finding, "GPU") {
 		t.Errorf("got the finding %q, want one about the GPU", d.Run.Report.Finding)
-	}
-}
-
-// The page of a recording with the scheduler's events has the states of threads.
-func TestHTMLOfThreads(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "threads.html")
-	v := stallspan(t, "replay", "--html", path, "../testdata/recordings/threads.jsonl.gz")
-	if code := v.run(); code != 0 {
-		t.Fatalf("exit code %d: %s", code, v.err.String())
-	}
-	panels := readPage(t, path).Curves.Panels
-	if !slices.ContainsFunc(panels, func(p page.Panel) bool { return p.Title == "Threads by state: train" }) {
-		t.Errorf("got %d panels, and none of the threads", len(panels))
 	}
 }
 

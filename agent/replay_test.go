@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,17 +13,16 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/record"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
-// recordParts records this machine in many small parts, with a window over all of them and many short ones. It returns
-// the reports of the windows, and the newest file.
-func recordParts(t *testing.T) (path string, was map[string]string) {
+// recordWindows records this machine, with a long window and many short ones. It returns the reports of the windows, and
+// the file.
+func recordWindows(t *testing.T) (path string, was map[string]string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "f.gz")
-	r := record.Recorder{Path: path, Rotation: recording.Rotation{MaxSize: 10 << 10, Keep: 1000}}
+	r := record.Recorder{Path: path}
 	if err := r.Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,15 +102,11 @@ func replayed(t *testing.T, code int, files ...string) (is map[string]string, d 
 	return is, d, v.err.String()
 }
 
-// Windows across several parts are the same as in a single file.
-func TestReplayParts(t *testing.T) {
+// Windows are the same after a replay. Of a recording that is cut off, those before the cut are.
+func TestReplay(t *testing.T) {
 	t.Parallel()
-	path, was := recordParts(t)
-	files, _ := filepath.Glob(path + "*")
-	if len(files) < 4 {
-		t.Fatalf("%d parts", len(files))
-	}
-	is, d, _ := replayed(t, 0, files...) // in the order of their names, which differs
+	path, was := recordWindows(t)
+	is, d, _ := replayed(t, 0, path)
 	if len(is) != len(was) || len(d.Problems) != 0 {
 		t.Errorf("%d windows, and %d replayed: %v", len(was), len(is), d.Problems)
 	}
@@ -121,43 +115,17 @@ func TestReplayParts(t *testing.T) {
 			t.Fatalf("the window was %s\nand is %s", want, is[id])
 		}
 	}
-
-	newest, d, _ := replayed(t, 0, path, path+".1")
-	if len(newest) == 0 || len(newest) >= len(was) || len(d.Problems) != 1 ||
-		!strings.Contains(d.Problems[0], "2 windows began before") {
-		t.Errorf("of the newest parts: %d windows, %v", len(newest), d.Problems)
-	}
-	if !strings.Contains(string(d.Run), `"name": "recording"`) {
-		t.Errorf("the run is %s", d.Run)
-	}
-	files = slices.DeleteFunc(files, func(name string) bool { return name == path+".1" || name == path+".2" })
-	if _, d, _ := replayed(t, 0, files...); !strings.Contains(strings.Join(d.Problems, "\n"),
-		" of the recording are missing") {
-		t.Errorf("with two parts missing: %v", d.Problems)
-	}
-
-	copied := path + ".copy"
-	text, err := os.ReadFile(path + ".1")
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(copied, text, 0o600); err != nil {
+	if err := os.WriteFile(path, text[:len(text)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	twice := stallspan(t, "replay", path, path+".1", copied)
-	if code := twice.run(); code != cli.ExitFailed || !strings.Contains(twice.errorLine(),
-		"are the same part of a recording: leave one out") {
-		t.Errorf("one part twice: exit code %d", code)
-	}
-
-	// A part that is cut off is reported, and the following parts are read.
-	if err := os.WriteFile(path+".1", text[:len(text)/2], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	most, _, said := replayed(t, cli.ExitFailed, path, path+".1")
-	if len(most) == 0 || !strings.HasPrefix(said, "stallspan: "+path+".1: the recording is cut off") ||
+	most, _, said := replayed(t, cli.ExitFailed, path)
+	if len(most) < 10 || len(most) >= len(was) || !strings.HasPrefix(said, "stallspan: "+path+": the recording is cut off") ||
 		strings.Count(said, "\n") != 1 {
-		t.Errorf("with a part cut off: %d windows, %s", len(most), said)
+		t.Errorf("cut off: %d windows of %d, %s", len(most), len(was), said)
 	}
 }
 
@@ -212,7 +180,7 @@ func TestReplayRefuses(t *testing.T) {
 		{cli.ExitFailed, "use the version that recorded it, or a newer one",
 			[]string{pack("newer", `{"stallspan_recording":2}`+"\n")}},
 		{cli.ExitFailed, "first line is damaged", []string{pack("odd", `{"stallspan_recording":1,"interval":7}`+"\n")}},
-		{cli.ExitFailed, "belong to different recordings", []string{pack("a", header), pack("b", header)}},
+		{cli.ExitUsage, "replay needs a recording", []string{pack("a", header), pack("b", header)}},
 		{cli.ExitFailed, "damaged: the recording is damaged at line 3", []string{pack("damaged", header+reading+"{}\n"+reading)}},
 		{cli.ExitFailed, "--report " + folder + "/no/r.json cannot be written",
 			[]string{"--report", folder + "/no/r.json", pack("good", header)}},

@@ -115,11 +115,9 @@ func TestStatUsage(t *testing.T) {
 		"choose 100ms":                       {"0"},
 		"1 or more":                          {"1", "0"},
 		`unexpected argument "3"`:            {"1", "2", "3"},
-		"choose one of them":                 {"--csv", "--json"},
+		"choose one of them":                 {"--summary", "--json"},
 		"unknown flag: --xml":                {"--xml"},
 		`INTERVAL "-1": choose 100ms to 24h`: {"-1"},
-		"add --from FILE":                    {"--since", "14:05"},
-		`--until "noon": give a time`:        {"--from", "x.gz", "--until", "noon"},
 		"unknown flag: -q: see":              {"-xq"},
 	} {
 		v := stallspan(t, append([]string{"stat"}, args...)...)
@@ -132,7 +130,7 @@ func TestStatUsage(t *testing.T) {
 // As with "| head -1": the reader has what it wants, and nothing is wrong.
 func TestStatReaderLeaves(t *testing.T) {
 	t.Parallel()
-	for _, flag := range []string{"--json", "--csv", "--wide"} {
+	for _, flag := range []string{"--json", "--wide"} {
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +156,7 @@ func TestStatCannotWrite(t *testing.T) {
 		t.Skipf("needs /dev/full: %v", err)
 	}
 	defer func() { _ = full.Close() }()
-	v := stallspan(t, "stat", "--csv", "0.1")
+	v := stallspan(t, "stat", "--json", "0.1")
 	v.Stdout = full
 	if code := v.run(); code != cli.ExitFailed || !strings.Contains(v.err.String(), "the output cannot be written: ") {
 		t.Errorf("exit code %d: %s", code, v.err.String())

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/test/fixture"
@@ -105,22 +106,6 @@ func (m *tmux) until(texts ...string) string {
 	return ""
 }
 
-// become waits for a screen that is as in a file.
-func (m *tmux) become(golden string) {
-	m.t.Helper()
-	text, err := os.ReadFile(golden)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	var got string
-	for end := time.Now().Add(slowest / 4); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
-		if got = m.screen(); got == string(text) {
-			return
-		}
-	}
-	m.t.Errorf("not as in %s: got\n%s\nwant\n%s", golden, got, text)
-}
-
 // restored reports a terminal that is not as before top: in the other screen, without echo, or with a hidden cursor.
 func (m *tmux) restored() {
 	m.t.Helper()
@@ -132,61 +117,13 @@ func (m *tmux) restored() {
 	}
 }
 
-// screens is the folder of the expected screens.
-const screens = "internal/top/testdata/"
-
-// epochs is a recording with windows.
-func epochs(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs(screens + "epochs.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// A recording is shown on a real terminal as it is drawn in memory, for several sizes and after keys. q and SIGTERM
-// leave the terminal as it was.
-func TestTopOverRecording(t *testing.T) {
-	t.Parallel()
-	m := inTmux(t, 120, 40)
-	file := epochs(t)
-	m.line(fmt.Sprintf("%s top --from %s", os.Args[0], file))
-	m.until("WINDOW")
-	m.press("End")
-	m.until("9 s of 9 s PAUSED")
-	m.press("p") // it is at its end
-	m.become(screens + "epochs_120x40.txt")
-	for _, size := range [][2]int{{60, 16}, {80, 24}, {200, 50}, {250, 60}} {
-		m.call("resize-window", "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]))
-		m.become(fmt.Sprintf("%sepochs_%dx%d.txt", screens, size[0], size[1]))
-	}
-	m.call("resize-window", "-x", "120", "-y", "30")
-	m.press("Left", "Left", "Left")
-	m.become(screens + "epochs_back.txt")
-	m.call("resize-window", "-x", "100", "-y", "30")
-	m.press("Enter")
-	m.become(screens + "epochs_details.txt")
-	m.press("Escape", "End", "p", "h")
-	m.become(screens + "epochs_help.txt")
-	m.press("q", "q")
-	m.until("prompt>")
-	m.restored()
-
-	m.line(fmt.Sprintf("clear; (sleep 3; pkill -TERM -P $$ agent.test) & %s top --from %s; echo code $?", os.Args[0],
-		file))
-	m.until("code 0")
-	m.restored()
-}
-
-// ^Z gives the terminal back, and fg goes on.
+// ^Z gives the terminal back, and fg goes on. So do ^C and SIGTERM, which end top.
 func TestTopStopsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	m := inTmux(t, 100, 30)
-	file := fixture.File(t, "recordings", "cpu_only.jsonl.gz")
-	m.line(fmt.Sprintf("%s top --from %s", os.Args[0], file))
+	m.line(os.Args[0] + " top")
 	m.until("WINDOW")
-	m.press("End")
+	m.press("p")
 	m.until("PAUSED")
 	for range 2 {
 		m.press("C-z")
@@ -200,19 +137,22 @@ func TestTopStopsAndGoesOn(t *testing.T) {
 	m.until("prompt>")
 	m.restored()
 
-	m.line("clear; (sleep 3; pkill -TSTP -P $$ agent.test) & " + os.Args[0] + " top --from " + file)
+	m.line("clear; (sleep 3; pkill -TSTP -P $$ agent.test) & " + os.Args[0] + " top")
 	m.until("Stopped", "prompt>")
 	m.line("clear; fg")
-	m.until("WINDOW", "END")
+	m.until("WINDOW")
 	m.press("q")
 	m.until("prompt>")
+	m.restored()
+
+	m.line("clear; (sleep 3; pkill -TERM -P $$ agent.test) & " + os.Args[0] + " top; echo code $?")
+	m.until("code 0")
 	m.restored()
 }
 
 // NO_COLOR and --color are obeyed, and a locale without UTF-8 gets ASCII.
 func TestTopColors(t *testing.T) {
 	t.Parallel()
-	file := epochs(t)
 	for _, test := range []struct {
 		environment, flags string
 		colors, ascii      bool
@@ -223,19 +163,27 @@ func TestTopColors(t *testing.T) {
 		{"NO_COLOR=", "--color=never", false, false},
 		{"LANG=C", "", true, true},
 	} {
-		m := inTmux(t, 120, 30, test.environment)
-		m.line(fmt.Sprintf("%s top %s --from %s", os.Args[0], test.flags, file))
-		m.until("WINDOW")
-		m.press("End")
-		m.until("9 s of 9 s PAUSED")
+		m := inTmux(t, 200, 30, test.environment)
+		m.line("(while :; do :; done) & job=$!")
+		m.line(fmt.Sprintf("clear; %s top %s $job", os.Args[0], test.flags))
+		bar := "█"
+		if test.ascii {
+			bar = "###"
+		}
+		m.until("WINDOW", "WHY", bar)
+		m.press("p")
+		m.until("PAUSED", bar)
 		text := m.call("capture-pane", "-p", "-e")
 		if colors := strings.Contains(text, "\x1b[31m") || strings.Contains(text, "\x1b[32m"); colors != test.colors {
 			t.Errorf("%s %s: got colours %v, want %v: %q", test.environment, test.flags, colors, test.colors, text)
 		}
-		if test.ascii {
-			m.press("p")
-			m.become(screens + "epochs_ascii.txt")
+		if other := strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }); other == test.ascii {
+			t.Errorf("%s %s: got only ASCII %v, want %v: %q", test.environment, test.flags, !other, test.ascii, text)
 		}
+		m.press("q")
+		m.until("prompt>")
+		m.line("kill $job; wait; clear; echo over")
+		m.until("over")
 	}
 }
 
@@ -281,12 +229,10 @@ for epoch in range(1, 100):
 
 // What top does not do is one line, with the way out.
 func TestTopErrors(t *testing.T) {
-	file := fixture.File(t, "recordings", "gpu.jsonl.gz")
 	for args, want := range map[string]string{
 		"top":                            "top needs a terminal: use stallspan stat for a file or a pipe",
 		"top --color red":                "give auto, always or never",
 		"top --interval 0.01":            "--interval 10ms: choose 100ms to 1m0s",
-		"top train.py --from " + file:    "leave train.py out",
 		"top" + strings.Repeat(" 1", 17): "17 processes: top follows at most 16",
 		"top --interval soon":            `--interval "soon": give seconds`,
 	} {

@@ -55,7 +55,7 @@ quietly mark run --kind custom --name job -- sh -c 'head -c 1M data | sha256sum;
 kill "$agent"
 wait "$agent" || true
 agent=
-quietly bench --force --path data # although other programs are watched
+quietly bench --force ./data # although other programs are watched
 
 mkdir -p "$to"
 # The kernel's version says whose machine this is.

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/progress/follow"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -90,23 +92,45 @@ func (a attributes) of(files *logFiles) (pid int, named bool) {
 	return 0, false
 }
 
-// writers returns the process that has each file open for writing, the one with the smallest number. The links of /proc
-// say by their mode how a file is open.
+// writers returns the process that has each file open for writing, the one with the smallest number. A process for
+// which the kernel does not answer is left out.
 func writers() map[string]int {
-	all := map[string]int{}
-	links, _ := filepath.Glob(procfs.DefaultMountPoint + "/[0-9]*/fd/*") // fails only with a bad pattern
-	for _, link := range links {
-		path, err := os.Readlink(link)
-		if err != nil || !filepath.IsAbs(path) || strings.HasPrefix(path, "/dev/") || len(all) >= maxLogFiles {
-			continue
+	var pids []int
+	names, _ := kernfile.Names(procfs.DefaultMountPoint, maxLogFiles)
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
 		}
-		info, err := os.Lstat(link)
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(link))))
-		if err == nil && info.Mode().Perm()&0o200 != 0 && (all[path] == 0 || pid < all[path]) {
-			all[path] = pid
+	}
+	files := make([][]string, len(pids))
+	procfile.NewBatch(procfs.DefaultMountPoint, func(pid int) int { return pid },
+		func(pid int, _ []byte) []string { return writtenBy(pid) }, func(int) []string { return nil }).Each(pids, files)
+	all := map[string]int{}
+	for i, pid := range pids {
+		for _, path := range files[i] {
+			if known := all[path]; known > 0 && pid < known || known == 0 && len(all) < maxLogFiles {
+				all[path] = pid
+			}
 		}
 	}
 	return all
+}
+
+// writtenBy returns the files that a process has open for writing. The links of /proc say by their mode how a file is
+// open.
+func writtenBy(pid int) (paths []string) {
+	folder := filepath.Join(procfs.DefaultMountPoint, strconv.Itoa(pid), "fd")
+	names, _ := kernfile.Names(folder, maxLogFiles)
+	for _, name := range names {
+		path, err := os.Readlink(filepath.Join(folder, name))
+		if err != nil || !filepath.IsAbs(path) || strings.HasPrefix(path, "/dev/") {
+			continue
+		}
+		if info, err := os.Lstat(filepath.Join(folder, name)); err == nil && info.Mode().Perm()&0o200 != 0 {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // readLog reads the lines of programs' logs, as OTLP in JSON.

@@ -1,6 +1,7 @@
 package emulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ const (
 type Options struct {
 	// in total, a quarter of it the model; rounded down to a multiple of 32 MiB; default 512 MiB, maximum 928 MiB
 	Bytes  int64
-	Budget time.Duration // time for writing and syncing; default 10 s
+	Budget time.Duration // time for writing and syncing more than 32 MiB; default 10 s
 
 	Writing func(dir string, on FileSystem) // called before the first byte is written; nil for nothing
 }
@@ -49,7 +50,7 @@ type Files struct {
 }
 
 // Prepare writes the files to a new folder below dir and leaves them cold. It writes as much as the budget allows, and
-// fails if that is less than 32 MiB. dir must exist on a file system that is not in memory and has twice Options.Bytes
+// at least 32 MiB. dir must exist on a file system that is not in memory and has twice Options.Bytes
 // free. An empty dir stands for the first suitable folder of the system's two for temporary files and the working
 // directory. If Prepare fails or ctx ends, no file stays; otherwise the caller must call Close.
 func Prepare(ctx context.Context, dir string, o Options) (*Files, error) {
@@ -81,7 +82,7 @@ func Prepare(ctx context.Context, dir string, o Options) (*Files, error) {
 	}
 	f.rounds, err = fill(ctx, f.paths(), o.Bytes/roundBytes, o.Budget)
 	if err != nil {
-		err = explain(err, dir, o.Budget)
+		err = explain(err, dir)
 		if left := f.Close(); left != nil {
 			err = fmt.Errorf("%w; and %w", err, left)
 		}
@@ -252,9 +253,6 @@ func with(path string, use func(*os.File) error) error {
 	return use(file)
 }
 
-// errOverBudget stops the writing of a round.
-var errOverBudget = errors.New("over budget")
-
 // fill writes the files at paths, the model first, in at most rounds rounds. At the end of a round all bytes are on the
 // disk and out of the page cache. So its time is the disk's own, and shows whether another round fits the budget. fill
 // returns the number of rounds, at least one.
@@ -279,38 +277,22 @@ func fill(ctx context.Context, paths []string, rounds int64, budget time.Duratio
 	}
 	noise := rand.NewChaCha8(seed)
 	begin := time.Now()
-	goOn := func() error {
-		if time.Since(begin) > budget {
-			return errOverBudget
-		}
-		return ctx.Err()
-	}
-	var last time.Duration
-	for done < rounds && (done == 0 || time.Since(begin)+last <= budget) {
+	for last := time.Duration(0); done < rounds && (done == 0 || time.Since(begin)+last <= budget); done++ {
 		started := time.Now()
-		err := addRound(files, noise, goOn)
-		if errors.Is(err, errOverBudget) {
-			if done > 0 {
-				err = shorten(files, done)
-			}
+		if err := addRound(ctx, files, noise); err != nil {
 			return done, err
 		}
-		if err != nil {
-			return done, err
-		}
-		done++
 		last = time.Since(started)
 	}
 	return done, nil
 }
 
-// addRound appends one round to each file. It calls goOn before each MiB and each sync, because these cannot be
-// interrupted.
-func addRound(files []*os.File, noise *rand.ChaCha8, goOn func() error) error {
+// addRound appends one round to each file.
+func addRound(ctx context.Context, files []*os.File, noise *rand.ChaCha8) error {
 	buffer := make([]byte, mib)
 	for i, file := range files {
 		for range roundPart(i) / mib {
-			if err := goOn(); err != nil {
+			if err := ctx.Err(); err != nil {
 				return err
 			}
 			_, _ = noise.Read(buffer) // never fails
@@ -320,20 +302,7 @@ func addRound(files []*os.File, noise *rand.ChaCha8, goOn func() error) error {
 		}
 	}
 	for _, file := range files {
-		if err := goOn(); err != nil {
-			return err
-		}
-		if err := forget(file); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// shorten removes an incomplete round.
-func shorten(files []*os.File, rounds int64) error {
-	for i, file := range files {
-		if err := file.Truncate(rounds * roundPart(i)); err != nil {
+		if err := cmp.Or(ctx.Err(), forget(file)); err != nil {
 			return err
 		}
 	}
@@ -349,13 +318,10 @@ func roundPart(i int) int64 {
 }
 
 // explain adds to an error of fill in dir what to do about it.
-func explain(err error, dir string, budget time.Duration) error {
+func explain(err error, dir string) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
-	case errors.Is(err, errOverBudget):
-		return fmt.Errorf("%s takes longer than %v to write %s: allow more time, or pass --dir with a path on a faster disk",
-			dir, budget, size(roundBytes))
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("no room left in %s (%w): free some space, or pass --dir with a path on another disk", dir, err)
 	}

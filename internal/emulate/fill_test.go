@@ -3,7 +3,6 @@ package emulate
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,43 +11,6 @@ import (
 	"testing"
 	"time"
 )
-
-func TestARoundOverBudgetIsTakenBack(t *testing.T) {
-	dir := realDir(t)
-	var files []*os.File
-	for _, name := range []string{"model", "shard"} {
-		file, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		files = append(files, file)
-	}
-	noise := rand.NewChaCha8([32]byte{})
-	left := 16 // of 11 MiB and 2 syncs a round
-	goOn := func() error {
-		left--
-		if left < 0 {
-			return errOverBudget
-		}
-		return nil
-	}
-	if err := addRound(files, noise, goOn); err != nil {
-		t.Fatal(err)
-	}
-	if err := addRound(files, noise, goOn); !errors.Is(err, errOverBudget) {
-		t.Fatal(err)
-	}
-	if err := shorten(files, 1); err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []int64{roundModel, roundShard} {
-		info, err := files[i].Stat()
-		if err != nil || info.Size() != want {
-			t.Errorf("file %d has %d bytes, want %d, %v", i, info.Size(), want, err)
-		}
-	}
-}
 
 // smallDisk mounts a new ext4 of 64 MiB.
 func smallDisk(t *testing.T) string {
@@ -95,7 +57,7 @@ func TestOutOfSpace(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal("on a full disk: ", err)
 	}
-	if text := explain(err, dir, 0).Error(); !strings.Contains(text, "no room left in "+dir) {
+	if text := explain(err, dir).Error(); !strings.Contains(text, "no room left in "+dir) {
 		t.Errorf("explain: got %q, want that there is no room left in %s", text, dir)
 	}
 	if _, err := fill(t.Context(), f.paths(), 1, time.Minute); !errors.Is(err, os.ErrExist) {
@@ -107,12 +69,11 @@ func TestExplain(t *testing.T) {
 	for want, err := range map[string]error{
 		"no room left in /d":          &os.PathError{Op: "write", Path: "/d/f", Err: syscall.EDQUOT},
 		"cannot write files in /d":    &os.PathError{Op: "sync", Path: "/d/f", Err: syscall.EIO},
-		"takes longer than 1s":        errOverBudget,
 		context.Canceled.Error():      context.Canceled,
 		"context deadline exceeded":   context.DeadlineExceeded,
 		"pass --dir with a path on a": syscall.EROFS,
 	} {
-		if text := explain(err, "/d", time.Second).Error(); !strings.Contains(text, want) {
+		if text := explain(err, "/d").Error(); !strings.Contains(text, want) {
 			t.Errorf("%v: %q does not say %q", err, text, want)
 		}
 	}

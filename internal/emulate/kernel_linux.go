@@ -1,54 +1,40 @@
 package emulate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stallspan/stallspan/internal/source/mount"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
-// kinds maps f_type of statfs(2).
-var kinds = map[uint32]FileSystem{
-	unix.TMPFS_MAGIC:     {Name: "tmpfs", InMemory: true},
-	unix.RAMFS_MAGIC:     {Name: "ramfs", InMemory: true},
-	unix.HUGETLBFS_MAGIC: {Name: "hugetlbfs", InMemory: true},
-
-	unix.NFS_SUPER_MAGIC:  {Name: "nfs", Remote: true},
-	unix.SMB_SUPER_MAGIC:  {Name: "smb", Remote: true},
-	unix.SMB2_SUPER_MAGIC: {Name: "smb2", Remote: true},
-	unix.CIFS_SUPER_MAGIC: {Name: "cifs", Remote: true},
-	unix.CEPH_SUPER_MAGIC: {Name: "ceph", Remote: true},
-	unix.AFS_FS_MAGIC:     {Name: "afs", Remote: true},
-	unix.AFS_SUPER_MAGIC:  {Name: "afs", Remote: true},
-	unix.CODA_SUPER_MAGIC: {Name: "coda", Remote: true},
-	unix.V9FS_MAGIC:       {Name: "9p", Remote: true},
-	unix.FUSE_SUPER_MAGIC: {Name: "fuse", Remote: true}, // virtiofs too
-	0x0bd00bd0:            {Name: "lustre", Remote: true},
-	0x47504653:            {Name: "gpfs", Remote: true},
-	0x19830326:            {Name: "beegfs", Remote: true},
-	0x786f4256:            {Name: "vboxsf", Remote: true},
-
-	unix.EXT4_SUPER_MAGIC:      {Name: "ext4"}, // ext2 and ext3 too
-	unix.XFS_SUPER_MAGIC:       {Name: "xfs"},
-	unix.BTRFS_SUPER_MAGIC:     {Name: "btrfs"},
-	unix.BCACHEFS_SUPER_MAGIC:  {Name: "bcachefs"},
-	unix.F2FS_SUPER_MAGIC:      {Name: "f2fs"},
-	unix.OVERLAYFS_SUPER_MAGIC: {Name: "overlay"},
-	0x2fc12fc1:                 {Name: "zfs"},
-}
-
-func examine(path string) (FileSystem, error) {
+func examine(dir string) (fs FileSystem, err error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(path, &st); err != nil {
-		return FileSystem{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+	if err := unix.Statfs(dir, &st); err != nil {
+		return fs, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	fs, known := kinds[uint32(st.Type)]
-	if !known {
-		fs.Name = fmt.Sprintf("type %#x", uint32(st.Type))
+	path, err := filepath.Abs(dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
 	}
+	if err != nil {
+		return fs, err
+	}
+	list := mount.NewList("/proc/self/mountinfo")
+	defer func() { _ = list.Close() }()
+	entries, err := list.Entries()
+	on, found := mount.Covering(entries, path)
+	if !found {
+		return fs, cmp.Or(err, fmt.Errorf("%s lies on no mount that is visible to this process", dir))
+	}
+	kind := mount.Kind(on.Type)
+	fs.Name, fs.InMemory = on.Type, kind == mount.Memory
+	fs.Remote = (kind == mount.Network || kind == mount.Fuse) && !mount.HasBlockDevice(on.Mount)
 	fs.Free = -1
 	block, unit := uint64(st.Bsize), uint64(st.Frsize) // their types differ between architectures
 	if unit == 0 {
@@ -82,7 +68,7 @@ func readNothingAhead(file *os.File) error {
 
 // FileSystem describes the file system of a folder, for a program that wants to wait for a disk.
 type FileSystem struct {
-	Name     string // "ext4", "nfs", or the kernel's magic number if it has no name here
+	Name     string // "ext4", "nfs", as in the list of mounts
 	InMemory bool   // no read ever reaches a disk
 	Remote   bool   // a server, the host or a FUSE program holds the data: reads appear on no local disk
 	Free     int64  // bytes free for an unprivileged user; -1 if unknown

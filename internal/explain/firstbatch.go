@@ -16,7 +16,11 @@ func firstBatch(r *window.Report, f *window.FirstBatch) (text, remedy string) {
 	took := f.Took.Seconds()
 	text = fmt.Sprintf("The first batch took %s of %s", Duration(took), Duration(r.Duration().Seconds()))
 	waited := f.Storage.Seconds() / took
-	switch {
+	switch kind, most := r.MainReason(); {
+	case f.Other > f.Took/2 && most > f.Took/2:
+		return text + ", and most of that was waiting " + waitedFor[kind] + ".", whereToLook[kind]
+	case f.Other > f.Took/2:
+		return text + ", and most of that was other waiting.", newSituation(r).askStack()
 	case f.Workers > 0:
 		processes := "a process"
 		if f.Workers > 1 {

@@ -29,9 +29,16 @@ func TestFirstBatchWords(t *testing.T) {
 			"persistent_workers=True", window.FirstBatch{Workers: 1}},
 		"another language": {"./train", "a process started again", "Keep the workers from one epoch to the next.", "",
 			window.FirstBatch{Workers: 1}},
+		"a lock": {"train.py", "and most of that was waiting for a lock.", "Look at who holds the lock", "",
+			window.FirstBatch{Workers: 2, Other: 4 * s}},
+		"other": {"train.py", "and most of that was other waiting.", "Find the line where it waits", "",
+			window.FirstBatch{Workers: 2, Other: 6 * s}},
 	} {
 		r := &window.Report{Window: window.Window{Kind: window.Epoch, Run: test.run,
 			End: sample.Stamp{Mono: 8300 * time.Millisecond}}}
+		if name == "a lock" {
+			r.Other, r.OtherReasons = 5*s, []window.OtherReason{{Kind: window.OtherLock, Name: "lock", Time: 4 * s}}
+		}
 		test.f.Took = 6200 * time.Millisecond
 		r.Findings = []window.Finding{test.f}
 		f := FurtherFindings(r)[0]

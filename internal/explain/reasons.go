@@ -106,6 +106,7 @@ var waitedFor = map[window.OtherKind]string{
 	window.OtherTimer:   "for a timer",
 	window.OtherChild:   "for a child process",
 	window.OtherSteal:   "while the hypervisor ran something else",
+	window.OtherStop:    "because something stopped it",
 	window.OtherEvent:   "for an event",
 }
 

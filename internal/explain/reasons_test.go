@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,7 +93,7 @@ func TestReasonsInFinding(t *testing.T) {
 // TestEveryReasonHasWords: no kind of reason is without a phrase and a remedy.
 func TestEveryReasonHasWords(t *testing.T) {
 	for _, kind := range []window.OtherKind{window.OtherGPU, window.OtherNetwork, window.OtherPipe, window.OtherLock,
-		window.OtherTimer, window.OtherChild, window.OtherSteal, window.OtherEvent} {
+		window.OtherTimer, window.OtherChild, window.OtherSteal, window.OtherStop, window.OtherEvent} {
 		r := idleFor(1, window.Unknown, window.Shares{Busy: 0.2, Other: 0.8}, because(kind, "x", 8*time.Second))
 		finding, remedy := Finding(r), Remedy(r)
 		if waitedFor[kind] == "" || !strings.HasPrefix(finding,
@@ -100,7 +101,8 @@ func TestEveryReasonHasWords(t *testing.T) {
 			t.Errorf("%s: got the finding %q, want it to begin with the reason", kind, finding)
 		}
 		stack := strings.HasSuffix(remedy, " shows the line of a Python program.")
-		if !strings.HasPrefix(remedy, whereToLook[kind]) || stack == (kind == window.OtherSteal) {
+		outside := []window.OtherKind{window.OtherSteal, window.OtherStop}
+		if !strings.HasPrefix(remedy, whereToLook[kind]) || stack == slices.Contains(outside, kind) {
 			t.Errorf("%s: got the remedy %q, want %q", kind, remedy, whereToLook[kind])
 		}
 	}

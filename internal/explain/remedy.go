@@ -143,8 +143,7 @@ var remedies = [...]advice{
 		return x.Verdict == window.Unknown && x.shares.Other < window.Thresholds.Stall && helps(twiceGPU(x.Report))
 	}, (*situation).onlyGPU},
 	{"look where it waited", func(x *situation) bool {
-		kind, _ := x.MainReason()
-		return x.shares.Other >= window.Thresholds.Other && kind != ""
+		return x.waitsMost() || x.idles() && x.shares.Other >= window.Thresholds.Other
 	}, (*situation).whereItWaited},
 	{"free the cores", func(x *situation) bool {
 		return x.shares.Other >= window.Thresholds.Other && x.Starved.Seconds() >= x.shares.Other/2*x.Duration().Seconds()
@@ -188,12 +187,23 @@ func newSituation(r *window.Report) *situation {
 	}
 	computing := r.Verdict == window.Mixed && x.shares.Work() > x.shares.Storage && len(r.GPUIDs) > 0
 	x.storage = r.Verdict == window.StorageBound || r.Verdict == window.Mixed && !computing
-	x.cpu = r.Verdict == window.CPUBound || computing
+	x.cpu = r.Verdict == window.CPUBound && !x.waitsMost() || computing
 	x.setGain()
 	if x.storage && x.predicted && max(r.Speedup, r.SpeedupHigh) < minHelp {
 		x.storage, x.cpu = false, x.pacer == nil // nothing is gained there: all cores or one GPU are the limit
 	}
 	return x
+}
+
+// idles reports whether most of other was one kind of waiting.
+func (x *situation) idles() bool {
+	kind, _ := x.MainReason()
+	return kind != ""
+}
+
+// waitsMost reports whether a window that is CPU bound waited longer, for one kind of thing, than it worked.
+func (x *situation) waitsMost() bool {
+	return x.Verdict == window.CPUBound && x.shares.Other > x.shares.Work() && x.idles()
 }
 
 func (x *situation) setGain() {
@@ -493,12 +503,14 @@ var whereToLook = map[window.OtherKind]string{
 	window.OtherTimer:   "Look for pauses in the program: sleeps, polling intervals and rate limits.",
 	window.OtherChild:   "Look at the child process that the program waits for.",
 	window.OtherSteal:   "The hypervisor runs other machines on these CPUs: use dedicated CPUs, or another host.",
-	window.OtherEvent:   "Look at what the program waits for in that call: neither storage nor a CPU is the limit.",
+	window.OtherStop: "Find who stopped the program: SIGSTOP, a debugger, a paused container, or a scheduler that " +
+		"suspends jobs.",
+	window.OtherEvent: "Look at what the program waits for in that call: neither storage nor a CPU is the limit.",
 }
 
 func (x *situation) whereItWaited() string {
 	kind, _ := x.MainReason()
-	if kind == window.OtherSteal {
+	if kind == window.OtherSteal || kind == window.OtherStop {
 		return whereToLook[kind]
 	}
 	return whereToLook[kind] + " While it runs, " + x.pySpy() + " shows the line of a Python program."

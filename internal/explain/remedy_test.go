@@ -246,6 +246,11 @@ func TestRemedyAgreesWithTheStorage(t *testing.T) {
 		"a tenth less without storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound,
 			Speedup: 1.13, WhatIf: &window.WhatIf{NoStorage: 1.13}}}, cpu,
 			"Storage is not the limit: spread the work over more cores, or do less of it."},
+		"more sleep than work": {window.Report{Ledger: window.Ledger{OtherReasons: []window.OtherReason{
+			{Kind: window.OtherTimer, Name: "sleep", Time: 6 * time.Second}}},
+			Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1}}, window.Shares{CPU: 0.35, Other: 0.65},
+			"Look for pauses in the program: sleeps, polling intervals and rate limits. While it runs, py-spy dump " +
+				"--pid PID shows the line of a Python program."},
 		"a third is storage": {window.Report{Judgement: window.Judgement{Verdict: window.CPUBound, Speedup: 1.7,
 			SpeedupLow: 1.4, SpeedupHigh: 2, WhatIf: &window.WhatIf{NoStorage: 1.7}}}, window.Shares{Storage: 0.32,
 			CPU: 0.67, Other: 0.01},

@@ -27,7 +27,7 @@ type Scheduled struct {
 	Sampled     time.Duration    // part of Time, that was divided by moments
 	Moments     int              // at which the leading thread was looked at
 	Ready       time.Duration    // part of LedgerTotals.CPU: ready for a CPU, and without one
-	Other       [8]time.Duration // parts of other, in the order of OtherGPU and the series after it
+	Other       [9]time.Duration // parts of other, in the order of OtherGPU and the series after it
 }
 
 // AppendLedgers adds one row of ledger totals. It ignores a row that is not later than the last one. ErrFull means that

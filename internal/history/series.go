@@ -62,6 +62,7 @@ const (
 	OtherTimer   // until a timer
 	OtherChild   // until a child process ended
 	OtherSteal   // the hypervisor ran something else
+	OtherStop    // a signal, a debugger or the freezer stopped it
 	OtherEvent   // in any other call
 
 	// Of a layer: a device that is stacked on others (sample.Disk.Layer). No sum over disks includes it.
@@ -176,7 +177,7 @@ var layout = [...]struct {
 	kindGain:        {ledgerAxis, LedgerGain, 1, fine | counted | falls},
 	kindScheduled:   {ledgerAxis, LedgerScheduled, 8, fine | counted | falls},
 	kindSampled:     {ledgerAxis, LedgerSampled, 2, fine | counted},
-	kindOther:       {ledgerAxis, OtherGPU, 8, fine | counted},
+	kindOther:       {ledgerAxis, OtherGPU, 9, fine | counted},
 	kindLayer:       {diskAxis, LayerReadIOs, 8, fine},
 
 	kindMountRead:    {mountAxis, MountReads, 5, fine | brief},

@@ -25,11 +25,7 @@ const (
 	maxReaders = 64
 	maxWaiting = 256
 	startsIn   = 10 * time.Second // until then, a process may not have its environment yet
-	// A process publishes its context some time after its start, and may change it.
-	askSoon   = 5 * time.Second
-	askRarely = 10 * time.Minute
-	// A read of a process's memory waits while the process changes its mappings.
-	closeIn = 2 * time.Second
+	closeIn    = 2 * time.Second  // a read of a process's memory waits while the process changes its mappings
 )
 
 // ask reads the claims of a process in the background. Those that do not fit are asked for again.
@@ -69,17 +65,13 @@ func (f *Finder) askAll(r *reader) {
 		}
 		p := r.waiting[0]
 		r.waiting = r.waiting[1:]
-		var known claims
-		if e := f.known[p.pid]; e != nil && e.start == p.start && e.claims != nil {
-			known = *e.claims
-		}
 		f.mu.Unlock()
-		_ = sample.Protect(func() { f.askOne(p, known) }) // counted there
+		_ = sample.Protect(func() { f.askOne(p) }) // counted there
 	}
 }
 
-// askOne reads the claims of a process. known are those that were read before, if any.
-func (f *Finder) askOne(p process, known claims) {
+// askOne reads the claims of a process.
+func (f *Finder) askOne(p process) {
 	type answer struct {
 		claims
 		some bool // it has an environment
@@ -87,11 +79,8 @@ func (f *Finder) askOne(p process, known claims) {
 	}
 	c, err := procfile.Do(f.proc, p.pid, func() answer {
 		program := programOf(f.proc, p.pid)
-		a := answer{claims: known, some: true}
-		if known.again.IsZero() || known.program != program {
-			a.claims, a.some = environment(f.proc, p.pid)
-		}
-		a.context = processContext(f.proc, p.pid)
+		var a answer
+		a.claims, a.some = environment(f.proc, p.pid)
 		a.program = programOf(f.proc, p.pid)
 		start, ok := startOf(f.proc, p.pid)
 		a.same = ok && start == p.start && a.program == program
@@ -106,11 +95,9 @@ func (f *Finder) askOne(p process, known claims) {
 	if e == nil || e.start != p.start {
 		return
 	}
-	age := time.Since(e.first)
-	if !c.some && age <= startsIn {
+	if !c.some && time.Since(e.first) <= startsIn {
 		return
 	}
-	c.again = time.Now().Add(min(max(askSoon, age), askRarely))
 	with := *e
 	with.claims, with.again = &c.claims, time.Time{}
 	f.known[p.pid] = &with

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -27,9 +26,7 @@ type claims struct {
 	rank, localRank    string      // RANK, LOCAL_RANK
 	service            string      // OTEL_SERVICE_NAME
 	resource           []Attribute // OTEL_RESOURCE_ATTRIBUTES
-	context            []Attribute // of an SDK of OpenTelemetry
 	program            string      // the path of its program: another one has an environment of its own
-	again              time.Time   // when the context is read again; 0 for claims that have not been read
 }
 
 // environment reads the claims of a process, as they were at its start. They are empty without the right to read them.
@@ -147,7 +144,6 @@ func (l *list) claims(c *claims, at *place) {
 	}
 	l.add(semconv.NvDlRankKey, c.rank, true)
 	l.add(semconv.NvDlLocalRankKey, c.localRank, true)
-	l.resource(c.context, at)
 	l.add(semconv.ServiceNameKey, c.service, true)
 	l.resource(c.resource, at)
 }

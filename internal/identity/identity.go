@@ -163,7 +163,7 @@ func (f *Finder) of(pid int, gpus []string) Identity {
 		e.again = now.Add(readSoon)
 	}
 	f.keep(pid, e, now)
-	if e.claims == nil || now.After(e.claims.again) {
+	if e.claims == nil {
 		f.ask(process{pid, start}, e.owner)
 	}
 	return e.current

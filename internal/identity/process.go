@@ -20,7 +20,7 @@ var buffers sync.Pool
 
 // readFile returns a small file of a process in buf, or nil.
 func readFile(proc string, pid int, name string, buf *[maxText]byte) []byte {
-	text, _ := kernfile.ReadOnce(proc+"/"+strconv.Itoa(pid)+"/"+name, buf[:])
+	text, _ := kernfile.ReadWhole(proc+"/"+strconv.Itoa(pid)+"/"+name, buf[:], len(buf))
 	return text
 }
 

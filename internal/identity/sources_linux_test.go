@@ -22,7 +22,7 @@ import (
 )
 
 // Where two sources of a row in docs/agent.md know an answer, the first one wins. Other rows: TestOf, TestClaims,
-// TestContextComesFirst, TestPodsByLogs, TestUsersOfServices and TestUsersBelowRoot.
+// TestPodsByLogs, TestUsersOfServices and TestUsersBelowRoot.
 func TestFirstSourceWins(t *testing.T) {
 	root := shortRoot(t)
 	serve(t, root, func(context.Context) (*api.ListPodResourcesResponse, error) {

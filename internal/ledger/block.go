@@ -59,7 +59,7 @@ func (b *block) kindOf(p *chain.Piece) class {
 				return fetching
 			}
 			return computing
-		case chain.ForNetwork, chain.ForPipe, chain.ForChild:
+		case chain.ForNetwork, chain.ForPipe, chain.ForChild, chain.ForStop:
 			return waiting
 		}
 		return waitingGPU

@@ -11,13 +11,13 @@ import (
 
 // follow divides the time of a training loop that is read so often, with a GPU whose driver is read once a second. It
 // returns the largest distance of the ledger behind its newest reading.
-func follow(t *testing.T, length, every time.Duration) (e *Pressure, h *history.History, behind time.Duration) {
+func follow(t *testing.T, length, every time.Duration) (e *Estimator, h *history.History, behind time.Duration) {
 	t.Helper()
 	h, err := history.New(history.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e = NewPressure(h)
+	e = New(h)
 	e.SetTargets([]Target{{Job: "job", GPU: "gpu", Leader: 1}})
 	events, gpu := loop(33*ms, 21*ms, 50*ms, false, 100*ms, length)
 	keep := func(s *sample.Sample) {
@@ -86,12 +86,12 @@ func TestCollectedTimeIsDividedAlike(t *testing.T) {
 
 // An edge, and new targets, have the time divided at once that was left to come together.
 func TestEdgeEndsCollecting(t *testing.T) {
-	for name, divide := range map[string]func(*Pressure) error{
-		"an edge": func(e *Pressure) error {
+	for name, divide := range map[string]func(*Estimator) error{
+		"an edge": func(e *Estimator) error {
 			_, err := e.Advance([]history.Point{{At: time.Hour, Edge: &history.Edge{}}})
 			return err
 		},
-		"a target": func(e *Pressure) error {
+		"a target": func(e *Estimator) error {
 			e.SetTargets([]Target{{Job: "job", GPU: "gpu", Leader: 1}, {Job: "other", GPU: "gpu"}})
 			return nil
 		},

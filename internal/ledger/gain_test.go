@@ -21,7 +21,7 @@ func TestGainIsTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewPressure(h)
+	p := New(h)
 	p.SetTargets([]Target{{Job: "job", Leader: reader}})
 
 	in := func(tid int, at time.Duration, waker int, kind sample.WakerKind) sample.ThreadEvent {

@@ -2,44 +2,6 @@
 // and adds running totals to it.
 package ledger
 
-import (
-	"time"
-
-	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/sample"
-)
-
-// Estimator keeps a running total for each target. Totals are cumulative like counters, so the ledger of a window is a
-// difference between two moments, however long the window is. An Estimator is not safe for concurrent use.
-type Estimator interface {
-	// SetTargets replaces the targets. A target that stays keeps its totals.
-	SetTargets(targets []Target)
-
-	// Advance divides the time up to the newest moment that every source has reached, and adds the totals to the history.
-	// edges are in the order of their time. Advance adds the totals at each edge that it reaches and returns the number of
-	// these edges. Without edges it may wait until more has come together. The error is history.ErrFull if a target found
-	// no room.
-	Advance(edges []history.Point) (reached int, err error)
-
-	// Learn takes over what the scheduler reported. The estimator copies what it keeps.
-	Learn(s *sample.Schedule)
-
-	// Look takes over what threads were in at random moments. The estimator copies what it keeps.
-	Look(m *sample.Moments)
-
-	// Waits lists what the leading thread of the target with that ID waited for, as other, from one moment to another.
-	Waits(id string, from, to time.Duration) Waits
-	// Holds lists its long waits for storage in that time.
-	Holds(id string, from, to time.Duration) []Hold
-
-	// Steps returns the steps of the loop of the thread that led from one moment to another, if they are known well
-	// enough. It may have ended since.
-	Steps(id string, from, to time.Duration) (Steps, bool)
-
-	// Estimate adds the present estimate of the totals at an edge to the edge, and keeps no other trace of it.
-	Estimate(edge history.Point)
-}
-
 // Target is what one ledger accounts for: one job on one GPU.
 type Target struct {
 	Job      string // "" for the whole machine

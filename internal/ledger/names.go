@@ -95,7 +95,7 @@ func (h Hold) long() bool { return h.To-h.From >= MinHold }
 
 // Holds lists the long waits for storage of a target's leading thread from one moment to another, each as long as it is
 // within.
-func (e *Pressure) Holds(id string, from, to time.Duration) (all []Hold) {
+func (e *Estimator) Holds(id string, from, to time.Duration) (all []Hold) {
 	for _, a := range e.accounts {
 		if a.totals.ID != id {
 			continue

@@ -8,7 +8,7 @@ import (
 )
 
 // recallAll divides the past of the targets that are new and have one.
-func (e *Pressure) recallAll() (err error) {
+func (e *Estimator) recallAll() (err error) {
 	for _, a := range e.accounts {
 		if a.opened || a.target.Job == "" || e.appended == 0 {
 			continue
@@ -23,7 +23,7 @@ func (e *Pressure) recallAll() (err error) {
 // recall divides the past of a target, up to the newest row. The first cell may be seconds long: it begins where the
 // job's counters were 0. The pressure of its cgroup was not read then, so that of the machine is used, as for a job
 // that shares its scope.
-func (e *Pressure) recall(a *account) error {
+func (e *Estimator) recall(a *account) error {
 	zero, since, ok := e.history.Past(a.target.Job)
 	if !ok || since > e.appended {
 		return nil

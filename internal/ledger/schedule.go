@@ -271,7 +271,8 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 	}
 	key := history.Key{Series: history.GPUBusyTime, ID: gpu}
 	s.period = h.SamplePeriod(gpu)
-	end := min(settled, s.newestGPU(h))
+	newest, _ := h.Last(history.GPUBusyTime)
+	end := min(settled, newest)
 	if end > s.done+s.least() {
 		steps := h.Steps(key, history.Point{At: s.done}, history.Point{At: end})
 		for len(steps) > 0 {
@@ -310,11 +311,6 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 // cells begins the division of a stretch in cells up to a moment. Until then, neither the timeline nor the readings of
 // GPUs change, so that a block that several cells lie in is made once.
 func (s *schedule) cells(horizon history.Point) { s.horizon, s.last = horizon, nil }
-
-func (s *schedule) newestGPU(h *history.History) time.Duration {
-	last, _ := h.Last(history.GPUBusyTime)
-	return last
-}
 
 // foresee learns how the thread waits for its GPU before the first blocks in which that one works are divided. It is
 // false if too little is known yet.

@@ -16,7 +16,7 @@ func TestScheduledFromTheFirstRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := NewPressure(h)
+	e := New(h)
 	e.SetTargets([]Target{{Job: "job", Leader: 1}})
 	begin := history.Point{At: 130 * ms, Edge: &history.Edge{}}
 	edges := []history.Point{begin}

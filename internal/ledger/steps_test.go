@@ -134,7 +134,7 @@ func TestStepsOfATarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := NewPressure(h)
+	e := New(h)
 	e.SetTargets([]Target{{Job: "job", Leader: 1}})
 	began := func(tid, creator int) sample.ThreadEvent {
 		return sample.ThreadEvent{Kind: sample.ThreadBegan, TID: tid, PID: tid, Job: "job", Creator: creator, Name: "python"}
@@ -167,7 +167,7 @@ func TestStepsOfATarget(t *testing.T) {
 // trainings are programs of one job that a launcher begins one after another, as the scheduler reports them.
 type trainings struct {
 	*testing.T
-	*Pressure
+	*Estimator
 	at time.Duration // until which it has reported
 }
 
@@ -178,7 +178,7 @@ func newTrainings(t *testing.T) *trainings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &trainings{T: t, Pressure: NewPressure(h)}
+	r := &trainings{T: t, Estimator: New(h)}
 	r.lead(1)
 	r.report(50*ms, 0, r.began(1, 0))
 	return r

@@ -30,7 +30,7 @@ func TestThresholds(t *testing.T) {
 		}
 	}
 	cells := func(length float64) int { // of the last part of a stretch
-		e := NewPressure(historyOf(t, nil))
+		e := New(historyOf(t, nil))
 		e.SetTargets([]Target{{Pressure: sample.HostScope}})
 		e.close(history.Point{At: 100 * ms})
 		if _, err := e.divide(history.Point{At: 100*ms + of(length)}); err != nil {
@@ -44,7 +44,7 @@ func TestThresholds(t *testing.T) {
 			keep(h, sample.Sample{At: sample.Stamp{Mono: of(i * machine)}, Cores: []sample.Core{{Name: "cpu0"}}})
 			keep(h, sample.Sample{At: sample.Stamp{Mono: of(i * job)}, Jobs: []sample.Job{{ID: "job"}}})
 		}
-		return (&Pressure{history: h, timeline: chain.NewTimeline()}).rarely()
+		return (&Estimator{history: h, timeline: chain.NewTimeline()}).rarely()
 	}
 	training, _, _ := follow(t, 12*time.Second, time.Second)
 	for name, e := range map[string]edge{

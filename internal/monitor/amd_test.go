@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/source/amd"
+	"github.com/stallspan/stallspan/internal/source/gpu"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/test/fixture"
 )
@@ -65,7 +65,7 @@ func TestAMD(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.sources.SetGPUs(amd.New(amd.Options{Root: root, Interval: 20 * time.Millisecond}))
+		m.sources.SetGPUs(gpu.New(gpu.Options{Root: root, Interval: 20 * time.Millisecond}))
 		m.Start()
 		defer m.Stop()
 		m.sources.WaitForGPUs()

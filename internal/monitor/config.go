@@ -116,50 +116,26 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// settings are the part of a Config that components with a common monitor must agree on.
-type settings struct {
-	interval   time.Duration
-	root, nvml string
-	schedule   bool
-	latency    bool
-	jobs       bool
-	detect     bool
-	detectAll  bool
-	cgroups    string // separated by blanks
-	kubelet    string
-}
-
-func (c Config) settings() settings {
+// settings are the part of a Config that components with a common monitor must agree on, as a text.
+func (c Config) settings() string {
 	_ = c.complete() // New refuses an invalid interval
-	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Latency, c.Jobs, c.Detect, c.DetectAll,
-		strings.Join(c.Cgroups, " "), c.PodResources}
-}
-
-func (s settings) String() string {
-	text := "interval " + s.interval.String() + ", root_path " + s.root
-	if s.nvml != "" {
-		text += ", nvml " + s.nvml
-	}
-	if !s.schedule {
-		text += ", schedule off"
-	}
-	if !s.latency {
-		text += ", latency off"
-	}
-	if !s.jobs {
-		text += ", jobs off"
-	}
-	if !s.detect {
-		text += ", detect off"
-	}
-	if s.detectAll {
-		text += ", detect all"
-	}
-	if s.cgroups != "" {
-		text += ", cgroups " + s.cgroups
-	}
-	if s.kubelet != "" {
-		text += ", pod_resources " + s.kubelet
+	text := "interval " + c.Interval.String() + ", root_path " + filepath.Clean("/"+c.Root)
+	for _, one := range []struct {
+		differs bool
+		how     string
+	}{
+		{c.NVML != "", "nvml " + c.NVML},
+		{!c.Schedule, "schedule off"},
+		{!c.Latency, "latency off"},
+		{!c.Jobs, "jobs off"},
+		{!c.Detect, "detect off"},
+		{c.DetectAll, "detect all"},
+		{len(c.Cgroups) > 0, "cgroups " + strings.Join(c.Cgroups, " ")},
+		{c.PodResources != "", "pod_resources " + c.PodResources},
+	} {
+		if one.differs {
+			text += ", " + one.how
+		}
 	}
 	return text
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/procfile"
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
@@ -39,7 +38,7 @@ type Monitor struct {
 	Owners  *locate.Owners // whose the processes of the machine are
 
 	config   Config
-	sources  *sampling.Sources // nil for a recording
+	sources  *sampling.Sources
 	readings *sampling.Readings
 	problems sampling.Problems
 	judge    *windows.SlowJudge
@@ -68,12 +67,12 @@ func New(c Config) (*Monitor, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	m := &Monitor{config: c, Owners: locate.NewOwners(c.Root)}
+	m := &Monitor{config: c, Owners: locate.NewOwners(c.Root), sources: sampling.NoSources(c.Interval)}
 	if r, ok := c.Reader.(*helper.Client); ok { // of a Tracer, what is refused is in Lacks
 		r.OnFailure(func(err error) { m.problems.Note("rights", err) })
 	}
 	boot := c.Boot
-	var disks *disk.Source
+	var live *sampling.Sources // nil for a recording
 	if !c.Recorded {
 		boot = Boot(c.Root)
 		drives, err := newDriveHealth(c)
@@ -81,14 +80,15 @@ func New(c Config) (*Monitor, error) {
 			return nil, err
 		}
 		m.drives = drives
-		m.sources = sampling.NewSources(sampling.SourceConfig{
+		live = sampling.NewSources(sampling.SourceConfig{
 			Interval: c.Interval, Root: c.Root, Reader: c.Reader, NVML: c.NVML, Schedule: c.Schedule,
 			Tracing:     c.Tracing,
 			Latency:     c.Latency,
 			Accelerator: c.Accelerator,
 		}, &m.problems)
-		disks = m.sources.Disks
+		m.sources = live
 	}
+	disks := m.sources.Disks
 	slow := c.Slow
 	if c.Recorded { // a recording has its own limits
 		slow = config.Slow{}
@@ -96,14 +96,14 @@ func New(c Config) (*Monitor, error) {
 	m.judge = windows.NewSlowJudge(slow, disks, m.problems.Note)
 	var err error
 	m.readings, err = sampling.New(sampling.Config{
-		Interval: c.Interval, History: c.History, Boot: boot, Journal: c.Journal, Judge: m.judge, Sources: m.sources,
+		Interval: c.Interval, History: c.History, Boot: boot, Journal: c.Journal, Judge: m.judge, Sources: live,
 	}, &m.problems)
 	if err != nil {
 		m.judge.Close()
 		return nil, err
 	}
 	m.Probe = probe.New(c.Root, disks, c.Reader, func(err error) { m.problems.Note("windows", err) })
-	m.Jobs = follow.New(c.Root, m.sources, m.readings, &m.problems)
+	m.Jobs = follow.New(c.Root, live, m.readings, &m.problems)
 	if err := m.Jobs.Match(c.Cgroups); err != nil {
 		m.judge.Close()
 		return nil, err
@@ -131,11 +131,8 @@ func New(c Config) (*Monitor, error) {
 		m.Jobs.Stirs()
 		lc := looking.Config{
 			Root: c.Root, Reader: c.Reader, Readings: m.readings, Jobs: m.Jobs, New: loads.New,
-			Added: m.Jobs.Added(),
+			Added: m.Jobs.Added(), GPUs: m.sources,
 			Found: found, Owner: m.Owners.Client, Wanted: m.Windows.TakesDetected,
-		}
-		if m.sources != nil {
-			lc.GPUs = m.sources
 		}
 		m.looker = looking.New(lc)
 	}
@@ -243,7 +240,7 @@ func (m *Monitor) close() {
 	m.Jobs.Close()
 	m.names.close()
 	m.Probe.Stop()
-	if m.sources != nil {
+	if !m.config.Recorded {
 		m.sources.Close()
 	}
 }
@@ -328,36 +325,21 @@ func (m *Monitor) Root() string { return m.config.Root }
 func (m *Monitor) Interval() time.Duration { return m.config.Interval }
 
 // Late returns how many ticks came more than one interval late.
-func (m *Monitor) Late() uint64 {
-	if m.sources == nil {
-		return 0
-	}
-	return m.sources.Late()
-}
+func (m *Monitor) Late() uint64 { return m.sources.Late() }
 
 // OperationsLeft returns how many operations of disks stallspan.disk.operation.duration lacks, because there are too
 // many disks and jobs.
-func (m *Monitor) OperationsLeft() uint64 {
-	if m.sources == nil {
-		return 0
-	}
-	return m.sources.OperationsLeft()
-}
+func (m *Monitor) OperationsLeft() uint64 { return m.sources.OperationsLeft() }
 
 // Rounds returns how many rounds of readings are complete: it grows with each interval.
-func (m *Monitor) Rounds() uint64 {
-	if m.sources == nil {
-		return 0
-	}
-	return m.sources.Rounds()
-}
+func (m *Monitor) Rounds() uint64 { return m.sources.Rounds() }
 
 // hungAfter is how long no round of readings may be complete until that is a problem.
 const hungAfter = 5 * time.Second
 
 // RoundAge returns for how long no round of readings has been complete; 0 before the first, and for a recording.
 func (m *Monitor) RoundAge() time.Duration {
-	if m.sources == nil || m.sources.Last() == 0 {
+	if m.sources.Last() == 0 {
 		return 0
 	}
 	return sample.Now().Mono - m.sources.Last()

@@ -20,7 +20,7 @@ type Rights struct {
 
 // Rights returns them as they are now: the helper that has them may have ended.
 func (m *Monitor) Rights() (r Rights) {
-	if m.sources != nil {
+	if !m.config.Recorded {
 		r.Scheduler, r.Refused = m.sources.FollowsScheduler()
 		r.Lacks = m.sources.Lacks().Without(bpf.Threads).Causes()
 	}
@@ -32,27 +32,15 @@ func (m *Monitor) Rights() (r Rights) {
 }
 
 // Refusals lists the parts of the evidence that the kernel refuses. It is empty where these are switched off.
-func (m *Monitor) Refusals() bpf.Refusals {
-	if m.sources == nil {
-		return nil
-	}
-	return m.sources.Lacks()
-}
+func (m *Monitor) Refusals() bpf.Refusals { return m.sources.Lacks() }
 
 // Retry has the next reading try again what the kernel refused. In any case, it is tried again after 1 and 10 minutes,
 // and each hour.
-func (m *Monitor) Retry() {
-	if m.sources != nil {
-		m.sources.Retry()
-	}
-}
+func (m *Monitor) Retry() { m.sources.Retry() }
 
 // ReleaseGPUs has all files of the GPUs' driver closed for a time, or opened again with 0. It returns once they are
 // closed, or an error.
 func (m *Monitor) ReleaseGPUs(length time.Duration) error {
-	if m.sources == nil {
-		return nil
-	}
 	return m.sources.ReleaseGPUs(length)
 }
 

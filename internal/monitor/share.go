@@ -172,8 +172,8 @@ func (s *Share) drives() (*Drives, error) {
 	return &copied, nil
 }
 
-func differ(name string, one settings, other string, another settings) error {
-	return fmt.Errorf("%w: %s has %v, %s has %v: "+
+func differ(name, one, other, another string) error {
+	return fmt.Errorf("%w: %s has %s, %s has %s: "+
 		"give both the same sampling (a processor without any takes the receiver's)", ErrDiffer, name, one, other, another)
 }
 

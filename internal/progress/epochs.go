@@ -107,6 +107,7 @@ type epochs struct {
 	trained   bool   // results of a training were printed before the first number
 	closing   uint64 // template of a line without results that ends an epoch
 	beginning uint64 // template of a line with results that begins an epoch
+	fixed     uint64 // template of a line whose steps are those of a whole epoch
 
 	ended     bool
 	last      int // the latest epoch that ended
@@ -134,6 +135,9 @@ func seconds(s float64) time.Duration {
 func (e *epochs) line(o *observation) {
 	number := int(o.number)
 	c := &e.cur
+	if e.fixed != 0 && o.template == e.fixed {
+		o.place = place{}
+	}
 	switch {
 	case e.open && c.total > 0 && o.total == 0 && number > c.total && c.total > 1:
 		// Another counter.
@@ -171,12 +175,17 @@ func (e *epochs) next(o *observation) {
 		// The first line of the epoch is far before the last one, and that near to the next epoch: it begins it.
 		c.byEnd, c.from, c.loose, e.beginning = false, c.firstAt, false, c.firstTemplate
 	}
-	if e.open && c.lines == 1 && c.numbered && c.first.of == 0 && e.stepsAtEnd(o) {
-		c.byEnd, c.numbered, c.done, c.latest, c.endTemplate = true, false, span{}, progressLine{}, o.template
-		c.end.add(c.firstAt)
+	if e.open && c.numbered && c.first.of == 0 && c.first == c.furthest && e.stepsOfEpoch(o) {
+		c.numbered, c.done, c.started, c.latest, e.fixed = false, span{}, progressLine{}, progressLine{}, o.template
+		if c.byEnd = o.metric; o.metric {
+			c.end, c.endTemplate = span{}, o.template
+			c.end.add(c.firstAt)
+		} else {
+			c.from, c.loose = c.firstAt, false
+		}
 		o.place = place{}
 	}
-	if e.open && c.lines == 1 && c.total == 0 && !c.byEnd && !c.ended && c.unnumbered > 0 && !c.started.place.known &&
+	if e.open && c.lines == 1 && !c.byEnd && !c.ended && c.unnumbered > 0 && !c.started.place.known &&
 		c.unnumbered-c.firstAt < (o.at-c.unnumbered)/10 {
 		// The results come with the number, as rows of a table: it is the end.
 		e.drop()
@@ -220,13 +229,18 @@ func (e *epochs) next(o *observation) {
 	e.bar = bar{}
 }
 
-// stepsAtEnd reports whether the open epoch has one line, with results, whose steps are those of whole epochs: 40 for
-// the first, 80 for the second.
-func (e *epochs) stepsAtEnd(o *observation) bool {
+// stepsOfEpoch reports whether the steps of the open epoch's only step are those of a whole epoch: 40 for each, or 40
+// for the first and 80 for the second.
+func (e *epochs) stepsOfEpoch(o *observation) bool {
+	if !o.place.known || o.place.of > 0 || int(o.number) != e.cur.number+1 || o.template != e.cur.firstTemplate {
+		return false
+	}
 	each := o.place.at - e.cur.first.at
 	done := e.cur.first.at / each
-	return o.metric && o.place.known && o.place.of == 0 && each > 1 && int(o.number) == e.cur.number+1 &&
-		(done == float64(e.cur.number) || done == float64(e.cur.number+1))
+	if each == 0 {
+		return o.place.at > 1 && (!o.metric || !e.cur.end.known)
+	}
+	return e.cur.lines == 1 && o.metric && each > 1 && (done == float64(e.cur.number) || done == float64(e.cur.number+1))
 }
 
 func (e *epochs) lastNumber() int {
@@ -497,7 +511,7 @@ func (e *epochs) other(o *observation, about bool) {
 		c.unnumbered = o.at
 	}
 	switch {
-	case !o.evaluates && !o.place.known && c.lasted(o):
+	case !o.evaluates && !o.place.known && c.lasted(o, about):
 		e.endLine(o)
 	case o.evaluates || o.saves || c.pause.known && o.metric && !o.place.known:
 		if c.end.known || c.latest.at > 0 || o.saves || !c.byEnd {
@@ -513,10 +527,15 @@ func (e *epochs) other(o *observation, about bool) {
 	}
 }
 
-// lasted reports whether a line says how long the epoch took until now.
-func (c *epoch) lasted(o *observation) bool {
+// lasted reports whether a line says how long the epoch took until now. It may show where the epoch began, if it is
+// about one.
+func (c *epoch) lasted(o *observation, about bool) bool {
 	return slices.ContainsFunc(o.durations, func(d float64) bool {
-		return d > 1 && (o.at-seconds(d)-c.from).Abs() <= slack
+		from := o.at - seconds(d)
+		if about && c.loose && c.numbered && from > c.from && from <= c.firstAt {
+			c.from, c.loose = from, false
+		}
+		return d > 1 && (from-c.from).Abs() <= slack
 	})
 }
 

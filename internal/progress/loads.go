@@ -26,7 +26,8 @@ var (
 	loaded = map[string]uint8{
 		"shards": shards, "shard": shards, "weight": weights, "weights": weights, "checkpoint": weights, "tensors": weights,
 		"safetensors": shards, "model": model, "servable": model, "pipeline": model, "models": model, "engine": model,
-		"network": model, "encoder": model, "tokenizer": 0,
+		"network": model, "encoder": model, "session": model, "modell": model, "modèle": model, "modelo": model,
+		"modello": model, "модель": model, "модели": model, "模型": model, "モデル": model, "모델": model, "tokenizer": 0,
 	}
 )
 
@@ -35,8 +36,10 @@ var stateChange = regexp.MustCompile(`-\d+-(\S+?)(?:_[\d.]+)? State change .*-> 
 
 type load struct {
 	model string
+	noun  string // what is loaded, if no known thing
 	what  uint8
 	from  time.Duration
+	part  time.Duration // when the latest part was loaded
 }
 
 // loads follows model loads.
@@ -44,38 +47,53 @@ type loads struct {
 	emit   func(Event)
 	open   []load        // in the order of their begin; at most one has no name
 	lastTo time.Duration // end of the latest load
-	label  bool          // the open load is that of a loader, and ends with the first line of something else
+	label  bool          // the open load began with the label of a function
+	loader bool          // and a loader printed since: it ends with the first line of another function
 }
 
 // line handles a line by its verb: it begins a load, ends it, or is within.
 func (l *loads) line(at time.Duration, x *text) {
 	label := x.label()
-	if l.label && len(l.open) > 0 && label != nil && !bytes.Contains(label, []byte("load")) {
-		l.end(at, server, "", 0)
+	loader := bytes.Contains(label, []byte("load"))
+	if loader || l.loader && label != nil {
+		switch {
+		case l.label && len(l.open) > 0 && loader:
+			l.loader = true
+		case l.label && len(l.open) > 0:
+			l.end(at, server, "", 0)
+		case len(l.open) == 0 && x.modelFile() != "":
+			l.begin(at, model, x.modelFile())
+			l.label, l.loader = true, true
+		}
 		return
 	}
 	if bytes.Contains(x.line, []byte(" -> ")) && l.state(at, stateChange.FindSubmatch(x.line)) {
 		return
 	}
+	x.loading = ""
+	if n := len(l.open); n > 0 {
+		x.loading = l.open[n-1].noun
+	}
 	verb, form := x.loadVerb()
 	if form == noVerb {
-		if bytes.Contains(label, []byte("load")) && len(l.open) == 0 {
-			if name := x.modelFile(); name != "" {
-				l.begin(at, model, name)
-				l.label = true
-			}
+		if len(l.open) > 0 && x.onlyEnds() {
+			l.end(at, server, "", 0)
 		}
 		return
 	}
 	what := x.loadedThing(verb)
 	switch percent, bar := x.percent(); {
-	case bar && percent == 0 && form == verbBegins:
+	case bar && percent < 100 && form == verbBegins:
 		l.begin(at, what, "")
 	case bar && percent == 100:
 		l.end(at, what, "", 0)
 	case bar:
+	case form == verbBegins && l.begin(at, what, x.modelName(verb)):
+		l.label = label != nil
+		if what == 0 {
+			l.open[len(l.open)-1].noun = string(x.lowered(verb + 1))
+		}
 	case form == verbBegins:
-		l.begin(at, what, x.modelName(verb))
 	default:
 		l.end(at, what, x.modelName(verb), x.loadTime())
 	}
@@ -94,16 +112,18 @@ func (l *loads) state(at time.Duration, change [][]byte) bool {
 	return true
 }
 
-func (l *loads) begin(at time.Duration, what uint8, name string) {
+// begin reports whether a load begins, instead of a part of one or a second one of the same name.
+func (l *loads) begin(at time.Duration, what uint8, name string) bool {
 	if len(l.open) > 0 && (l.open[0].what != what || name == "" || l.find(name) >= 0 || l.label) {
-		return // a part of an open load, or another worker with the same model
+		return false
 	}
 	if len(l.open) == maxLoads {
-		return
+		return false
 	}
-	l.open = append(l.open, load{name, what, at})
-	l.label = false
+	l.open = append(l.open, load{model: name, what: what, from: at})
+	l.label, l.loader = false, false
 	l.emit(Event{Kind: LoadBegin, From: at, Model: name})
+	return true
 }
 
 // end ends the load of this name, or else one that began without a name. Without a name it ends the latest. took is how
@@ -112,10 +132,13 @@ func (l *loads) end(at time.Duration, what uint8, name string, took time.Duratio
 	i := len(l.open) - 1
 	switch {
 	case i < 0 && took > 0 && at-took >= l.lastTo && what >= weights:
-		l.open = append(l.open, load{name, what, at - took})
+		l.open = append(l.open, load{model: name, what: what, from: at - took})
 		l.emit(Event{Kind: LoadBegin, From: at - took, Model: name})
 		i = 0
-	case i < 0 || what != 0 && what < l.open[i].what:
+	case i < 0:
+		return
+	case what != 0 && what < l.open[i].what && took < (at-l.open[i].from)*9/10:
+		l.open[i].part = at
 		return
 	case name != "":
 		if i = l.find(name); i < 0 {
@@ -130,13 +153,17 @@ func (l *loads) end(at time.Duration, what uint8, name string, took time.Duratio
 		name = one.model
 	}
 	l.open = append(l.open[:i], l.open[i+1:]...)
-	l.lastTo, l.label = at, false
+	l.lastTo, l.label, l.loader = at, false, false
 	l.emit(Event{Kind: LoadEnd, From: one.from, To: at, Model: name})
 }
 
 func (l *loads) close() {
 	for _, one := range l.open {
-		l.emit(Event{Kind: LoadDrop, From: one.from, Model: one.model})
+		if one.part > 0 {
+			l.emit(Event{Kind: LoadEnd, From: one.from, To: one.part, Model: one.model})
+		} else {
+			l.emit(Event{Kind: LoadDrop, From: one.from, Model: one.model})
+		}
 	}
 	l.open = l.open[:0]
 }
@@ -159,16 +186,50 @@ const (
 // loadVerb finds the verb of a line that is about a load, and whether it begins or ends it.
 func (x *text) loadVerb() (verb int, form uint8) {
 	for i := range x.tokens {
-		if form := x.loadForm(i); form != noVerb {
+		if form := x.loadForm(i); form != noVerb && !x.loadsData(i) {
 			return i, form
 		}
 	}
 	return 0, noVerb
 }
 
+// loadsData reports whether what a verb is about is no model: the last of its nouns is data.
+func (x *text) loadsData(verb int) bool {
+	data := x.is(verb-1, dataWord)
+	for i := verb + 1; i < len(x.tokens) && x.tokens[i].form == word && x.joined(i); i++ {
+		data = x.is(i, dataWord) || data && x.thing(i) == 0
+	}
+	return data
+}
+
+// onlyEnds reports whether a line says only that something is over, and how long it took: Done (t=0.7s)
+func (x *text) onlyEnds() bool {
+	return x.is(0, endWord|readyWord) && !slices.ContainsFunc(x.tokens, func(t token) bool {
+		return t.form == word && t.class&(endWord|readyWord) == 0 && t.to-t.from > len("secs")
+	})
+}
+
+// loadEvent is the form of a name such as model_load_end.
+func (x *text) loadEvent(i int) uint8 {
+	switch all := x.parts(i); {
+	case all&(loadWord|loadingWord|loadedWord) == 0 || x.counts(i+1) || !bytes.Contains(x.lowered(i), []byte("model")):
+	case all&(endWord|loadedWord) != 0:
+		return verbEnds
+	case all&beginWord != 0:
+		return verbBegins
+	}
+	return noVerb
+}
+
 func (x *text) loadForm(i int) uint8 {
 	switch c := x.tokens[i].class; {
+	case c == 0:
+		return x.loadEvent(i)
 	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord|readyWord) == 0:
+	case x.is(i-1, failedWord) || x.is(i-2, failedWord) && x.lowerIs(i-1, "to"): // failed to load, error reading
+		if x.loadedThing(i) > 0 || x.modelFile() != "" {
+			return verbEnds
+		}
 	case c&loadingWord != 0:
 		return x.loadingForm(i)
 	case c&loadWord != 0:
@@ -211,7 +272,12 @@ func (x *text) loadNounForm(i int) uint8 {
 
 func (x *text) lowerIs(i int, name string) bool { return string(x.lowered(i)) == name }
 
-func (x *text) thing(i int) uint8 { return loaded[string(x.lowered(i))] }
+func (x *text) thing(i int) uint8 {
+	if x.loading != "" && x.lowerIs(i, x.loading) {
+		return model
+	}
+	return loaded[string(x.lowered(i))]
+}
 
 // beginsText reports whether a word is the first of what a line says, behind the logger's prefix.
 func (x *text) beginsText(i int) bool {
@@ -220,7 +286,7 @@ func (x *text) beginsText(i int) bool {
 	}
 	gap := x.between(i)
 	if bytes.HasSuffix(gap, []byte(":")) || bytes.HasSuffix(gap, []byte(": ")) {
-		return x.dotted(i-1) || x.tokens[i-1].form == integer || x.is(i-1, levelWord)
+		return true
 	}
 	return bytes.Contains(gap, []byte("  ")) || bytes.ContainsAny(gap, "])}\"'>|-\t") && bytes.IndexByte(gap, ',') < 0
 }
@@ -230,6 +296,11 @@ func (x *text) beginsText(i int) bool {
 func (x *text) endsLoad(i int) bool {
 	if (x.beginsText(i) || x.lowerIs(i-1, "successfully")) && (!x.is(i, readingWord) || x.loadedThing(i) >= weights) {
 		return true
+	}
+	for j := range i { // Model small loaded in 2 s
+		if x.thing(j) > 0 && x.beginsText(j) && x.joined(i) && x.loadTime() > 0 {
+			return true
+		}
 	}
 	return x.thing(i-1) > 0 && x.joined(i) &&
 		(x.beginsText(i-1) || x.loadTime() > 0 || x.hasAfter(i, endWord) || x.lowerIs(i+1, "successfully"))
@@ -283,8 +354,8 @@ func (x *text) loadTime() time.Duration {
 func (x *text) label() []byte {
 	colon := bytes.Index(x.line, []byte(": "))
 	for i := range x.tokens {
-		if x.tokens[i].to == colon && x.tokens[i].form == word && bytes.IndexByte(x.lowered(i), '_') >= 0 {
-			return x.line[x.tokens[i].from:colon]
+		if name := x.line[x.tokens[i].from:x.tokens[i].to]; x.tokens[i].to == colon && bytes.IndexByte(name, '_') > 0 {
+			return name
 		}
 	}
 	return nil
@@ -296,7 +367,10 @@ var pathNames = []*regexp.Regexp{
 	regexp.MustCompile(` from ["']?([^\\/ ]*[\\/].*?)["']?(?: \(| in | took | *$)`),
 }
 
-var fieldNames = []*regexp.Regexp{regexp.MustCompile(`name: ([^ "'\t,;]+)`)}
+var fieldNames = []*regexp.Regexp{
+	regexp.MustCompile(`name: ([^ "'\t,;]+)`),
+	regexp.MustCompile(`(?:^|[ ,{"])(?:model|model_name|model_path|path|file)(?:": ?"|=)"?([^ "'\t,;}]+)`),
+}
 
 // modelNames find a name behind the verb: without a folder (but no word such as "scratch"), in quotes, or the only
 // word, without its version.

@@ -13,6 +13,7 @@ type observation struct {
 	at       time.Duration
 	template uint64 // the same for lines that differ in their numbers alone
 	exact    uint64 // the same for lines that do not differ
+	lead     uint64 // the same for lines whose words are the same before their first number but one
 
 	numbered bool
 	number   float64
@@ -40,6 +41,7 @@ const (
 	overEpochs
 	mention     // before "epoch": the line speaks of it, instead of being about it
 	mentionNext // the same, as the word before
+	ofWord      // between a number and the total
 	numberWord  // between a word and its number
 	beginWord
 	endWord
@@ -47,6 +49,7 @@ const (
 	evalWord
 	saveWord
 	stepWord
+	groupWord // of epochs
 	batchTime
 	wholeTime
 	remaining
@@ -58,47 +61,60 @@ const (
 	startWord
 	startedWord
 	readyWord
+	dataWord    // is loaded, and no model
 	readingWord // reads a model, or anything
 	levelWord
 	counterWord // of a hint
 	settingPart // of a compound that is a setting: max_epoch
 	rateWord    // the learning rate is known when an epoch begins
+	speedWord
 )
 
 // vocabulary is what words say, in lower case.
 var vocabulary = func() map[string]class {
 	all := map[string]class{}
 	for c, words := range map[class]string{ //nolint:gosec // G101: words, not credentials
-		epochWord:  "epoch ep",
+		epochWord: "epoch ep epoche epoca epoque époque época epoka epoki epok epoke epocha epocă epoha epookki " +
+			"эпоха эпохи эпоху эпохе епоха епоху εποχή",
 		overEpochs: "epochs",
 		mention: "best save saves saving saved checkpoint checkpoints checkpointing resume resumed resuming restore " +
 			"restored restoring load loads loading loaded early patience stopped stopping per unix",
 		mentionNext: "at from until since every the in reached last max maximum min total num this next previous prev " +
 			"each before to",
-		numberWord: "number no num nr idx id index count counter",
-		beginWord:  "start starts starting started begin begins beginning begun",
+		ofWord:     "of von de di sur van av af z ze из",
+		numberWord: "number no num nr idx id index count counter n nº n° numéro numero número nummer номер",
+		beginWord: "start starts starting started begin begins beginning begun beginn beginnt gestartet début debut " +
+			"inicio início inizio iniciando początek начало начинается",
 		endWord: "end ends ended ending finish finished finishes finishing complete completed done took takes summary " +
-			"results result avg average mean after",
-		trainWord: "train training trn",
+			"results result avg average mean after ende beendet abgeschlossen fertig fin terminé terminée terminada terminata " +
+			"finalizada completada concluída concluida completata koniec zakończona zakończono конец завершена закончена",
+		trainWord: "train training trn entraînement entrenamiento treinamento treino addestramento trening обучение",
 		evalWord: "val valid validation validating validate eval evaluation evaluating evaluate evaluator test testing " +
-			"inference dev cv sanity",
-		saveWord:    "save saving saved checkpoint checkpoints ckpt",
-		stepWord:    "step steps iter iters iteration iterations it itr batch batches update updates",
-		batchTime:   "time batch_time iter_time step_time train_time batch_cost avg_batch_cost dt batch",
-		wholeTime:   "took takes elapsed duration dur epoch_time time_elapsed",
-		remaining:   "eta remaining left",
-		loadingWord: "loading reloading initializing reading restoring",
-		loadedWord:  "loaded reloaded initialized read restored",
+			"inference dev cv sanity validierung validación validação validazione walidacja évaluation валидация проверка",
+		saveWord: "save saving saved checkpoint checkpoints ckpt",
+		stepWord: "step steps iter iters iteration iterations it itr batch batches update updates " +
+			"schritt étape paso passo krok шаг",
+		groupWord: "fold run stage phase trial rank gpu node worker task client seed split experiment member lauf",
+		batchTime: "time batch_time iter_time step_time train_time batch_cost avg_batch_cost dt batch",
+		wholeTime: "took takes elapsed duration dur epoch_time time_elapsed dauer durée duración duração durata",
+		remaining: "eta remaining left",
+		loadingWord: "loading reloading initializing reading restoring lade chargement cargando carregando caricamento " +
+			"wczytywanie ładowanie загрузка загружаю",
+		loadedWord: "loaded reloaded initialized read restored geladen chargé chargée cargado cargada carregado " +
+			"caricato załadowano załadowany загружена загружен загружено",
 		loadWord:    "load reload",
 		requestWord: "start starting requested begin beginning",
-		failedWord:  "failed failure fail error",
+		failedWord:  "failed failure fail error unable cannot not",
 		startWord:   "starting launching",
 		startedWord: "started",
-		readyWord:   "ready",
+		readyWord:   "ready ok",
+		dataWord: "data dataset datasets images annotations labels config configuration tokenizer vocab vocabulary " +
+			"library plugin plugins extension extensions environment corpus samples features settings metadata",
 		readingWord: "reading initializing restoring read restored",
 		levelWord:   "info debug warning i",
 		settingPart: "max num n total best last start warmup per save every patience min stop resume end final nb number",
 		rateWord:    "lr learning_rate rate",
+		speedWord:   "fps ips sps tps wps speed throughput",
 		counterWord: "iter iteration itr it step batch round cycle pass global_step global_iter",
 	} {
 		for w := range strings.FieldsSeq(words) {
@@ -111,8 +127,10 @@ var vocabulary = func() map[string]class {
 // foreign are words in other scripts, the longer ones of a kind first. foreignLead are their first bytes.
 var foreign, foreignLead = func() (words []foreignText, lead [256]bool) {
 	for _, one := range []foreignText{
-		{epochWord, "エポック 轮次 輪次 轮 輪 周期 에포크 에폭 эпоха Эпоха ЭПОХА époque Époque época Época"},
-		{mention, "共 最佳 最優 最良 最高 恢复 加载 読み込み"},
+		{epochWord, "エポック 轮次 輪次 轮数 轮 輪 周期 에포크 에폭"},
+		{mention, "共 最佳 最優 最良 最高 恢复"},
+		{mention | loadingWord, "加载 載入 読み込み"},
+		{0, "模型 モデル 모델"},
 		{beginWord, "开始 開始 시작"},
 		{endWord, "完成 结束 結束 完了 終了 완료 종료 平均"},
 		{trainWord, "训练 訓練 学習 학습"},
@@ -147,6 +165,7 @@ type text struct {
 	lower  [maxWord]byte
 
 	durations []float64 // of the latest observation
+	loading   string    // what the latest load loads, if no known thing
 }
 
 // lowered is a word in lower case; "" for a number or a word that is longer than any that is known.
@@ -154,14 +173,7 @@ func (x *text) lowered(i int) []byte {
 	if i < 0 || i >= len(x.tokens) || x.tokens[i].form != word || x.tokens[i].to-x.tokens[i].from > len(x.lower) {
 		return nil
 	}
-	low := x.lower[:0]
-	for _, c := range x.line[x.tokens[i].from:x.tokens[i].to] {
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		low = append(low, c)
-	}
-	return low
+	return lower(x.lower[:0], x.line[x.tokens[i].from:x.tokens[i].to])
 }
 
 func (x *text) is(i int, c class) bool {
@@ -199,7 +211,7 @@ func (x *text) pair(i int) (of float64, next int, ok bool) {
 	if x.integer(i) && x.integer(i+1) && string(bytes.TrimSpace(x.between(i+1))) == "/" {
 		return x.tokens[i+1].value, i + 2, true
 	}
-	if x.integer(i) && string(x.lowered(i+1)) == "of" && x.integer(i+2) {
+	if x.integer(i) && x.is(i+1, ofWord) && x.integer(i+2) {
 		return x.tokens[i+2].value, i + 3, true
 	}
 	return 0, i + 1, false
@@ -209,7 +221,7 @@ const (
 	maxNumber       = 1e7 // of epochs: a larger one is a time
 	maxSeparator    = 48  // bytes between a word and its number, as of a padded column
 	maxAbbreviation = 3   // letters behind which a point may stand: Ep. 3
-	aroundNumber    = " \t:=#[(\"'|,-)：（【"
+	aroundNumber    = " \t:=#[(\"'|,-)№：（【"
 )
 
 // numberOf finds the number of the word at i, before or behind it. from and to are the tokens that it takes up.
@@ -271,18 +283,23 @@ func (x *text) glued(i int) bool {
 func (x *text) findEpoch(o *observation) (from, to int) {
 	compound := true
 	for i := range x.tokens {
-		plain := x.is(i, epochWord) || x.is(i, overEpochs) && x.percentAt(i+1)
+		unit := x.is(i, epochWord|overEpochs) && x.lowerIs(i-1, "s") && string(x.between(i)) == "/"
+		plain := x.is(i, epochWord) || x.is(i, overEpochs) && x.percentAt(i+1) || unit
 		if o.numbered && (!compound || !plain) || !plain && !x.compound(i) || x.dotted(i) {
 			continue
 		}
 		number, total, first, next, ok := x.numberOf(i)
 		over := ok && x.percentAt(next-1)
+		if unit { // 33%|1/3 [00:02<00:04, 2.00s/epoch]
+			next = 1 + slices.IndexFunc(x.tokens[:i], func(t token) bool { return t.to < len(x.line) && x.line[t.to] == '%' })
+			over, first = next > 0, max(next-1, 0)
+		}
 		if over { // a bar over the epochs
 			if number, total, next, ok = x.barAt(next); !ok {
 				continue
 			}
 		}
-		if !ok || number > maxNumber || x.mentioned(first) || x.inPath(i) {
+		if !ok || number > maxNumber || x.mentioned(first, next) || x.inPath(i) {
 			continue
 		}
 		o.numbered, o.number, o.total, compound = true, number, int(min(total, maxNumber)), !plain
@@ -299,6 +316,10 @@ func (x *text) percentAt(i int) bool {
 // barAt reads the 1/3 of a bar behind its percentage.
 func (x *text) barAt(i int) (done, total float64, next int, ok bool) {
 	if total, next, ok = x.pair(i); !ok {
+		i++ // a bar of ASCII ends in a digit: ###3
+		total, next, ok = x.pair(i)
+	}
+	if !ok {
 		return 0, 0, 0, false
 	}
 	return x.tokens[i].value, total, next, true
@@ -307,34 +328,59 @@ func (x *text) barAt(i int) (done, total float64, next int, ok bool) {
 // compound reports whether a word such as current_epoch counts epochs.
 func (x *text) compound(i int) bool {
 	t := x.tokens[i]
-	if t.form != word || t.to-t.from <= len("epoch_") || bytes.IndexByte(x.line[t.from:t.to], '_') < 0 {
+	if t.form != word || t.to-t.from <= len("epoch") {
 		return false
 	}
-	epoch, setting := x.parts(i)
-	return epoch && !setting
+	all := x.parts(i)
+	return all&epochWord != 0 && all&settingPart == 0
 }
 
 // setting reports whether a compound such as warmup_steps is a setting.
 func (x *text) setting(i int) bool {
-	_, setting := x.parts(i)
-	return setting && bytes.IndexByte(x.lowered(i), '_') > 0
+	return x.parts(i)&settingPart != 0 && bytes.IndexByte(x.lowered(i), '_') > 0
 }
 
-// parts reports whether the parts of a compound are those of a count of epochs, and of a setting.
-func (x *text) parts(i int) (epoch, setting bool) {
-	for part := range bytes.SplitSeq(x.lowered(i), []byte("_")) {
-		epoch = epoch || string(part) == "epoch"
-		setting = setting || vocabulary[string(part)]&settingPart != 0
+// parts is what the parts of a compound say: on_epoch_end, currentEpoch. It is 0 for a word of one part.
+func (x *text) parts(i int) (all class) {
+	low, from := x.lowered(i), 0
+	if low == nil {
+		return 0
 	}
-	return epoch, setting
+	name := x.line[x.tokens[i].from:x.tokens[i].to]
+	for to := range low {
+		switch {
+		case low[to] == '_':
+			all |= vocabulary[string(low[from:to])]
+			from = to + 1
+		case to > from && name[to] < 'a' && name[to-1] >= 'a':
+			all |= vocabulary[string(low[from:to])]
+			from = to
+		}
+	}
+	if from > 0 {
+		all |= vocabulary[string(low[from:])]
+	}
+	return all
+}
+
+// event is what the name of an event says, without a value: epoch_end, onEpochEnd, epoch.end.
+func (x *text) event(i int) class {
+	all := x.parts(i)
+	if x.dotted(i) && (x.is(i-1, epochWord) || x.is(i+1, epochWord)) {
+		all |= x.tokens[i].class | epochWord
+	}
+	if all&epochWord == 0 || x.counts(i+1) && bytes.ContainsAny(x.between(i+1), ":=") {
+		return 0
+	}
+	return all
 }
 
 // mentioned reports whether the words before an epoch make the line speak of something else.
-func (x *text) mentioned(first int) bool {
-	if x.is(first-1, mentionNext) && x.joined(first) {
+func (x *text) mentioned(first, next int) bool {
+	if x.is(first-1, mentionNext) && x.joined(first) && string(x.between(next)) != ": " { // loss at epoch 3: 0.91
 		return true
 	}
-	if x.setting(first-1) && len(bytes.TrimSpace(x.between(first))) > 0 { // max_duration: 2ep, not epoch_start epoch=2
+	if x.setting(first-1) && bytes.ContainsAny(x.between(first), ":=") { // max_duration: 2ep, not epoch_start epoch=2
 		return true
 	}
 	for j := range first {
@@ -404,11 +450,11 @@ func (x *text) placeAt(o *observation, i int, measured bool) bool {
 		return false
 	}
 	t := x.tokens[i]
-	if of, _, ok := x.pair(i); ok && of > 0 && t.value <= of && (!measured || x.inBar(t.from)) {
+	if of, _, ok := x.pair(i); ok && of > 0 && t.value <= of && (!measured || x.inBar(t.from)) && !x.is(i-1, groupWord) {
 		o.place = place{known: true, at: t.value, of: of}
 		return true
 	}
-	if x.isStep(i-1) && x.follows(i, x.between(i)) {
+	if x.isStep(i-1) && x.follows(i, x.between(i)) && !x.is(i-2, speedWord) {
 		o.place = place{known: true, at: t.value}
 		return true
 	}
@@ -465,6 +511,9 @@ func (x *text) readWords(o *observation, from, to int) {
 			x.readNumber(o, i, to)
 			continue
 		}
+		event := x.event(i)
+		o.begins = o.begins || !o.ends && event&beginWord != 0
+		o.ends = o.ends || !o.begins && event&endWord != 0
 		if x.dotted(i) || i >= from && i < to {
 			continue
 		}
@@ -524,6 +573,8 @@ func (x *text) readNumber(o *observation, i, to int) {
 		case i >= to && !x.is(i-1, remaining) && !bytes.HasSuffix(x.between(i), []byte("<")):
 			o.durations = append(o.durations, t.value)
 		}
+	case x.is(i-1, speedWord) || x.is(i-2, speedWord) && x.tokens[i-1].form == word:
+		o.metric = true
 	case x.durationAt(i) > 0 && bytes.HasPrefix(x.line[x.tokens[i+1].to:], []byte("<")):
 		o.elapsed = x.durationAt(i)
 	case x.durationAt(i) > 0:
@@ -587,13 +638,18 @@ func (x *text) template(needed bool) (words, all uint64) {
 		return 0, 0
 	}
 	h := fnv.New64a()
-	for i := range x.tokens {
-		if x.tokens[i].form == word {
-			_, _ = h.Write(x.line[x.tokens[i].from:x.tokens[i].to])
+	_, _ = h.Write(x.line)
+	return x.words(len(x.tokens)), h.Sum64()
+}
+
+// words is a hash of the words before token n.
+func (x *text) words(n int) uint64 {
+	h := fnv.New64a()
+	for _, t := range x.tokens[:n] {
+		if t.form == word {
+			_, _ = h.Write(x.line[t.from:t.to])
 			_, _ = h.Write([]byte{0})
 		}
 	}
-	words = h.Sum64()
-	_, _ = h.Write(x.line)
-	return words, h.Sum64()
+	return h.Sum64()
 }

@@ -104,7 +104,7 @@ const maxModel = 256
 
 // nameOf is a model's name, valid as an attribute of a span.
 func nameOf(text []byte) string {
-	return strings.ToValidUTF8(string(text[:min(len(text), maxModel)]), "")
+	return strings.TrimRight(strings.ToValidUTF8(string(text[:min(len(text), maxModel)]), ""), ". ")
 }
 
 func (r *Reader) ownLoad(at time.Duration, line []byte) {

@@ -4,9 +4,12 @@ import "regexp"
 
 // rankPrefix is what launchers put before each line of a rank: torchrun (--tee), srun (--label), mpirun (--tag-output)
 // and Ray. A logger's "[rank 0]" is the same.
-var rankPrefix = regexp.MustCompile(`^(?:\[[A-Za-z_]+ ?\d{1,6}\]: ?|\[rank ?\d{1,6}\] ` +
+var rankPrefix = regexp.MustCompile(`^(?:\[[A-Za-z_]+ ?\d{1,6}\]: ?|\[(?i:rank|gpu|worker|process|node)[ _:-]?\d{1,6}\] ` +
 	`|\[(?:\S{1,128}@)?\d{1,9},\d{1,6}\](?:<std(?:out|err)>)?: ?` +
 	`|\s{0,5}\d{1,6}: |\(\w{1,64} pid=\d{1,9}(?:, ip=[^)]{1,64})?\) )`)
+
+// barBehind is a bar whose description is a number: of an epoch, or of a rank.
+var barBehind = regexp.MustCompile(`^ *\d{1,3}%\|`)
 
 // cutRank divides a line into the prefix that names a rank, and the rest.
 func cutRank(line []byte) (rank, rest []byte) {
@@ -14,6 +17,9 @@ func cutRank(line []byte) (rank, rest []byte) {
 		return nil, line
 	}
 	n := len(rankPrefix.Find(line))
+	if bare := n > 0 && line[0] != '[' && line[0] != '('; bare && barBehind.Match(line[n:]) {
+		n = 0
+	}
 	return line[:n], line[n:]
 }
 

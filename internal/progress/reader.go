@@ -9,6 +9,7 @@ package progress
 
 import (
 	"bytes"
+	"slices"
 	"time"
 )
 
@@ -19,7 +20,8 @@ import (
 type Reader struct {
 	own     ownPatterns
 	text    text
-	heading int // column of the epoch in a table whose heading was printed; -1 for none
+	heading int  // column of the epoch in a table whose heading was printed; -1 for none
+	rows    bool // that it is a heading is sure: prose has commas, too
 
 	ranks  ranks
 	epochs epochs
@@ -70,7 +72,7 @@ func (r *Reader) Line(at time.Duration, line []byte) []Event {
 func (r *Reader) epochLine(at time.Duration, rank []byte) {
 	x := &r.text
 	if column := x.epochColumn(); column >= 0 {
-		r.heading = column
+		r.heading, r.rows = column, bytes.IndexByte(x.line, ',') < 0
 		return
 	}
 	row := -1
@@ -78,11 +80,12 @@ func (r *Reader) epochLine(at time.Duration, rank []byte) {
 		row = x.cell(r.heading)
 	}
 	o := x.observe(at, row)
-	if r.heading >= 0 && row < 0 {
+	r.rows = r.rows || row >= 0
+	if r.rows && r.heading >= 0 && row < 0 {
 		o.numbered = false // the table counts
 	}
 	counted := !o.numbered && r.heading < 0 && !o.evaluates && x.findNested(&o)
-	if (o.numbered || counted) && !r.ranks.heard(rank) {
+	if (o.numbered || counted && (o.firm || r.nested.proven)) && !r.ranks.heard(rank) {
 		return
 	}
 	o.template, o.exact = x.template(o.numbered || counted || r.epochs.open)
@@ -115,16 +118,15 @@ type nested struct {
 	first, last observation
 }
 
-// findNested reads a number without a word: at the begin of a line, or behind "Train:". It needs a place in the epoch.
+// findNested reads a number without a word: behind "Train:", or at the begin of a line. It needs a place in the epoch.
 func (x *text) findNested(o *observation) bool {
-	i := 0
-	for i < len(x.tokens) && !x.is(i, trainWord) {
-		i++
-	}
-	if i++; i >= len(x.tokens) || x.dotted(i-1) || len(bytes.Trim(x.between(i), aroundNumber)) > 0 {
-		i = 0
-	}
-	if !x.integer(i) || x.glued(i) || x.percentAt(i) || i == 0 && len(bytes.Trim(x.between(0), " [(")) > 0 {
+	i := slices.IndexFunc(x.tokens, func(t token) bool { return t.class&trainWord != 0 })
+	return i >= 0 && !x.dotted(i) && len(bytes.Trim(x.between(i+1), aroundNumber)) == 0 && x.nestedAt(o, i+1) ||
+		len(bytes.Trim(x.between(0), " [(")) == 0 && x.nestedAt(o, 0)
+}
+
+func (x *text) nestedAt(o *observation, i int) bool {
+	if !x.integer(i) || x.glued(i) || x.percentAt(i) {
 		return false
 	}
 	total, next, _ := x.pair(i)
@@ -135,6 +137,10 @@ func (x *text) findNested(o *observation) bool {
 		return false
 	}
 	n.number, n.total, n.begins, n.firm = x.tokens[i].value, int(min(total, maxNumber)), false, i > 0
+	for next < len(x.tokens) && x.tokens[next].form == word {
+		next++
+	}
+	n.lead = x.words(next)
 	*o = n
 	return true
 }
@@ -149,11 +155,11 @@ func (n *nested) line(o *observation, e *epochs) {
 		return
 	}
 	switch {
-	case n.lines > 0 && n.first.template == o.template && n.first.number == o.number:
+	case n.lines > 0 && n.first.lead == o.lead && n.first.number == o.number:
 		n.last = *o
 		n.lines++
 		return
-	case n.lines > 1 && n.first.template == o.template && n.first.number+1 == o.number &&
+	case n.lines > 1 && n.first.lead == o.lead && n.first.number+1 == o.number &&
 		o.place.part() < n.last.place.part():
 		n.proven = true
 		n.first.firm = true
@@ -179,8 +185,7 @@ func (x *text) epochColumn() int {
 		if !x.cellBegins(i) {
 			continue
 		}
-		if name := string(x.lowered(i)); column < 0 && (name == "epoch" || name == "e" && len(x.tokens) > i+1 &&
-			bytes.Contains(x.between(i+1), []byte("#"))) {
+		if column < 0 && (x.is(i, epochWord) || x.lowerIs(i, "e") && bytes.Contains(x.between(i+1), []byte("#"))) {
 			column = cells
 		}
 		cells++
@@ -200,7 +205,7 @@ func (x *text) inName(i int) bool {
 // cellBegins reports whether a token is the first of a cell.
 func (x *text) cellBegins(i int) bool {
 	gap := x.between(i)
-	return i == 0 || bytes.Contains(gap, []byte("  ")) || bytes.ContainsAny(gap, "\t|│┃")
+	return i == 0 || bytes.Contains(gap, []byte("  ")) || bytes.ContainsAny(gap, "\t|│┃,;")
 }
 
 // cell returns the token at the begin of a column of a row of results; -1 if the line is no such row.

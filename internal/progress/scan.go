@@ -1,6 +1,10 @@
 package progress
 
-import "bytes"
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+)
 
 // kind is the form of a token.
 type form uint8
@@ -27,59 +31,86 @@ const maxTokens = 256
 // scan appends the tokens of a line. It looks at each byte a fixed number of times.
 func scan(tokens []token, line []byte) []token {
 	for i := 0; i < len(line) && len(tokens) < maxTokens; {
+		t := token{to: i + 1}
 		switch c := line[i]; {
 		case alphabetic(c):
-			t := readWord(line, i)
-			tokens = append(tokens, t)
-			i = t.to
+			t = readWord(line, i)
 		case digit(c):
-			t := number(line, i)
-			tokens = append(tokens, t)
-			i = t.to
-		case foreignLead[c]:
-			if t := foreignWord(line, i); t.to > 0 {
-				tokens = append(tokens, t)
-				i = t.to
-				continue
-			}
-			i++
-		default:
-			i++
+			t = number(line, i)
+		case c >= utf8.RuneSelf:
+			t = foreignWord(line, i)
 		}
+		if t.form != 0 {
+			tokens = append(tokens, t)
+		}
+		i = t.to
 	}
 	return tokens
 }
 
-// foreignWord finds a known word that is not ASCII, at i. Some languages put no blank between words.
+// foreignWord reads the word at i, that does not begin in ASCII. A language that puts no blank between words has
+// only those that are known.
 func foreignWord(line []byte, i int) token {
-	for _, w := range foreign {
-		if bytes.HasPrefix(line[i:], []byte(w.text)) {
-			return token{form: word, from: i, to: i + len(w.text), class: w.class}
+	if foreignLead[line[i]] {
+		for _, w := range foreign {
+			if bytes.HasPrefix(line[i:], []byte(w.text)) {
+				return token{form: word, from: i, to: i + len(w.text), class: w.class}
+			}
 		}
 	}
-	return token{}
+	if foreignAt(line[i:]) > 0 {
+		return readWord(line, i)
+	}
+	return token{to: i + 1}
+}
+
+// foreignAt is the length of an alphabetic character beyond ASCII at the begin of text; 0 if it begins otherwise.
+func foreignAt(text []byte) int {
+	if r, n := utf8.DecodeRune(text); n == 2 && unicode.IsLetter(r) {
+		return n
+	}
+	return 0
 }
 
 // maxWord is the length of the longest word that may be known.
 const maxWord = 32
 
-// readWord reads the word at i, in lower case, and looks it up.
+// readWord reads the word at i, and looks it up.
 func readWord(line []byte, i int) token {
-	var low [maxWord]byte
 	to := i
-	for ; to < len(line) && (alphabetic(line[to]) || line[to] == '_'); to++ {
-		if n := to - i; n < maxWord {
-			low[n] = line[to] | 0x20
-			if line[to] == '_' {
-				low[n] = '_'
-			}
+	for n := 1; n > 0; to += n {
+		switch {
+		case to == len(line) || line[to] >= utf8.RuneSelf:
+			n = foreignAt(line[to:])
+		case !alphabetic(line[to]) && line[to] != '_':
+			n = 0
+		default:
+			n = 1
 		}
 	}
 	t := token{form: word, from: i, to: to}
 	if to-i <= maxWord {
-		t.class = vocabulary[string(low[:to-i])]
+		var low [maxWord + utf8.UTFMax]byte
+		t.class = vocabulary[string(lower(low[:0], line[i:to]))]
 	}
 	return t
+}
+
+// lower appends a word in lower case.
+func lower(low, name []byte) []byte {
+	for i, c := range name {
+		switch {
+		case c >= utf8.RuneSelf:
+			for _, r := range string(name[i:]) { // no copy: the compiler ranges over the bytes themselves
+				low = utf8.AppendRune(low, unicode.ToLower(r))
+			}
+			return low
+		case c >= 'A' && c <= 'Z':
+			c |= 0x20
+		}
+		low = append(low, c)
+	}
+	return low
 }
 
 func alphabetic(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
@@ -103,7 +134,8 @@ func number(line []byte, i int) token {
 	switch c := line[to]; {
 	case c == ':' && t.clock(line):
 	case (c == '-' || c == '/') && t.date(line):
-	case c == '.' && to+1 < len(line) && digit(line[to+1]):
+	case c == ',' && t.thousands(line):
+	case c == '.' && to+1 < len(line) && digit(line[to+1]), c == ',' && t.comma(line):
 		t.form = decimal
 		t.fraction(line)
 		t.exponent(line)
@@ -111,6 +143,30 @@ func number(line []byte, i int) token {
 		t.exponent(line)
 	}
 	return t
+}
+
+// thousands reads 1,234,000.
+func (t *token) thousands(line []byte) bool {
+	end, value := t.to, t.value
+	for end+1 < len(line) && line[end] == ',' {
+		part, to := digits(line, end+1)
+		if to != end+4 {
+			break
+		}
+		value, end = value*1000+part, to
+	}
+	if end == t.to || t.to-t.from > 3 || t.value == 0 || end+1 < len(line) && line[end] == ',' && digit(line[end+1]) {
+		return false
+	}
+	t.value, t.to = value, end
+	return true
+}
+
+// comma reports whether the comma behind a number is that of a fraction: 0,91, but none of a list.
+func (t *token) comma(line []byte) bool {
+	_, to := digits(line, t.to+1)
+	return to > t.to+1 && (t.from == 0 || line[t.from-1] != ',' && line[t.from-1] != '(' && line[t.from-1] != '[') &&
+		(to == len(line) || line[to] != ',' && line[to] != '.')
 }
 
 func (t *token) fraction(line []byte) {

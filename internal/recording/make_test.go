@@ -103,7 +103,7 @@ func record(t *testing.T, path string, config monitor.Config, work func(context.
 	}
 	header := recording.ThisMachine(about.Collect().Boot, about.Interval(), "0.1.0")
 	about.Stop()
-	header.Host, header.Kernel, header.ID = "recorded", "linux", "test" // without the names of the machine
+	header.Host, header.Kernel = "recorded", "linux" // without the names of the machine
 	w, err := recording.NewWriter(file, header)
 	if err != nil {
 		t.Fatal(err)

@@ -67,42 +67,30 @@ func NewReader(file io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Header returns where and how the recording was made. A file may contain several parts; Part is then that of the last
-// entry.
+// Header returns where and how the recording was made.
 func (r *Reader) Header() Header { return r.header }
 
 // Next reads the next entry. The error is io.EOF after the last one, and ErrCut if the recording is incomplete. Any
 // other error has the number of the damaged line. Later calls return the same error.
 func (r *Reader) Next(e *Entry) error {
-	for r.err == nil {
-		var text []byte
-		if text, r.err = r.line(); r.err != nil {
-			break
-		}
-		var next Entry
-		err := json.Unmarshal(text, &next)
-		if err == nil {
-			err = next.check()
-		}
-		if err == nil {
-			*e = next
-			return nil
-		}
-		if !r.nextPart(text) {
-			r.err = fmt.Errorf("the recording is damaged at line %d: %w", r.number, err)
-		}
+	if r.err != nil {
+		return r.err
 	}
-	return r.err
-}
-
-// nextPart reports whether text is the header of a part that follows in the same file.
-func (r *Reader) nextPart(text []byte) bool {
-	var h Header
-	if json.Unmarshal(text, &h) != nil || h.Format < 1 || h.Format > Format || h.ID == "" || h.ID != r.header.ID {
-		return false
+	var text []byte
+	if text, r.err = r.line(); r.err != nil {
+		return r.err
 	}
-	r.header.Part = h.Part
-	return true
+	var next Entry
+	err := json.Unmarshal(text, &next)
+	if err == nil {
+		err = next.check()
+	}
+	if err != nil {
+		r.err = fmt.Errorf("the recording is damaged at line %d: %w", r.number, err)
+		return r.err
+	}
+	*e = next
+	return nil
 }
 
 // line returns the next complete line, valid until the next call.

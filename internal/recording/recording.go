@@ -6,9 +6,7 @@ package recording
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,13 +37,11 @@ type Header struct {
 	Origin   time.Duration `json:"origin,omitempty"`   // CLOCK_MONOTONIC at Stamp.Mono 0; 0 where it is not known
 	Interval time.Duration `json:"interval,omitempty"` // between two readings of a source
 	Version  string        `json:"version,omitempty"`  // of the program that wrote it
-	ID       string        `json:"id,omitempty"`       // the same in all parts of one recording
-	Part     int           `json:"part,omitempty"`     // counts the files of one recording, from 0
 }
 
 // ThisMachine returns the header of a new recording of this machine. What cannot be read stays empty.
 func ThisMachine(boot time.Time, interval time.Duration, version string) Header {
-	h := Header{Boot: boot, Origin: sample.Origin(), Interval: interval, Version: version, ID: rand.Text()}
+	h := Header{Boot: boot, Origin: sample.Origin(), Interval: interval, Version: version}
 	h.Host, _ = os.Hostname()
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		h.Kernel = fmt.Sprintf("%s %s %s", runtime.GOOS, strings.TrimSpace(string(release)), runtime.GOARCH)
@@ -82,6 +78,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 
 // Write adds an entry. It leaves out empty readings, like those of a source that failed. It flushes once a second, so
 // that a crash of this program loses no more than that. After an error of the file, every Write returns an error.
+// Entries after Close are ignored: a monitor may outlive its recording.
 func (w *Writer) Write(e *Entry) error {
 	if e.Sample != nil && empty(e.Sample) {
 		return nil
@@ -92,7 +89,7 @@ func (w *Writer) Write(e *Entry) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return errors.New("the recording is closed")
+		return nil
 	}
 	if err := w.put(e); err != nil {
 		return err

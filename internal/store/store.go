@@ -100,7 +100,7 @@ const (
 // Quantity is something of a kind that has a curve. A curve is of means, except those that say otherwise.
 type Quantity struct {
 	Of   Kind
-	Name string  // with its unit, as in the heads of CSV
+	Name string  // with its unit, as in JSON
 	Step float64 // values are stored as multiples of it
 	Fold Fold    // how longer intervals are made
 	By   string  // of a weighted mean: the quantity of the weights

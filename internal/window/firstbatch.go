@@ -10,6 +10,7 @@ import (
 type FirstBatch struct {
 	Took    time.Duration // from the start of the epoch until its work began
 	Storage time.Duration // part of it: the leading thread waited for storage
+	Other   time.Duration // part of it: other
 	Read    uint64        // bytes that the job read meanwhile; 0 if unknown
 	Workers int           // processes that started meanwhile, as in an epoch before; 0 if there were none
 }
@@ -36,7 +37,9 @@ func (v *view) firstBatch(r *Report) *FirstBatch {
 		d, _ := v.history.Between(history.Key{Series: s, ID: id}, v.from(), begun)
 		return max(0, d.Value)
 	}
-	f := FirstBatch{Took: took, Storage: min(took, seconds(grown(history.LedgerStorage, id)))}
+	part := func(s history.Series) time.Duration { return min(took, seconds(grown(s, id))) }
+	f := FirstBatch{Took: took, Storage: part(history.LedgerStorage)}
+	f.Other = max(0, took-f.Storage-part(history.LedgerCPU)-part(history.LedgerBusy))
 	if r.Own != nil {
 		f.Read = uint64(grown(history.JobReadBytes, v.machine.Target.Job))
 	}

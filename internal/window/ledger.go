@@ -234,7 +234,8 @@ func (v *view) scheduledOf(s history.Series, gpu string) float64 {
 // otherKinds has the kind of each reason.
 var otherKinds = [chain.ReasonKinds]OtherKind{
 	chain.ForGPU: OtherGPU, chain.ForNetwork: OtherNetwork, chain.ForPipe: OtherPipe, chain.ForLock: OtherLock,
-	chain.ForTimer: OtherTimer, chain.ForChild: OtherChild, chain.ForSteal: OtherSteal, chain.ForEvent: OtherEvent,
+	chain.ForTimer: OtherTimer, chain.ForChild: OtherChild, chain.ForSteal: OtherSteal, chain.ForStop: OtherStop,
+	chain.ForEvent: OtherEvent,
 }
 
 // otherReasons names the largest parts of other.
@@ -290,6 +291,7 @@ const (
 	OtherTimer   OtherKind = "timer"
 	OtherChild   OtherKind = "child_process"
 	OtherSteal   OtherKind = "steal"
+	OtherStop    OtherKind = "stopped"
 	OtherEvent   OtherKind = "event"
 )
 

@@ -45,14 +45,15 @@ func TestWaitBound(t *testing.T) {
 		waited time.Duration
 		want   Verdict
 	}{
-		"a lock":           {history.OtherLock, 9 * s, WaitBound},
-		"a timer, half":    {history.OtherTimer, 5 * s, WaitBound},
-		"a timer, less":    {history.OtherTimer, 4 * s, Unknown},
-		"a child":          {history.OtherChild, 9 * s, WaitBound},
-		"another machine":  {history.OtherNetwork, 9 * s, WaitBound},
-		"the GPU's driver": {history.OtherGPU, 9 * s, WaitBound},
-		"several files":    {history.OtherEvent, 9 * s, Unknown},
-		"no reason at all": {history.OtherLock, 0, Unknown},
+		"a lock":            {history.OtherLock, 9 * s, WaitBound},
+		"a timer, half":     {history.OtherTimer, 5 * s, WaitBound},
+		"a timer, less":     {history.OtherTimer, 4 * s, Unknown},
+		"a child":           {history.OtherChild, 9 * s, WaitBound},
+		"another machine":   {history.OtherNetwork, 9 * s, WaitBound},
+		"the GPU's driver":  {history.OtherGPU, 9 * s, WaitBound},
+		"a stopped program": {history.OtherStop, 9 * s, WaitBound},
+		"several files":     {history.OtherEvent, 9 * s, Unknown},
+		"no reason at all":  {history.OtherLock, 0, Unknown},
 	} {
 		scheduled := history.Scheduled{Time: 10 * s}
 		scheduled.Other[c.reason-history.OtherGPU] = c.waited

@@ -62,28 +62,6 @@ test("the readout at a time is the value of the data there", async ({ page }) =>
   await expect(figure(page, "Disk throughput").locator("time")).toHaveCount(1); // one cursor for all
 });
 
-test("threads are drawn by state, in the ledger's colours and below it", async ({ page }) => {
-  const problems = await open(page, "threads.html");
-  const title = "Threads by state: train";
-  const data = dataOf("threads.html");
-  expect(data.curves.panels.map((p) => p.title).slice(0, 2)).toEqual(["Where the time went: train", title]);
-  const states = figure(page, title);
-  await expect(states.locator(".readout .item")).toHaveText(["running", "ready", "waiting for storage"]);
-  for (const [state, part] of [["running", "GPU busy"], ["waiting for storage", "storage"]] as const) {
-    const swatch = (f: typeof states, name: string) =>
-      f.locator(".item", { hasText: name }).locator(".swatch").evaluate((e) => getComputedStyle(e).getPropertyValue("--swatch"));
-    expect(await swatch(states, state)).toBe(await swatch(figure(page, "Where the time went: train"), part));
-  }
-  const over = states.locator(".u-over");
-  await over.scrollIntoViewIfNeeded();
-  const box = await over.boundingBox();
-  if (!box) throw new Error("no panel of the threads");
-  await page.mouse.move(box.x + box.width * 0.3, box.y + box.height / 2); // within the epoch from the disk
-  const text = await states.locator(".readout .item").nth(2).textContent();
-  expect(Number(/([\d.]+)$/.exec(text ?? "")?.[1])).toBeGreaterThan(0);
-  expect(problems).toEqual([]);
-});
-
 test("dragging zooms all curves, and a double click shows everything again", async ({ page }) => {
   await open(page, "gpu.html");
   const over = figure(page, "Disk throughput").locator(".u-over");

@@ -18,7 +18,7 @@ const Tick = 100 * time.Millisecond
 // reading.
 type Machine struct {
 	History *history.History
-	Ledger  *ledger.Pressure
+	Ledger  *ledger.Estimator
 	Target  ledger.Target
 	Now     time.Duration
 
@@ -54,7 +54,7 @@ func start(t testing.TB, hasGPU, pressure bool) *Machine {
 		t.Fatal(err)
 	}
 	m := &Machine{
-		t: t, hasGPU: hasGPU, pressure: pressure, History: h, Ledger: ledger.NewPressure(h), Now: Tick,
+		t: t, hasGPU: hasGPU, pressure: pressure, History: h, Ledger: ledger.New(h), Now: Tick,
 		Disk:   sample.Disk{Name: "sda", Leaf: true, ReadIOs: 1},
 		Target: ledger.Target{Job: "job"}, Job: sample.Job{ID: "job", HasIO: true},
 	}

@@ -28,7 +28,7 @@ baselines do not learn from slow ones.`,
   stallspan baseline reset train.py`,
 	}
 	cmd.PersistentFlags().StringVar(&file, "file", "", "the `file` of baselines (default: the one of stallspan run)")
-	cli.Group(cmd, listCommand(&file), showCommand(&file), resetCommand(&file))
+	cli.Group(cmd, listCommand(&file), resetCommand(&file))
 	return cmd
 }
 
@@ -57,30 +57,6 @@ func listCommand(file *string) *cobra.Command {
 			}
 			return output.Print(cmd.OutOrStdout(), asJSON, reportOf(path, all),
 				func(t *output.Table) { drawBaselines(t, all, time.Now()) })
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	return cmd
-}
-
-func showCommand(file *string) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:               "show KEY|NAME",
-		Short:             "Show one baseline with its last 64 durations",
-		ValidArgsFunction: cli.CompleteOneWord(func() []string { return knownNames(*file) }),
-		Args:              cli.Needs(1, 1, "baseline show needs one key, model or run: stallspan baseline list shows them"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path, all, err := learned(*file)
-			if err != nil {
-				return err
-			}
-			found := baseline.Find(all, args[0])
-			if len(found) == 0 {
-				return unknownBaseline(args[0], path)
-			}
-			return output.Print(cmd.OutOrStdout(), asJSON, reportOf(path, found),
-				func(t *output.Table) { drawDurations(t, found) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
@@ -158,7 +134,7 @@ type jsonBaseline struct {
 	Took        []float64 `json:"took_s"`
 }
 
-// report is what list --json and show --json print.
+// report is what list --json prints.
 type report struct {
 	File      string         `json:"file"`
 	Baselines []jsonBaseline `json:"baselines"`

@@ -55,27 +55,6 @@ func drawBaselines(t *output.Table, all []baseline.Entry, now time.Time) {
 	}
 }
 
-// drawDurations writes all durations of each baseline, the newest last.
-func drawDurations(t *output.Table, all []baseline.Entry) {
-	for i := range all {
-		e := &all[i]
-		t.Line(string(e.Key))
-		summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), explain.Duration(e.Median().Seconds()),
-			explain.Duration(e.P95().Seconds()))
-		if limit, known := slowAbove(e); known {
-			summary += ", slow from " + explain.Duration(limit.Seconds())
-		} else {
-			summary += fmt.Sprintf(", too few to compare with: %d are needed", baseline.MinCount)
-		}
-		t.Text("  ", fmt.Sprintf("%s; %d slow since, last seen %s", summary, e.Slow, e.Last.Local().Format(time.DateTime)))
-		took := ""
-		for _, d := range e.Durations {
-			took += explain.Duration(d.Seconds()) + ", "
-		}
-		t.Text("  took: ", took[:max(0, len(took)-2)])
-	}
-}
-
 // ago formats an age roughly.
 func ago(d time.Duration) string {
 	switch {

@@ -58,8 +58,6 @@ func (o *Options) Check() error {
 	switch {
 	case o.Device == "" && o.Path == "":
 		return errors.New("bench needs a disk, as lsblk lists them, or a file or folder on it: stallspan bench nvme0n1")
-	case o.Device != "" && o.Path != "":
-		return errors.New("--device and --path: give one of them")
 	case o.MakeFile && o.Path == "":
 		return errors.New("--make-file needs the folder for the file: stallspan bench --make-file /data")
 	}
@@ -108,11 +106,11 @@ func blockDevice(device string) (path string, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("there is no device %s: lsblk lists the devices", path)
+		return "", fmt.Errorf("there is no disk, file or folder %s: lsblk lists the disks", device)
 	case err != nil:
 		return "", err
 	case info.Mode()&os.ModeDevice == 0 || info.Mode()&os.ModeCharDevice != 0:
-		return "", fmt.Errorf("%s is not a block device: give --path for a file or folder", path)
+		return "", fmt.Errorf("%s is neither a block device nor a file or folder", path)
 	}
 	return path, nil
 }

@@ -42,9 +42,7 @@ no longer with the highest throughput seen so far. It refuses to run while a win
 		Args:              cli.Needs(0, 1, "bench reads one disk: stallspan bench nvme0n1, or stallspan bench /data"),
 		ValidArgsFunction: cli.CompleteOneWord(cli.WholeDisks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 && (o.Device != "" || o.Path != "") {
-				return cli.Usage(errors.New("a disk and --device or --path: give one of them"))
-			} else if len(args) == 1 {
+			if len(args) == 1 {
 				o.Device, o.Path = deviceOrPath(args[0])
 			}
 			if err := o.Check(); err != nil {
@@ -54,9 +52,7 @@ no longer with the highest throughput seen so far. It refuses to run while a win
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Device, "device", "", "the block `device` to read: sda, /dev/sda, /dev/disk/by-id/...")
-	flags.StringVar(&o.Path, "path", "", "the `file` to read, or a folder whose largest file is read")
-	flags.BoolVar(&o.MakeFile, "make-file", false, "write a file of 1 GiB into the folder --path, read it and remove it")
+	flags.BoolVar(&o.MakeFile, "make-file", false, "write a file of 1 GiB into the folder PATH, read it and remove it")
 	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object")
 	flags.BoolVar(&o.force, "force", false, "measure although a window is open")
 	cli.DurationFlag(flags, &o.Step, "step", "the `duration` of each of the eight steps (default 2.5s)")

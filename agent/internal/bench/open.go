@@ -100,9 +100,9 @@ func (t *target) open(path string) (err error) {
 // forbidden is the error for a device without read permission.
 func (t *target) forbidden() error {
 	if os.Geteuid() == 0 {
-		return fmt.Errorf("%s may not be read even by root, as in a container: give --path for a file on it", t.name)
+		return fmt.Errorf("%s may not be read even by root, as in a container: give a file on it", t.name)
 	}
-	return fmt.Errorf("%s may be read only by root or its group: use sudo, or give --path for a file of yours on it",
+	return fmt.Errorf("%s may be read only by root or its group: use sudo, or give a file of yours on it",
 		t.name)
 }
 

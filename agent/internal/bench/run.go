@@ -105,7 +105,7 @@ func (o *Options) open(ctx context.Context) (*target, error) {
 	case info.Mode().IsRegular():
 		return openFile(o.Path, o.Path)
 	}
-	return nil, fmt.Errorf("%s is neither a file nor a folder: give a block device with --device", o.Path)
+	return nil, fmt.Errorf("%s is neither a file nor a folder, nor a block device", o.Path)
 }
 
 // measurement is one run.

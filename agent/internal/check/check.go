@@ -45,7 +45,6 @@ const (
 	Processes Area = "processes"
 	Scheduler Area = "scheduler"
 	CPU       Area = "CPU"
-	Clock     Area = "clock"
 	Container Area = "container"
 	API       Area = "API"
 	Export    Area = "export"
@@ -99,7 +98,7 @@ func Machine(ctx context.Context, o Options) []Finding {
 	}
 	checks := []func(context.Context) []Finding{
 		m.gpus, m.disks, m.latency, m.health, m.pressure, m.cgroup, m.processes, m.scheduler,
-		m.cores, m.clock, m.container, m.agent, m.export,
+		m.cores, m.container, m.agent, m.export,
 	}
 	found := make([][]Finding, len(checks))
 	var all sync.WaitGroup

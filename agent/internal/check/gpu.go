@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/source/amd"
 	"github.com/stallspan/stallspan/internal/source/gpu"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
@@ -17,56 +16,51 @@ import (
 func (m *machine) gpus(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, maxGPU)
 	defer cancel()
-	if amd.Reads(m.root, m.NVML) {
-		return amdGPUs(ctx, m.root)
-	}
 	found, err := gpu.Probe(ctx, gpu.Options{Library: m.NVML, Root: m.root})
-	if err != nil {
-		return m.noGPU(err)
-	}
-	if len(found.Devices) == 0 && found.Err == nil {
-		return Finding{Area: GPU, What: "driver", Details: driver(found)}.as(Missing, m.giveGPU(),
-			"The NVIDIA driver %s lists no GPU that this process may use.", found.Driver)
-	}
 	var list []Finding
+	nvidias := 0
 	for _, d := range found.Devices {
-		list = append(list, device(d, found))
+		if d.Vendor == "" {
+			nvidias++
+		}
+		list = append(list, device(d, found.NVML))
+	}
+	missing := errors.Is(err, gpu.ErrNoDriver) || errors.Is(err, gpu.ErrNotBuilt)
+	switch details := map[string]any{"driver": found.Driver, "nvml": found.NVML}; {
+	case missing && len(list) > 0 && m.card() != nvidia: // it needs none
+	case err != nil:
+		list = append(list, m.noGPU(err)...)
+	case nvidias == 0 && found.Err == nil:
+		list = append(list, Finding{Area: GPU, What: "driver", Details: details}.as(Missing, m.giveGPU(),
+			"The NVIDIA driver %s lists no GPU that this process may use.", found.Driver)...)
 	}
 	if found.Err != nil {
-		list = append(list, Finding{Area: GPU, What: "driver", State: Limited, Details: driver(found),
-			Message: "Not every GPU can be read: " + found.Err.Error() +
-				".", Fix: "run nvidia-smi, and search the kernel's log for NVRM and Xid"})
+		list = append(list, Finding{Area: GPU, What: "driver", State: Limited,
+			Message: "Not every GPU can be read: " + found.Err.Error() + ".", Fix: fixOf(found.Err)})
 	}
 	return list
 }
 
-// amdGPUs reads everything of each AMD GPU once.
-func amdGPUs(ctx context.Context, root string) (list []Finding) {
-	for _, d := range amd.Probe(ctx, amd.Options{Root: root}) {
-		found := gpu.ProbeResult{Driver: d.Info.Driver}
-		f := device(gpu.Device{ID: d.Info.ID, Name: d.Info.Name, Index: d.Info.Index, Supported: d.Supported,
-			Unsupported: d.Unsupported, Busy: d.Busy, Notes: d.Notes, Err: d.Err}, found)
-		if d.Asleep {
-			f.State, f.Fix, f.Message = Off, "", fmt.Sprintf("GPU %d, %s, sleeps (power/runtime_status is suspended), and was "+
-				"not woken: it is read while a program uses it, and until a minute later.", d.Info.Index, d.Info.Name)
-		} else if d.Err != nil {
-			f.Fix = "search the kernel's log for amdgpu"
-		}
-		list = append(list, f)
+// fixOf returns what to do about an error of a GPU.
+func fixOf(err error) string {
+	switch text := err.Error(); {
+	case strings.Contains(text, "update this program"):
+		return "update stallspan, which may know what that GPU's driver writes"
+	case strings.Contains(text, "amdgpu"):
+		return "search the kernel's log for amdgpu"
 	}
-	return list
+	return "run nvidia-smi, and search the kernel's log for NVRM and Xid"
 }
 
-func driver(found gpu.ProbeResult) map[string]any {
-	return map[string]any{"driver": found.Driver, "nvml": found.NVML}
-}
-
-func device(d gpu.Device, found gpu.ProbeResult) Finding {
-	f := Finding{Area: GPU, What: d.ID, State: Seen, Details: driver(found)}
-	f.Details["id"], f.Details["name"], f.Details["index"] = d.ID, d.Name, d.Index
-	f.Details["tells"], f.Details["lacks"] = nonNil(d.Supported), nonNil(d.Unsupported)
-	f.Details["busy"] = d.Busy
-	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read", d.Index, d.Name, found.Driver)
+func device(d gpu.Device, nvml string) Finding {
+	f := Finding{Area: GPU, What: d.ID, State: Seen, Details: map[string]any{"driver": d.Driver, "nvml": nvml, "id": d.ID,
+		"name": d.Name, "index": d.Index, "tells": nonNil(d.Supported), "lacks": nonNil(d.Unsupported), "busy": d.Busy}}
+	if d.Asleep {
+		f.State, f.Message = Off, fmt.Sprintf("GPU %d, %s, sleeps (power/runtime_status is suspended), and was not woken: "+
+			"it is read while a program uses it, and until a minute later.", d.Index, d.Name)
+		return f
+	}
+	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read", d.Index, d.Name, d.Driver)
 	if len(d.Unsupported) > 0 {
 		f.Message += ", but does not report: " + strings.Join(d.Unsupported, ", ")
 	}
@@ -75,7 +69,7 @@ func device(d gpu.Device, found gpu.ProbeResult) Finding {
 	case d.Err != nil:
 		f.State = Limited
 		f.Message += " A query failed: " + d.Err.Error() + "."
-		f.Fix = "run nvidia-smi, and search the kernel's log for NVRM and Xid"
+		f.Fix = fixOf(d.Err)
 	case !d.Busy:
 		f.State = Limited
 		f.Message += " Its time cannot be divided."

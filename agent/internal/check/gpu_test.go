@@ -81,7 +81,8 @@ func TestDevice(t *testing.T) {
 		{slice, Limited, "utilization. It is a slice. Its time cannot be divided.", false},
 		{failing, Limited, "the GPU is lost.", true},
 	} {
-		f := device(c.device, gpu.ProbeResult{Driver: "570.1"})
+		c.device.Driver = "570.1"
+		f := device(c.device, "")
 		if f.State != c.state || !strings.Contains(f.Message, c.says) || splitsGPU([]Finding{f}) != c.splits {
 			t.Errorf("%s: got %+v, want %v, %q and split %v", c.device.ID, f, c.state, c.says, c.splits)
 		}

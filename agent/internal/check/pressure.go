@@ -22,7 +22,6 @@ import (
 // pressure reads the pressure of the whole machine.
 func (m *machine) pressure(ctx context.Context) []Finding {
 	source := pressure.New(m.Root)
-	defer source.Close()
 	var s sample.Sample
 	err := source.Read(&s)
 	var counted, missing []string

@@ -11,7 +11,7 @@ func TestParseSize(t *testing.T) {
 		"256MiB": 256 << 20, "1GiB": 1 << 30, "1 gib": 1 << 30, "500MB": 500e6, "2TB": 2e12, "1048576": 1 << 20,
 		"1048576B": 1 << 20, " 1024 KiB ": 1 << 20, "8388607TiB": 8388607 << 40,
 	} {
-		if got, err := ParseSize("--max-size", text, 1<<20); err != nil || got != want {
+		if got, err := ParseSize("max_size", text, 1<<20); err != nil || got != want {
 			t.Errorf("%q: got %d %v, want %d", text, got, err, want)
 		}
 	}
@@ -21,8 +21,8 @@ func TestParseSize(t *testing.T) {
 		"0": "too small: the minimum is 1 MiB", "1048575": "too small", "1000KB": "too small",
 		"8388608TiB": "larger than any disk", "9223372036854775808": "is not a size",
 	} {
-		if _, err := ParseSize("--max-size", text, 1<<20); err == nil || !strings.Contains(err.Error(), says) ||
-			!strings.HasPrefix(err.Error(), "--max-size ") {
+		if _, err := ParseSize("max_size", text, 1<<20); err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.HasPrefix(err.Error(), "max_size ") {
 			t.Errorf("%q: got %v, want an error with %q", text, err, says)
 		}
 	}
@@ -34,7 +34,7 @@ func FuzzParseSize(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		size, err := ParseSize("--max-size", text, 1<<20)
+		size, err := ParseSize("max_size", text, 1<<20)
 		if err == nil && size < 1<<20 {
 			t.Errorf("%q: got %d, want at least %d", text, size, 1<<20)
 		}

@@ -27,15 +27,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(childVariable) {
-	case "quiet":
+	if os.Getenv(childVariable) == "quiet" {
 		runQuiet()
-		os.Exit(0)
-	case "console":
-		runConsole(false)
-		os.Exit(0)
-	case "console otlpOnly":
-		runConsole(true)
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)

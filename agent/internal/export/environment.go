@@ -22,7 +22,7 @@ const (
 	protocolHTTP = "http/protobuf"
 )
 
-// otlp is the value of OTEL_*_EXPORTER for which this package makes the exporter itself.
+// otlp is the value of OTEL_*_EXPORTER that is possible.
 const otlp = "otlp"
 
 // lookup returns the value of a variable. An empty variable counts as unset, as OpenTelemetry specifies.
@@ -37,22 +37,19 @@ func (s signal) setting(name string) (value, variable string) {
 	return lookup(general), general
 }
 
-// exporter returns the name of the exporter that the environment selects for the signal, "" for none. OTLP needs an
-// endpoint: without one, the variables are probably meant for another program.
-func (s signal) exporter() string {
-	if strings.EqualFold(lookup("OTEL_SDK_DISABLED"), "true") {
-		return ""
+// exported reports whether the environment selects OTLP for the signal, or else which other exporter in spite of an
+// endpoint. Without one, the variables are meant for another program.
+func (s signal) exported() (on bool, other string) {
+	if endpoint, _ := s.setting("ENDPOINT"); endpoint == "" || strings.EqualFold(lookup("OTEL_SDK_DISABLED"), "true") {
+		return false, ""
 	}
 	switch name := cmp.Or(strings.ToLower(lookup(s.exporterVariable())), otlp); name {
-	case "none":
-		return ""
 	case otlp:
-		if endpoint, _ := s.setting("ENDPOINT"); endpoint == "" {
-			return ""
-		}
-		return otlp
+		return true, ""
+	case "none":
+		return false, ""
 	default:
-		return name
+		return false, name
 	}
 }
 

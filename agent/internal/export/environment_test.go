@@ -1,20 +1,13 @@
 package export
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	"go.opentelemetry.io/otel/trace"
-
-	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/emit/queue"
 )
 
 // A wrong variable is refused by New or reported, in one line that holds no secret. No variable stops the program
@@ -36,7 +29,6 @@ func TestWrongEnvironment(t *testing.T) {
 		{set: env{protocol: "http/json"}, refused: protocol + ` is "http/json": set it to grpc or http/protobuf`},
 		{set: env{protocol: "grpc", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "arrow"},
 			refused: `OTEL_EXPORTER_OTLP_METRICS_PROTOCOL is "arrow"`},
-		{set: env{"OTEL_TRACES_EXPORTER": "xray"}, refused: `OTEL_TRACES_EXPORTER is "xray": unknown exporter`},
 		{set: env{protocol: protocolHTTP, "OTEL_EXPORTER_OTLP_CERTIFICATE": folder + "/none.pem"},
 			refused: "OTEL_EXPORTER_OTLP_CERTIFICATE: open "},
 		{set: env{protocol: protocolHTTP, "OTEL_EXPORTER_OTLP_CERTIFICATE": empty},
@@ -45,6 +37,7 @@ func TestWrongEnvironment(t *testing.T) {
 			protocol: protocolHTTP}, refused: "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and its key"},
 		{set: env{protocol: protocolHTTP, "OTEL_EXPORTER_OTLP_CERTIFICATE": good}, refused: "cannot use TLS"},
 
+		{set: env{"OTEL_TRACES_EXPORTER": "xray"}, report: `no traces are exported: OTEL_TRACES_EXPORTER is "xray"`},
 		{set: env{endpoint: "ht%tp://user:SECRET@host"}, report: "xxxxx@host"},
 		{set: env{endpoint: "http://user:SECRET@ho st", protocol: protocolHTTP}, report: "xxxxx@ho st"},
 		{set: env{endpoint: "127.0.0.1:4317"}, report: "first path segment in URL cannot contain colon"},
@@ -123,23 +116,26 @@ func TestSelectedExporters(t *testing.T) {
 	for _, test := range []struct {
 		name            string
 		set             env
-		traces, metrics string // as exporter returns them
+		traces, metrics bool
+		other           string // of metrics
 	}{
-		{"nothing", nil, "", ""},
-		{"an endpoint for all", env{endpoint: "http://a:4317"}, otlp, otlp},
-		{"an empty one is unset", env{endpoint: " "}, "", ""},
-		{"traces alone", env{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a:1"}, otlp, ""},
-		{"metrics alone", env{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://a:1"}, "", otlp},
-		{"disabled", env{endpoint: "http://a:1", "OTEL_SDK_DISABLED": "TRUE"}, "", ""},
-		{"none", env{endpoint: "http://a:1", "OTEL_METRICS_EXPORTER": "None", "OTEL_TRACES_EXPORTER": "otlp"}, otlp, ""},
-		{"otlp without an endpoint", env{"OTEL_TRACES_EXPORTER": "otlp"}, "", ""},
-		{"others need no endpoint", env{"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "prometheus"},
-			"console", "prometheus"},
+		{"nothing", nil, false, false, ""},
+		{"an endpoint for all", env{endpoint: "http://a:4317"}, true, true, ""},
+		{"an empty one is unset", env{endpoint: " "}, false, false, ""},
+		{"traces alone", env{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a:1"}, true, false, ""},
+		{"metrics alone", env{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://a:1"}, false, true, ""},
+		{"disabled", env{endpoint: "http://a:1", "OTEL_SDK_DISABLED": "TRUE"}, false, false, ""},
+		{"none", env{endpoint: "http://a:1", "OTEL_METRICS_EXPORTER": "None", "OTEL_TRACES_EXPORTER": "otlp"}, true, false, ""},
+		{"otlp without an endpoint", env{"OTEL_TRACES_EXPORTER": "otlp"}, false, false, ""},
+		{"others without an endpoint", env{"OTEL_METRICS_EXPORTER": "prometheus"}, false, false, ""},
+		{"others with one", env{endpoint: "http://a:1", "OTEL_METRICS_EXPORTER": "Console"}, true, false, "console"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			environment(t, test.set)
-			if got := [2]string{traces.exporter(), metrics.exporter()}; got != [2]string{test.traces, test.metrics} {
-				t.Errorf("exporters of traces and metrics: got %q, want %q and %q", got, test.traces, test.metrics)
+			spans, _ := traces.exported()
+			points, other := metrics.exported()
+			if spans != test.traces || points != test.metrics || other != test.other {
+				t.Errorf("got traces %t, metrics %t or %q; want %+v", spans, points, other, test)
 			}
 		})
 	}
@@ -163,45 +159,5 @@ func TestSettings(t *testing.T) {
 		if client.Timeout != want {
 			t.Errorf("timeout of %s: got %v, want %v", s, client.Timeout, want)
 		}
-	}
-}
-
-// console writes to standard output, without an endpoint. A process that wraps a program ignores it.
-func TestConsole(t *testing.T) {
-	for child, want := range map[string][]string{
-		"console":          {"epoch 41", "some.event", "system.disk.io"},
-		"console otlpOnly": nil,
-	} {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = []string{
-			childVariable + "=" + child, "GOCOVERDIR=" + t.TempDir(), "OTEL_TRACES_EXPORTER=console",
-			"OTEL_METRICS_EXPORTER=console", "OTEL_LOGS_EXPORTER=console",
-		}
-		out, err := cmd.CombinedOutput()
-		if err != nil || want == nil && len(out) > 0 {
-			t.Errorf("%s: got error %v and output %s, want neither", child, err, out)
-		}
-		for _, text := range want {
-			if !strings.Contains(string(out), text) {
-				t.Errorf("%s: got output %s, want %q", child, out, text)
-			}
-		}
-	}
-}
-
-// runConsole is the child of TestConsole.
-func runConsole(otlpOnly bool) {
-	e, err := New(context.Background(), Options{
-		Logs: true, OTLPOnly: otlpOnly,
-		Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) },
-	})
-	if err != nil {
-		panic(err)
-	}
-	e.Begin("epoch", time.Now(), trace.SpanContext{}).End(emit.Span{Name: "epoch 41", End: time.Now()})
-	e.Log(emit.Event{Name: "some.event"}, trace.SpanContext{})
-	one := Stats{Spans: queue.Counts{Sent: 1}, Logs: queue.Counts{Sent: 1}}
-	if s := e.Close(context.Background()); !otlpOnly && s != one {
-		panic(fmt.Sprintf("stats: got %+v, want one span and one log record", s))
 	}
 }

@@ -1,7 +1,7 @@
 // Package export sends the agent's spans, metrics and log records through the OpenTelemetry SDK.
 //
-// The standard OTEL_* variables configure it. A signal is exported over OTLP if an endpoint is set for it, or through
-// another exporter that OTEL_*_EXPORTER names. Otherwise the signal needs no connection and no goroutine.
+// The standard OTEL_* variables configure it. A signal is exported over OTLP if an endpoint is set for it. Otherwise the
+// signal needs no connection and no goroutine.
 //
 // The OTLP exporters are the SDK's, with their retries off: spans and log records wait in our queues (package queue),
 // so that a backend may be away for hours. The SDK reads and checks the environment. What it reports goes to
@@ -43,10 +43,6 @@ type Options struct {
 	// Logs exports events as log records.
 	Logs bool
 
-	// OTLPOnly ignores OTEL_*_EXPORTER=console and the like. It is for a process that shares its environment and
-	// standard output with a wrapped program, for which they are meant.
-	OTLPOnly bool
-
 	// Report gets one line for each error that the SDK reports, such as a variable that it cannot parse.
 	Report func(line string)
 }
@@ -77,34 +73,27 @@ type Exporter struct {
 // error. An error is one line that names the variable.
 func New(ctx context.Context, o Options) (*Exporter, error) {
 	e := &Exporter{collect: o.Collect, jobs: jobs{of: o.Jobs}}
-	selected := map[signal]string{traces: traces.exporter()}
-	if o.Collect != nil {
-		selected[metrics] = metrics.exporter()
-	}
-	if o.Logs {
-		selected[logs] = logs.exporter()
-	}
-	for s, name := range selected {
-		if !o.OTLPOnly || name == "" || name == otlp {
+	var selected []signal
+	for _, s := range []signal{traces, metrics, logs} {
+		if s == metrics && o.Collect == nil || s == logs && !o.Logs {
 			continue
 		}
-		selected[s] = ""
-		if endpoint, _ := s.setting("ENDPOINT"); endpoint != "" && o.Report != nil {
+		if on, other := s.exported(); on {
+			selected = append(selected, s)
+		} else if other != "" && o.Report != nil {
 			o.Report(fmt.Sprintf("no %s are exported: %s is %.40q, and only otlp is possible here",
-				s.lower(), s.exporterVariable(), name))
+				s.lower(), s.exporterVariable(), other))
 		}
 	}
-	if selected[traces] == "" && selected[metrics] == "" && selected[logs] == "" {
+	if len(selected) == 0 {
 		return e, nil
 	}
 	report := reportErrors(o.Report)
-	for s, name := range selected {
-		if name == otlp {
-			if err := s.checkScheme(); err != nil { // at once, and not after the flush at the end
-				return nil, err
-			}
-			s.reportIgnored(report)
+	for _, s := range selected {
+		if err := s.checkScheme(); err != nil { // at once, and not after the flush at the end
+			return nil, err
 		}
+		s.reportIgnored(report)
 	}
 	if err := e.open(ctx, o, selected); err != nil {
 		canceled, cancel := context.WithCancel(ctx)
@@ -115,32 +104,24 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 	return e, nil
 }
 
-func (e *Exporter) open(ctx context.Context, o Options, selected map[signal]string) error {
+func (e *Exporter) open(ctx context.Context, o Options, selected []signal) error {
 	res, err := Resource(ctx, o.Root)
 	if err != nil {
 		return fmt.Errorf("cannot describe this program to OpenTelemetry: %w", err)
 	}
-	for _, s := range []struct {
-		signal signal
-		open   func(ctx context.Context, name string, o Options, res *resource.Resource) error
-	}{{traces, e.openSpans}, {metrics, e.openMetrics}, {logs, e.openLogs}} {
-		name := selected[s.signal]
-		if name == "" {
-			continue
-		}
-		err := s.open(ctx, name, o, res)
-		switch {
-		case err != nil && name != otlp:
-			return fmt.Errorf("%s is %.40q: %w", s.signal.exporterVariable(), name, err)
-		case err != nil:
-			return fmt.Errorf("cannot export %s over OTLP: %w", s.signal.lower(), err)
+	open := map[signal]func(context.Context, Options, *resource.Resource) error{
+		traces: e.openSpans, metrics: e.openMetrics, logs: e.openLogs,
+	}
+	for _, s := range selected {
+		if err := open[s](ctx, o, res); err != nil {
+			return fmt.Errorf("cannot export %s over OTLP: %w", s.lower(), err)
 		}
 	}
 	return nil
 }
 
-func (e *Exporter) openSpans(ctx context.Context, name string, o Options, res *resource.Resource) error {
-	exporter, err := e.newSpanExporter(ctx, name)
+func (e *Exporter) openSpans(ctx context.Context, o Options, res *resource.Resource) error {
+	exporter, err := e.newSpanExporter(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,8 +133,8 @@ func (e *Exporter) openSpans(ctx context.Context, name string, o Options, res *r
 	return nil
 }
 
-func (e *Exporter) openLogs(ctx context.Context, name string, o Options, res *resource.Resource) error {
-	exporter, err := e.newLogExporter(ctx, name)
+func (e *Exporter) openLogs(ctx context.Context, o Options, res *resource.Resource) error {
+	exporter, err := e.newLogExporter(ctx)
 	if err != nil {
 		return err
 	}

@@ -243,7 +243,7 @@ func TestNoEndpoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			environment(t, set)
 			before := runtime.NumGoroutine()
-			e, err := New(t.Context(), Options{OTLPOnly: true, Collect: func() metricdata.ScopeMetrics {
+			e, err := New(t.Context(), Options{Collect: func() metricdata.ScopeMetrics {
 				t.Error("metrics were collected")
 				return metricdata.ScopeMetrics{}
 			}})

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/contrib/exporters/autoexport"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -17,46 +16,27 @@ import (
 // metricInterval is our default of OTEL_METRIC_EXPORT_INTERVAL.
 const metricInterval = 10 * time.Second
 
-func (e *Exporter) openMetrics(ctx context.Context, name string, _ Options, res *resource.Resource) error {
-	var reader sdkmetric.Reader
-	if name == otlp {
-		exporter, err := e.newMetricExporter(ctx)
-		if err != nil {
-			return err
-		}
-		options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(e.producer())}
-		if lookup("OTEL_METRIC_EXPORT_INTERVAL") == "" {
-			options = append(options, sdkmetric.WithInterval(metricInterval))
-		}
-		reader = sdkmetric.NewPeriodicReader(metricExporter{exporter, &e.lastExport, &e.jobs}, options...)
-	} else {
-		autoexport.WithFallbackMetricProducer(func(context.Context) (sdkmetric.Producer, error) {
-			return e.producer(), nil
-		})
-		var err error
-		if reader, err = autoexport.NewMetricReader(ctx); err != nil {
-			return err
-		}
+func (e *Exporter) openMetrics(ctx context.Context, _ Options, res *resource.Resource) error {
+	exporter, err := e.newMetricExporter(ctx)
+	if err != nil {
+		return err
 	}
+	options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(producer{e})}
+	if lookup("OTEL_METRIC_EXPORT_INTERVAL") == "" {
+		options = append(options, sdkmetric.WithInterval(metricInterval))
+	}
+	reader := sdkmetric.NewPeriodicReader(metricExporter{exporter, &e.lastExport, &e.jobs}, options...)
 	e.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res))
 	return nil
 }
 
-// producer returns what produces the metrics of the machine, and keeps those of its jobs.
-func (e *Exporter) producer() producer {
-	return func() metricdata.ScopeMetrics {
-		scope := e.collect()
-		e.jobs.collect()
-		return scope
-	}
-}
-
-// producer passes the metrics of this moment to the SDK unchanged, with their own times.
-type producer func() metricdata.ScopeMetrics
+// producer passes the metrics of this moment to the SDK unchanged, with their own times, and keeps those of jobs.
+type producer struct{ *Exporter }
 
 // Produce implements sdkmetric.Producer.
 func (p producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
-	scope := p()
+	scope := p.collect()
+	p.jobs.collect()
 	if len(scope.Metrics) == 0 {
 		return nil, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
@@ -70,10 +69,7 @@ func (e *Exporter) client(s signal) (*http.Client, error) {
 	return client, err
 }
 
-func (e *Exporter) newSpanExporter(ctx context.Context, name string) (sdktrace.SpanExporter, error) {
-	if name != otlp {
-		return autoexport.NewSpanExporter(ctx)
-	}
+func (e *Exporter) newSpanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	client, err := e.client(traces)
 	switch {
 	case err != nil:
@@ -88,10 +84,7 @@ func (e *Exporter) newSpanExporter(ctx context.Context, name string) (sdktrace.S
 	return spanExporter{exporter, sendGRPC}, err
 }
 
-func (e *Exporter) newLogExporter(ctx context.Context, name string) (sdklog.Exporter, error) {
-	if name != otlp {
-		return autoexport.NewLogExporter(ctx)
-	}
+func (e *Exporter) newLogExporter(ctx context.Context) (sdklog.Exporter, error) {
 	client, err := e.client(logs)
 	switch {
 	case err != nil:

@@ -22,7 +22,7 @@ type Target struct {
 func Targets() ([]Target, error) {
 	var targets []Target
 	for _, s := range []signal{traces, metrics, logs} {
-		if s.exporter() != otlp {
+		if on, _ := s.exported(); !on {
 			continue
 		}
 		protocol, err := s.protocol()

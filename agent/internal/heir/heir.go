@@ -18,12 +18,9 @@ const name = "stallspan-heir"
 
 // Output is an output of the program.
 type Output struct {
-	From []*os.File // what to read, one after the other: pipes, or a terminal's master
-	To   *os.File   // where it goes
+	From *os.File // a pipe, or a terminal's master
+	To   *os.File // where it goes
 }
-
-// maxFrom is the limit of Output.From.
-const maxFrom = 2
 
 // Heir is the second process. A nil *Heir does nothing.
 type Heir struct {
@@ -52,22 +49,18 @@ func Start(outputs ...Output) (*Heir, error) {
 	}
 	defer func() { _ = theirs.Close() }()
 	cmd := exec.Command(path)
-	cmd.Args = []string{name}
+	cmd.Args = []string{name, strconv.Itoa(len(outputs))}
 	cmd.Dir, cmd.Env = "/", []string{"GOMAXPROCS=1"} // it holds no folder, and has little to do
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.ExtraFiles = []*os.File{theirs}
 	for _, o := range outputs {
-		cmd.Args = append(cmd.Args, strconv.Itoa(len(o.From)))
-		for _, from := range o.From {
-			copied, err := duplicate(from)
-			if err != nil {
-				_ = ours.Close()
-				return nil, err
-			}
-			defer func() { _ = copied.Close() }()
-			cmd.ExtraFiles = append(cmd.ExtraFiles, copied)
+		copied, err := duplicate(o.From)
+		if err != nil {
+			_ = ours.Close()
+			return nil, err
 		}
-		cmd.ExtraFiles = append(cmd.ExtraFiles, o.To)
+		defer func() { _ = copied.Close() }()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, copied, o.To)
 	}
 	if err := cmd.Start(); err != nil {
 		_ = ours.Close()

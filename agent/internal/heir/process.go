@@ -21,19 +21,18 @@ func init() {
 
 // output is an Output of an heir.
 type output struct {
-	from []*os.File
-	to   *os.File
-	done bool // dropped, or being copied
+	from, to *os.File
+	done     bool // dropped, or being copied
 }
 
 // killed is printed where the program's errors go.
 const killed = "stallspan: run was killed, so there will be no report\n"
 
-// serve is the heir. counts are the numbers of files of each output.
-func serve(counts []string) (code int) {
+// serve is the heir. Its argument is the number of outputs.
+func serve(arguments []string) (code int) {
 	// It ends when the program's outputs end. Signals are for the program.
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE)
-	life, outputs := inherited(counts)
+	life, outputs := inherited(arguments)
 	if len(outputs) == 0 {
 		return 1
 	}
@@ -74,24 +73,20 @@ func serve(counts []string) (code int) {
 }
 
 // inherited returns the files that Start has passed on: the pipe that ends with the first process, and the outputs.
-func inherited(counts []string) (life *os.File, outputs []*output) {
+func inherited(arguments []string) (life *os.File, outputs []*output) {
+	if len(arguments) != 1 {
+		return nil, nil
+	}
+	count, _ := strconv.Atoi(arguments[0])
 	fd := uintptr(3) // cmd.ExtraFiles begin there
 	open := func() *os.File {
 		fd++
 		return os.NewFile(fd-1, name)
 	}
 	life = open()
-	for _, text := range counts {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > maxFrom {
-			return life, nil
-		}
-		o := &output{}
-		for range n {
-			o.from = append(o.from, open())
-		}
-		o.to = open()
-		outputs = append(outputs, o)
+	for range count {
+		from := open()
+		outputs = append(outputs, &output{from: from, to: open()})
 	}
 	return life, outputs
 }
@@ -100,23 +95,19 @@ func inherited(counts []string) (life *os.File, outputs []*output) {
 func (o *output) copy() {
 	defer o.close()
 	buf := make([]byte, 32<<10)
-	for _, from := range o.from {
-		for {
-			n, err := from.Read(buf)
-			if o.to != nil && WriteAll(o.to, buf[:n]) != nil {
-				return
-			}
-			if err != nil {
-				break // io.EOF; EIO when the last process has closed a terminal
-			}
+	for {
+		n, err := o.from.Read(buf)
+		if o.to != nil && WriteAll(o.to, buf[:n]) != nil {
+			return
+		}
+		if err != nil {
+			return // io.EOF; EIO when the last process has closed a terminal
 		}
 	}
 }
 
 func (o *output) close() {
-	for _, from := range o.from {
-		_ = from.Close()
-	}
+	_ = o.from.Close()
 	if o.to != nil {
 		_ = o.to.Close()
 	}

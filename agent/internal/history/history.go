@@ -30,7 +30,7 @@ type options struct {
 	since, until time.Time
 	series       []string
 	step         time.Duration
-	csv, json    bool
+	json         bool
 	folder       string
 }
 
@@ -43,14 +43,14 @@ func Command() *cobra.Command {
 	now := time.Now()
 	o := options{since: now.Add(-2 * time.Hour), until: now}
 	cmd := &cobra.Command{
-		Use:   "history [--since TIME] [--until TIME] [--series LIST] [--csv|--json]",
+		Use:   "history [--since TIME] [--until TIME] [--series LIST] [--json]",
 		Short: "Show what this machine did in the last week: curves, windows and events",
 		Long: `Shows the past that the agent keeps: GPUs, disks, pressure, windows with their findings, and events.
 It asks the agent, or reads its files where none runs. TIME is an age such as 2h or 3d, a time of day, or
 a date with a time.`,
 		Example: `  stallspan history --since 12h
   stallspan history --since 02:00 --until 04:00 --series gpu,disk
-  stallspan history --since 7d --csv --step 1m > week.csv`,
+  stallspan history --since 7d --json --step 1m > week.jsonl`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			h, err := o.prepare()
@@ -67,7 +67,6 @@ a date with a time.`,
 	flags.StringSliceVar(&o.series, "series", nil, "show only these: "+strings.Join(Series, ", "))
 	cli.DurationFlag(flags, &o.step, "step",
 		"`length` of the intervals, 10s or longer (default: 10s, or what the table has room for)")
-	flags.BoolVar(&o.csv, "csv", false, "print one line for each device and interval, after a header, without windows")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object for each device and interval, window and event")
 	flags.StringVar(&o.folder, "dir", "", "read the files in this `folder`, and do not ask the agent")
 	return cmd
@@ -82,9 +81,6 @@ const maxStep = 7 * 24 * time.Hour
 // prepare checks the command line. Its errors concern that.
 func (o *options) prepare() (*Run, error) {
 	h := &Run{From: o.since, Until: o.until, folder: o.folder, step: o.step, show: map[string]bool{}}
-	if o.csv && o.json {
-		return nil, errors.New("--csv and --json: choose one of them")
-	}
 	if !h.From.Before(h.Until) {
 		return nil, fmt.Errorf("--since %s is not before --until %s", h.From.Format(time.DateTime),
 			h.Until.Format(time.DateTime))
@@ -101,12 +97,9 @@ func (o *options) prepare() (*Run, error) {
 		}
 		h.show[name] = true
 	}
-	switch {
-	case o.csv:
-		h.writer = &csvLines{}
-	case o.json:
+	if o.json {
 		h.writer = jsonLines{}
-	default:
+	} else {
 		if h.step == 0 {
 			h.step = tableStep(h.Until.Sub(h.From))
 		}

@@ -173,7 +173,7 @@ func (t *table) draw(to *output.Table, h *Run) {
 	t.listEvents(to)
 	if t.seen[store.Job] && !curves {
 		to.Line("")
-		to.Line("Curves of jobs have no room in this table: give --csv or --json. stallspan jobs has their sums.")
+		to.Line("Curves of jobs have no room in this table: give --json. stallspan jobs has their sums.")
 	}
 }
 

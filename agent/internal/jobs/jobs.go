@@ -3,12 +3,9 @@ package jobs
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,9 +18,9 @@ import (
 
 // Command is stallspan jobs.
 func Command() *cobra.Command {
-	asJSON, asCSV, running, from := false, false, false, time.Now().Add(-24*time.Hour)
+	asJSON, running, from := false, false, time.Now().Add(-24*time.Hour)
 	cmd := &cobra.Command{
-		Use:   "jobs [--since TIME] [--running] [--json|--csv]",
+		Use:   "jobs [--since TIME] [--running] [--json]",
 		Short: "List the jobs of this machine's GPUs, and where their GPU hours went",
 		Long: `Lists every process that holds memory of a GPU or uses CUDA, and those that did within the last day,
 without any announcement, and programs that windows were announced for. The job that lost most comes
@@ -36,13 +33,9 @@ nothing for five minutes or longer. best fix is the change that would give most.
 
 The agent keeps these times in its history. A Collector with the receiver counts since it began.`,
 		Example: `  stallspan jobs
-  stallspan jobs --since 7d --csv > week.csv
   stallspan jobs --running --json | jq '.jobs[] | select(.storage > 3600) | .name'`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON && asCSV {
-				return cli.Usagef("--json and --csv: give one of them")
-			}
 			client, err := api.FromEnvironment()
 			if err != nil {
 				return cli.Usage(err)
@@ -57,15 +50,11 @@ The agent keeps these times in its history. A Collector with the receiver counts
 			if running {
 				all.Jobs = slices.DeleteFunc(all.Jobs, func(j api.Job) bool { return !j.Running })
 			}
-			if asCSV {
-				return output.Printed(jobsCSV(cmd.OutOrStdout(), all))
-			}
 			return output.Print(cmd.OutOrStdout(), asJSON, all, func(t *output.Table) { printJobs(t, all, from) })
 		},
 	}
 	cli.PastFlag(cmd.Flags(), &from, "since", "count from this `time` on (default 24h)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON, in seconds")
-	cmd.Flags().BoolVar(&asCSV, "csv", false, "print a line for each job and GPU, in seconds")
 	cmd.Flags().BoolVar(&running, "running", false, "leave out jobs that have ended")
 	return cmd
 }
@@ -137,33 +126,4 @@ func share(part float64, j *api.Job) string {
 		return fmt.Sprintf("%.0f %%", 100*part/total)
 	}
 	return "-"
-}
-
-// jobsCSV prints a line for each job and GPU.
-func jobsCSV(out io.Writer, all *api.Jobs) error {
-	w := csv.NewWriter(out)
-	_ = w.Write(strings.Fields("job name user pid running began until gpu shared " +
-		"allocated_s busy_s storage_s cpu_s other_s gain_s unused_s pod namespace fix"))
-	for i := range all.Jobs {
-		j, fix := &all.Jobs[i], ""
-		if j.Fix != nil {
-			fix = j.Fix.Says
-		}
-		on := j.GPUs
-		if len(on) == 0 {
-			on = []api.JobGPU{{JobTime: j.JobTime}}
-		}
-		for _, g := range on {
-			row := []string{j.ID, j.Name, j.User, strconv.Itoa(j.PID), strconv.FormatBool(j.Running),
-				j.Began.UTC().Format(time.RFC3339Nano), j.Until.UTC().Format(time.RFC3339Nano), g.ID,
-				strconv.FormatBool(g.Shared)}
-			for _, v := range []float64{g.Allocated, g.Busy, g.Storage, g.CPU, g.Other, g.Gain, g.Unused} {
-				row = append(row, strconv.FormatFloat(v, 'f', 3, 64))
-			}
-			row = append(row, j.Attributes["k8s.pod.name"], j.Attributes["k8s.namespace.name"], fix)
-			_ = w.Write(row) // w keeps the first error
-		}
-	}
-	w.Flush()
-	return w.Error()
 }

@@ -45,7 +45,7 @@ func Printed(err error) error {
 // TimeFormat is the format of times: RFC 3339 in UTC with milliseconds, so that lines can be sorted by it.
 const TimeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-// significantDigits of numbers in JSON and CSV. Larger numbers are whole.
+// significantDigits of numbers in JSON. Larger numbers are whole.
 const significantDigits = 6
 
 // Round is the nearest number with so many digits.

@@ -27,10 +27,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-const (
-	Name        = "recording" // of the window over a whole recording
-	minPartSize = 1 << 20     // bytes of a recording's file: some minutes of a small machine
-)
+// Name is the name of the window over a whole recording.
+const Name = "recording"
 
 // WholeWindow is the window over a whole recording.
 func WholeWindow() window.Window {
@@ -44,32 +42,23 @@ func Command() *cobra.Command {
 		Use:   "record [flags] FILE",
 		Short: "Record this machine's readings until stopped, to replay them elsewhere",
 		Long: `Records every reading of this machine, and every window that programs announce, until ^C. At the
-end it prints a table: of the windows or, if there were none, of the devices. FILE is always the
-newest part of the recording. When it is full it becomes FILE.1, which becomes FILE.2, and so on. An
-earlier recording in FILE also becomes FILE.1.`,
+end it prints a table: of the windows or, if there were none, of the devices. An earlier recording
+in FILE becomes FILE.1.`,
 		Example: `  stallspan record machine.gz
   stallspan record --for 10m --report report.json machine.gz`,
 		Args: cli.Needs(1, 1, "record needs one file: stallspan record machine.gz"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("for") && r.length <= 0 {
 				return cli.Usagef("--for %v: give a positive duration such as 10m", r.length)
 			}
-			if r.Rotation.MaxSize, err = cli.ParseSize("--max-size", r.size, minPartSize); err != nil {
-				return err
-			}
-			if keep := r.Rotation.Keep; keep != 0 && (keep < recording.MinKeep || keep > recording.MaxKeep) {
-				return cli.Usagef("--keep %d: choose %d to %d", keep, recording.MinKeep, recording.MaxKeep)
-			}
 			if args[0] == "-" {
-				return cli.Usagef("a recording is a series of files, not standard output: give a name such as machine.gz")
+				return cli.Usagef("a recording is a file, not standard output: give a name such as machine.gz")
 			}
 			r.out, r.Path = cmd.OutOrStdout(), args[0]
 			return r.run(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.size, "max-size", "256MiB", "`size` at which a file is full and the next one begins")
-	flags.IntVar(&r.Rotation.Keep, "keep", recording.DefaultKeep, "`number` of files to keep")
 	cli.DurationFlag(flags, &r.length, "for", "stop after this `duration` (default: until ^C)")
 	flags.StringVar(&r.reportPath, "report", "", "write the report as JSON to this `file`")
 	r.spans.Add(cmd)
@@ -82,7 +71,6 @@ type record struct {
 	daemon.Daemon
 	reportPath string
 	spans      cli.SpanFlags
-	size       string
 	length     time.Duration
 	out        io.Writer // for the table
 
@@ -147,7 +135,8 @@ func (r *record) finish(ctx context.Context, failed error) error {
 	}
 	closed := r.Close()
 	saved := r.show(whole)
-	cli.Say("%s: %s", r.summary(), explain.Duration(whole.Duration().Seconds()))
+	cli.Say("recorded %s to %s: %s", explain.Size(uint64(r.file.Size())), r.Path,
+		explain.Duration(whole.Duration().Seconds()))
 	r.root.End(r.Telemetry.RootSpan(Name, r.began, whole))
 	r.Telemetry.Close(ctx)
 	return cli.SayAll(failed, closed, saved)
@@ -190,9 +179,8 @@ func (r *record) show(whole *window.Report) error {
 
 // Recorder is the recording of a command that may make one.
 type Recorder struct {
-	Path     string // empty without a recording
-	Rotation recording.Rotation
-	file     *recording.Parts // nil before open, and without a recording
+	Path string          // empty without a recording
+	file *recording.File // nil before open, and without a recording
 }
 
 // Open creates the recording before anything else begins, so that a wrong path is found at once.
@@ -201,7 +189,7 @@ func (r *Recorder) Open() (err error) {
 		return nil
 	}
 	h := recording.ThisMachine(monitor.Boot(""), config.DefaultInterval, version.Number())
-	r.file, err = recording.Create(r.Path, h, r.Rotation, func(err error) { cli.Say("%v", err) })
+	r.file, err = recording.Create(r.Path, h)
 	return err
 }
 
@@ -219,15 +207,6 @@ func (r *Recorder) Close() error {
 		return nil
 	}
 	return r.file.Close()
-}
-
-// summary is the recording's path and size.
-func (r *Recorder) summary() string {
-	bytes, parts := r.file.Size()
-	if parts > 1 {
-		return fmt.Sprintf("recorded %s in %d parts to %s", explain.Size(uint64(bytes)), parts, r.Path)
-	}
-	return fmt.Sprintf("recorded %s to %s", explain.Size(uint64(bytes)), r.Path)
 }
 
 // endOnError ends the command when the journal cannot be written.

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -15,7 +15,6 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/cli"
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/record"
-	"github.com/stallspan/stallspan/agent/internal/recorded"
 	"github.com/stallspan/stallspan/agent/internal/reports"
 	"github.com/stallspan/stallspan/agent/internal/stat"
 	"github.com/stallspan/stallspan/agent/internal/telemetry"
@@ -30,18 +29,17 @@ import (
 func Command() *cobra.Command {
 	var p replay
 	cmd := &cobra.Command{
-		Use:   "replay [flags] FILE...",
+		Use:   "replay [flags] FILE",
 		Short: "Show again where the time of a recorded machine's windows went",
 		Long: `Reads a recording as fast as possible, and prints the table that was printed on the recorded
-machine, with the same numbers. Give all files of a recording at once, in any order; - is standard
-input.`,
+machine, with the same numbers. - is standard input.`,
 		Example: `  stallspan replay machine.gz
-  stallspan replay --report report.json machine.gz machine.gz.1 machine.gz.2
+  stallspan replay --report report.json machine.gz
   stallspan replay --what-if machine.gz`,
-		Args: cli.Needs(1, math.MaxInt, "replay needs a recording: stallspan replay machine.gz"),
+		Args: cli.Needs(1, 1, "replay needs a recording: stallspan replay machine.gz"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.out = cmd.OutOrStdout()
-			return p.run(cmd.Context(), args)
+			return p.run(cmd.Context(), args[0])
 		},
 	}
 	p.outputs.Add(cmd.Flags(), "on standard output")
@@ -60,67 +58,53 @@ type replay struct {
 	began   *monitor.Moment // when all sources had been read for the first time
 	early   int             // windows that ended but began before the recording
 	refused []error         // why a mark could not be repeated, each reason once
-	gaps    []error         // missing parts
 }
 
-func (p *replay) run(ctx context.Context, paths []string) error {
+func (p *replay) run(ctx context.Context, path string) error {
 	files, err := p.outputs.Open()
 	if err != nil {
 		return err
 	}
 	defer files.Discard()
-	parts, err := recorded.Open(paths)
-	defer recorded.Close(parts)
-	if err != nil {
-		return err
+	file, name := os.Stdin, "standard input"
+	if path != "-" {
+		name = path
+		if file, err = os.Open(path); err != nil {
+			return fmt.Errorf("the recording %s cannot be read: %w", path, errors.Unwrap(err))
+		}
 	}
-	first := parts[0].Reader.Header()
+	defer func() { _ = file.Close() }()
+	reader, err := recording.NewReader(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	first := reader.Header()
 	p.monitor, err = monitor.New(monitor.Config{Recorded: true, Boot: first.Boot, Interval: first.Interval,
 		Reports: p.ended})
 	if err != nil {
-		return fmt.Errorf("%s: the recording's first line is damaged: %w", parts[0].Path, err)
+		return fmt.Errorf("%s: the recording's first line is damaged: %w", name, err)
 	}
 	defer p.monitor.Stop()
 	files.Trace.Begin(first)
 	p.devices = stat.NewDevices(files.Journal(nil))
-	failed := p.feedAll(ctx, parts)
+	failed := p.feed(ctx, reader)
 	if ctx.Err() != nil {
 		return cli.ExitError{Code: cli.ExitInterrupted, Err: errors.New("the replay was interrupted")}
 	}
 	p.endAll()
 	doc := reports.NewDocument(p.whole, p.reports(), p.problems())
-	title := filepath.Base(paths[0])
+	title := filepath.Base(path)
 	if p.whole != nil {
 		title = cmp.Or(p.whole.Run, title)
 	}
 	shown := reports.Pictured{Title: title, Monitor: p.monitor, Whole: p.whole, Windows: p.reports()}
-	failed = append(failed, p.show(&doc))
-	return cli.SayAll(append(failed, files.Save(doc, shown)...)...)
-}
-
-// feedAll feeds all parts. An error in one part does not stop the next one.
-func (p *replay) feedAll(ctx context.Context, parts []*recorded.Part) (failed []error) {
-	last := -1
-	for _, part := range parts {
-		if from := part.Reader.Header().Part; last >= 0 && from > last+1 {
-			p.gaps = append(p.gaps, missing(last+1, from-1))
-		}
-		if err := p.feed(ctx, part.Reader); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", part.Path, err))
-		}
-		last = part.Reader.Header().Part
+	if failed != nil {
+		failed = fmt.Errorf("%s: %w", name, failed)
 	}
-	return failed
+	return cli.SayAll(append([]error{failed, p.show(&doc)}, files.Save(doc, shown)...)...)
 }
 
-func missing(from, to int) error {
-	if from == to {
-		return fmt.Errorf("part %d of the recording is missing: windows across it lack its time", from)
-	}
-	return fmt.Errorf("parts %d to %d of the recording are missing: windows across them lack their time", from, to)
-}
-
-// feed gives one part to the monitor, until it ends or ctx does.
+// feed gives the recording to the monitor, until it ends or ctx does.
 func (p *replay) feed(ctx context.Context, r *recording.Reader) error {
 	var e recording.Entry
 	for ctx.Err() == nil {
@@ -188,10 +172,9 @@ func (p *replay) reports() []*window.Report {
 }
 
 func (p *replay) problems() []error {
-	list := append(p.monitor.Problems(), p.gaps...)
-	list = append(list, p.refused...)
+	list := append(p.monitor.Problems(), p.refused...)
 	if p.early > 0 {
-		list = append(list, fmt.Errorf("%s began before the replayed part", sampling.Count(p.early, "window")))
+		list = append(list, fmt.Errorf("%s began before the recording", sampling.Count(p.early, "window")))
 	}
 	if _, dropped := p.windows.Sorted(); dropped > 0 {
 		list = append(list, fmt.Errorf("%d windows after the first %d are left out", dropped, telemetry.MaxReports))

@@ -40,7 +40,6 @@ func (o *OutputFlags) Add(flags *pflag.FlagSet, printed string) {
 type Outputs struct {
 	report, html *ReportFile
 	Trace        *traceFile
-	threads      page.Threads // for html
 }
 
 // Open opens the files. --report with a name that ends in .html is --html.
@@ -105,9 +104,6 @@ func (o *Outputs) Journal(other monitor.Journal) monitor.Journal {
 	if o.Trace.trace != nil {
 		all = append(all, o.Trace.trace)
 	}
-	if o.html.file != nil {
-		all = append(all, &o.threads)
-	}
 	switch len(all) {
 	case 0:
 		return nil
@@ -140,7 +136,7 @@ func (o *Outputs) Save(d Document, p Pictured) (failed []error) {
 		return failed
 	}
 	var text bytes.Buffer
-	if err := page.Write(&text, p.data(d.Problems, &o.threads)); err != nil {
+	if err := page.Write(&text, p.data(d.Problems)); err != nil {
 		return append(failed, err)
 	}
 	return append(failed, o.html.SaveText(text.Bytes(), ".html"))
@@ -155,7 +151,7 @@ type Pictured struct {
 	Windows []*window.Report
 }
 
-func (p Pictured) data(problems []string, threads *page.Threads) *page.Data {
+func (p Pictured) data(problems []string) *page.Data {
 	d := &page.Data{Title: p.Title, Facts: p.Facts, Windows: []page.Window{}, Problems: problems}
 	reports := p.Windows
 	if p.Whole != nil {
@@ -176,7 +172,6 @@ func (p Pictured) data(problems []string, threads *page.Threads) *page.Data {
 		d.Windows = append(d.Windows, page.NewWindow(r, origin))
 	}
 	d.Curves = page.NewCurves(p.Monitor.History(), page.CeilingsOf(reports), origin, end)
-	threads.AddTo(&d.Curves, origin)
 	return d
 }
 

@@ -26,11 +26,9 @@ import (
 
 // options are the flags of stat. Short ones are those of iostat.
 type options struct {
-	csv, json, summary, wide bool
-	onlyDisks, skipIdle      bool
-	units                    byteUnits
-	from                     []string // files of a recording
-	since, until             cli.Moment
+	json, summary, wide bool
+	onlyDisks, skipIdle bool
+	units               byteUnits
 }
 
 const (
@@ -46,7 +44,7 @@ func Command() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "stat [flags] [DEVICE...] [INTERVAL [COUNT]]",
-		Short: "Show GPUs and disks next to each other, live or from a recording",
+		Short: "Show GPUs and disks next to each other",
 		Long: `Shows the columns of iostat -x for disks and those of nvidia-smi for GPUs, over the same
 intervals, with the machine's I/O pressure and its busiest core. INTERVAL is in seconds (default 1),
 or a duration such as 500ms. COUNT is the number of intervals (default: until ^C). No number is
@@ -56,8 +54,7 @@ DEVICE chooses disks; ALL is every one. Without it, the table leaves out devices
 have had I/O. -d, -h, -k, -m, -x, -y and -z mean the same as in iostat.`,
 		Example: `  stallspan stat
   stallspan stat -xz nvme0n1 sda 5 12
-  stallspan stat --csv 0.5 > load.csv
-  stallspan stat --from machine.gz --since 14:05 --until 14:10 10`,
+  stallspan stat --json 0.5 > load.jsonl`,
 		ValidArgsFunction: cli.CompleteWords(func() []string { return append(cli.DiskNames(), allDisks) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := o.prepare(args)
@@ -65,15 +62,11 @@ have had I/O. -d, -h, -k, -m, -x, -y and -z mean the same as in iostat.`,
 				return cli.Usage(err)
 			}
 			s.out = cmd.OutOrStdout()
-			if len(o.from) > 0 {
-				return s.recorded(cmd.Context(), o.from)
-			}
 			return s.run(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
 	flags.Bool("help", false, "help for stat") // -h is iostat's
-	flags.BoolVar(&o.csv, "csv", false, "print one line for each device and interval, after a header")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object for each interval")
 	flags.BoolVar(&o.summary, "summary", false, "print only min, mean, 95th percentile and max of each device, at the end")
 	flags.BoolVarP(&o.wide, "wide", "x", false, "show all columns, also on a narrow terminal")
@@ -83,9 +76,6 @@ have had I/O. -d, -h, -k, -m, -x, -y and -z mean the same as in iostat.`,
 	flags.BoolVarP(&o.units.mega, "megabytes", "m", false, "print MB/s in place of kB/s")
 	flags.BoolVarP(&o.units.human, "human", "h", false, "print sizes as 1.5k, 20.0M or 3.1G")
 	flags.BoolP("skip-first", "y", false, "no effect: no report is since boot")
-	flags.StringArrayVar(&o.from, "from", nil, "read a recording from this `file`; repeat for each of its parts")
-	cli.MomentFlag(flags, &o.since, "since", "of a recording, begin at this `time`: 14:05, or +90s after its start")
-	cli.MomentFlag(flags, &o.until, "until", "of a recording, end at this `time`")
 	cmd.MarkFlagsMutuallyExclusive("megabytes", "kilobytes")
 	cmd.SetFlagErrorFunc(explainFlag)
 	return cmd
@@ -104,21 +94,16 @@ func explainFlag(cmd *cobra.Command, err error) error {
 
 // prepare checks the command line. Its errors concern that.
 func (o *options) prepare(args []string) (*printer, error) {
-	if o.csv && (o.json || o.summary) || o.json && o.summary {
-		return nil, errors.New("--csv, --json and --summary: choose one of them")
-	}
-	if len(o.from) == 0 && (o.since.Set || o.until.Set) {
-		return nil, errors.New("--since and --until are for a recording: add --from FILE")
+	if o.json && o.summary {
+		return nil, errors.New("--json and --summary: choose one of them")
 	}
 	a, err := parseArguments(args)
 	if err != nil {
 		return nil, err
 	}
-	s := &printer{interval: a.interval, count: a.count, since: o.since, until: o.until,
+	s := &printer{interval: a.interval, count: a.count,
 		choice: choice{names: a.devices, all: a.all, skipIdle: o.skipIdle, onlyDisks: o.onlyDisks}}
 	switch {
-	case o.csv:
-		s.print = new(csvTable).print
 	case o.json:
 		s.print = printJSON
 	case o.summary:
@@ -192,13 +177,12 @@ func parseInterval(text string) (time.Duration, error) {
 
 // printer prints the intervals of one machine until its count is reached, ctx ends, or the reader closes the output.
 type printer struct {
-	out          io.Writer
-	interval     time.Duration
-	count        int // 0 for without end
-	choice       choice
-	since, until cli.Moment
-	print        func(to *bytes.Buffer, r *Rates) error
-	totals       *summary // nil without --summary
+	out      io.Writer
+	interval time.Duration
+	count    int // 0 for without end
+	choice   choice
+	print    func(to *bytes.Buffer, r *Rates) error
+	totals   *summary // nil without --summary
 
 	shown   int
 	warned  int             // problems that were printed

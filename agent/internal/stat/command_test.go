@@ -2,9 +2,6 @@ package stat
 
 import (
 	"bytes"
-	"encoding/csv"
-	"encoding/json"
-	"fmt"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -141,7 +138,6 @@ func texts(t *testing.T) map[string]string {
 		(&liveTable{units: byteUnits{human: true}}).draw(to, r, 120, false)
 		return nil
 	})
-	draw("stat.csv", both, new(csvTable).print)
 	draw("stat.jsonl", append(both, &Rates{At: readings[0].Disks.At}), printJSON)
 	return texts
 }
@@ -149,58 +145,6 @@ func texts(t *testing.T) map[string]string {
 func TestStatForms(t *testing.T) {
 	for name, text := range texts(t) {
 		golden.Check(t, filepath.Join("testdata", name), []byte(text))
-	}
-}
-
-// Every key of the JSON is a column of the CSV, and every column has a value.
-func TestStatColumns(t *testing.T) {
-	keys := map[string]bool{"time": true, "interval_s": true, "kind": true}
-	for _, thing := range []any{Pressure{}, Core{}, GPU{}, Disk{}} {
-		for _, field := range reflect.VisibleFields(reflect.TypeOf(thing)) {
-			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); key != "-" && !field.Anonymous {
-				keys[key] = true
-				if !slices.Contains(csvColumns[:], key) {
-					t.Errorf("%s is no column of the CSV", key)
-				}
-			}
-		}
-	}
-	if len(keys) != len(csvColumns) {
-		t.Errorf("%d columns for %d keys", len(csvColumns), len(keys))
-	}
-}
-
-// JSON and CSV have the same values.
-func TestStatCSVIsTheJSON(t *testing.T) {
-	texts := texts(t)
-	rows, err := csv.NewReader(strings.NewReader(texts["stat.csv"])).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, row := range rows[1:] {
-		if row[2] == "disk" {
-			got = append(got, row[0]+" "+row[3]+" "+row[slices.Index(csvColumns[:], "read_await_ms")])
-		}
-	}
-	var want []string
-	for line := range strings.Lines(texts["stat.jsonl"]) {
-		var doc struct {
-			Time  string
-			Disks []struct {
-				Name  string
-				Await json.Number `json:"read_await_ms"`
-			}
-		}
-		if err := json.Unmarshal([]byte(line), &doc); err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range doc.Disks {
-			want = append(want, fmt.Sprint(doc.Time, " ", d.Name, " ", d.Await))
-		}
-	}
-	if len(got) != 2*5 || !slices.Equal(got, want) {
-		t.Errorf("CSV %q\nJSON %q", got, want)
 	}
 }
 

@@ -42,10 +42,9 @@ const (
 )
 
 // Open begins to export the readings of m, except the disabled metrics. The first metrics are sent at
-// once: a run shorter than an interval would otherwise send one point of each series, which gives no rate. Exporters
-// other than OTLP are left to the wrapped program, which has the same environment.
+// once: a run shorter than an interval would otherwise send one point of each series, which gives no rate.
 func Open(ctx context.Context, m *monitor.Monitor, show config.Spans) (*Telemetry, error) {
-	t, err := OpenWith(ctx, m, export.Options{OTLPOnly: true}, config.Metrics(nil).Disabled()...)
+	t, err := OpenWith(ctx, m, export.Options{}, config.Metrics(nil).Disabled()...)
 	if err == nil {
 		t.show = show
 	}

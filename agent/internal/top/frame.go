@@ -1,5 +1,5 @@
 // Package top is the live view of a machine: its GPUs, its disks, its jobs with their ledgers, and the windows that
-// programs announce. Frames come from this machine or from a recording; what a frame looks like is the same for both.
+// programs announce.
 package top
 
 import (
@@ -77,7 +77,7 @@ type Job struct {
 // Member is a process of a job.
 type Member struct {
 	PID    int
-	Parent int // 0 if unknown, as in a recording
+	Parent int // 0 if unknown
 	Name   string
 	CPU    float64 // cores in use
 	Read   float64 // bytes per second from storage

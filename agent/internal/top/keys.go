@@ -14,7 +14,6 @@ var intervals = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 
 
 const (
 	page     = 30 // frames
-	maxSpeed = 64
 	maxTyped = 64 // characters of the filter
 )
 
@@ -24,9 +23,8 @@ type action int
 const (
 	nothing action = iota
 	quit
-	stop    // as ^Z
-	redraw  // all of the screen
-	forward // show the next frame, or read it
+	stop   // as ^Z
+	redraw // all of the screen
 )
 
 // key applies a key.
@@ -77,16 +75,15 @@ func (v *View) key(e *tcell.EventKey) action {
 	case "Left":
 		v.seek(-1)
 	case "Right":
-		v.paused = true
-		return v.seek(1)
+		v.seek(1)
 	case "PgUp":
 		v.seek(-page)
 	case "PgDn":
-		return v.seek(page)
+		v.seek(page)
 	case "Home":
 		v.seek(-len(v.frames))
 	case "End":
-		v.end()
+		v.present()
 	case "s", ">":
 		v.order = (v.order + 1) % orders
 	case "<":
@@ -147,50 +144,30 @@ func (v *View) move(by int) {
 	}
 }
 
-// pause stops the display, or lets it go on. The view of this machine goes on at the present.
+// pause stops the display, or lets it go on at the present.
 func (v *View) pause() {
-	v.paused = !v.paused
-	v.reading = false
-	if !v.paused && v.File == "" {
-		v.at = max(0, len(v.frames)-1)
+	if v.paused {
+		v.present()
+	} else {
+		v.paused = true
 	}
 }
 
-// seek shows another frame, and pauses. Beyond the newest one of a recording, the caller reads on.
-func (v *View) seek(by int) action {
-	v.reading = false
-	if len(v.frames) == 0 {
-		return nothing
+// seek shows another frame, and pauses.
+func (v *View) seek(by int) {
+	if len(v.frames) > 0 {
+		v.paused = true
+		v.at = max(0, min(len(v.frames)-1, v.at+by))
 	}
-	v.paused = true
-	to := v.at + by
-	v.at = max(0, min(len(v.frames)-1, to))
-	if to > v.at && v.File != "" && !v.ended {
-		return forward
-	}
-	return nothing
 }
 
-// end goes to the newest frame: of this machine the present, of a recording its end.
-func (v *View) end() {
-	v.at = max(0, len(v.frames)-1)
-	if v.File == "" {
-		v.paused = false
-		return
-	}
-	v.paused, v.reading = true, !v.ended
+// present shows the newest frame, and goes on.
+func (v *View) present() {
+	v.at, v.paused = max(0, len(v.frames)-1), false
 }
 
-// faster changes the interval, or the speed of a recording: by is 1 for + and -1 for -.
+// faster changes the interval: by is 1 for + and -1 for -.
 func (v *View) faster(by int) {
-	if v.File != "" {
-		if by > 0 {
-			v.speed = min(maxSpeed, v.speed*2)
-		} else {
-			v.speed = max(1, v.speed/2)
-		}
-		return
-	}
 	i, found := slices.BinarySearch(intervals, v.Interval)
 	if !found && by > 0 {
 		i--

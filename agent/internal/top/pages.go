@@ -55,7 +55,7 @@ var helpText = [...][2]string{
 	{"t, F5", "its processes as a tree: each below the one that started it"},
 	{"s, <, >", "sort the jobs by the next column; I reverses the order"},
 	{"/", "show only jobs with this text in their name"},
-	{"+, -", "a longer or a shorter interval; in a recording the speed"},
+	{"+, -", "a longer or a shorter interval"},
 	{"left, right", "one step back or on; pgup and pgdn 30 steps, home and end"},
 	{"^L, ^Z", "draw again; stop (fg continues)"},
 }
@@ -130,7 +130,7 @@ func (v *View) drawDetails(c *canvas, f *Frame) {
 	add(normal, indented("Other: ", strings.Join(j.Recent.Reasons, ", "), c.width)...)
 	if j.Whole.Length > j.Recent.Length && j.Whole.Finding != "" {
 		add(normal, "")
-		add(normal, indented("Since "+v.clock(f.At.Add(-j.Watched)).Format(time.TimeOnly)+": ", j.Whole.Finding, c.width)...)
+		add(normal, indented("Since "+f.At.Add(-j.Watched).Local().Format(time.TimeOnly)+": ", j.Whole.Finding, c.width)...)
 		add(normal, indented("Other: ", strings.Join(j.Whole.Reasons, ", "), c.width)...)
 	}
 	add(faint, indented("", j.Recent.Evidence, c.width)...)
@@ -266,9 +266,6 @@ func (v *View) drawProcesses(c *canvas, f *Frame) {
 	}
 	if more := j.Processes - len(all); more > 0 && len(all) > 0 {
 		lines.add(faint, plural(more, "that do less"))
-	}
-	if v.File != "" {
-		lines.add(faint, "A recording holds neither names nor parents of processes.")
 	}
 	v.drawPage(c, lines)
 }

@@ -395,7 +395,7 @@ func (v *View) windowTable(f *Frame) *table {
 			if list[row].Open {
 				return "open", yellow
 			}
-			return text(v.clock(list[row].End).Format(time.TimeOnly))
+			return text(list[row].End.Local().Format(time.TimeOnly))
 		}},
 		{title: "from", width: 10, grow: 22, level: 3, left: true,
 			cell: func(row int) (string, tcell.Style) { return text(list[row].From) }},

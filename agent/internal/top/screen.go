@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -16,16 +15,11 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/output"
 )
 
-// Source returns the next frames: of this machine one, and of a recording at most n. The error is io.EOF after the last
-// one. Calls do not overlap.
-type Source func(ctx context.Context, n int) ([]*Frame, error)
+// Source returns the next frame. Calls do not overlap.
+type Source func(context.Context) *Frame
 
-const (
-	// firstAfter is the length of the first interval of this machine: a person waits for it.
-	firstAfter = 500 * time.Millisecond
-	// DrawEvery bounds how often a recording that is read to its end is drawn.
-	DrawEvery = 100 * time.Millisecond
-)
+// firstAfter is the length of the first interval: a person waits for it.
+const firstAfter = 500 * time.Millisecond
 
 // screen is a terminal that shows a view.
 type screen struct {
@@ -43,14 +37,13 @@ type screen struct {
 
 // result is what a call of source returned.
 type result struct {
-	frames []*Frame
-	err    error
-	panic  any
-	stack  []byte
+	frame *Frame
+	panic any
+	stack []byte
 }
 
-// Run shows a view on the terminal until the user quits, ctx ends, or the source fails. It leaves the terminal as it
-// was, also after a panic.
+// Run shows a view on the terminal until the user quits, ctx ends, or the source panics. It leaves the terminal as it
+// was.
 func Run(ctx context.Context, v *View, colors output.When, source Source) (err error) {
 	options := []tcell.TerminfoScreenOption{
 		tcell.OptNegotiation(false), // no answers of the terminal arrive late, and are read by the shell
@@ -90,9 +83,6 @@ func (s *screen) run(ctx context.Context) error {
 	signal.Notify(goesOn, unix.SIGCONT)
 	defer signal.Stop(goesOn)
 	first := min(s.view.Interval, firstAfter)
-	if s.view.File != "" {
-		first = 0
-	}
 	s.due = time.Now().Add(first)
 	s.next = time.NewTimer(first)
 	defer s.next.Stop()
@@ -105,14 +95,15 @@ func (s *screen) run(ctx context.Context) error {
 			if err := errors.Join(s.leave(), s.enter()); err != nil {
 				return err
 			}
-		case <-s.next.C:
-			s.tick(ctx)
+		case <-s.next.C: // a paused view goes on measuring
+			s.ask(ctx)
+			s.plan()
 		case r := <-s.results:
 			if err := s.take(ctx, r); err != nil {
 				return err
 			}
 		case e := <-s.tcell.EventQ():
-			done, err := s.event(ctx, e, goesOn)
+			done, err := s.event(e, goesOn)
 			if done || err != nil {
 				return err
 			}
@@ -121,14 +112,14 @@ func (s *screen) run(ctx context.Context) error {
 }
 
 // event applies a key, or a new size.
-func (s *screen) event(ctx context.Context, e tcell.Event, goesOn <-chan os.Signal) (done bool, err error) {
+func (s *screen) event(e tcell.Event, goesOn <-chan os.Signal) (done bool, err error) {
 	switch e := e.(type) {
 	case *tcell.EventError:
 		return true, fmt.Errorf("the terminal cannot be read: %w", e)
 	case *tcell.EventResize:
 		s.draw()
 	case *tcell.EventKey:
-		interval := s.pace()
+		interval := s.view.Interval
 		switch s.view.key(e) {
 		case quit:
 			return true, nil
@@ -136,13 +127,8 @@ func (s *screen) event(ctx context.Context, e tcell.Event, goesOn <-chan os.Sign
 			return false, s.stop(goesOn)
 		case redraw:
 			s.tcell.Sync()
-		case forward:
-			s.ask(ctx, 1)
 		}
-		if s.view.reading {
-			s.ask(ctx, keptFrames)
-		}
-		if now := s.pace(); now != interval {
+		if s.view.Interval != interval {
 			s.due = time.Now()
 			s.plan()
 		}
@@ -151,17 +137,9 @@ func (s *screen) event(ctx context.Context, e tcell.Event, goesOn <-chan os.Sign
 	return false, nil
 }
 
-// pace is the time between two frames.
-func (s *screen) pace() time.Duration {
-	if s.view.File != "" {
-		return max(10*time.Millisecond, s.view.Interval/time.Duration(s.view.speed))
-	}
-	return s.view.Interval
-}
-
 // plan sets the time of the next frame. The beat does not drift, and boundaries that have passed are skipped.
 func (s *screen) plan() {
-	interval := s.pace()
+	interval := s.view.Interval
 	s.due = s.due.Add(interval)
 	if late := time.Since(s.due); late > 0 {
 		s.due = s.due.Add(late - late%interval + interval)
@@ -169,25 +147,9 @@ func (s *screen) plan() {
 	s.next.Reset(time.Until(s.due))
 }
 
-// tick asks for the next frame. A paused view of this machine goes on measuring.
-func (s *screen) tick(ctx context.Context) {
-	v := s.view
-	switch {
-	case v.File == "":
-		s.ask(ctx, 1)
-	case v.paused:
-	case v.at < len(v.frames)-1:
-		v.at++
-		s.draw()
-	default:
-		s.ask(ctx, 1)
-	}
-	s.plan()
-}
-
-// ask calls the source, unless a call runs or the recording is over.
-func (s *screen) ask(ctx context.Context, n int) {
-	if s.reads || s.view.ended {
+// ask calls the source, unless a call runs.
+func (s *screen) ask(ctx context.Context) {
+	if s.reads {
 		return
 	}
 	s.reads = true
@@ -199,7 +161,7 @@ func (s *screen) ask(ctx context.Context, n int) {
 			}
 			s.results <- r
 		}()
-		r.frames, r.err = s.source(ctx, n)
+		r.frame = s.source(ctx)
 	}()
 }
 
@@ -212,20 +174,7 @@ func (s *screen) take(ctx context.Context, r result) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	for _, f := range r.frames {
-		s.view.Add(f)
-	}
-	switch v := s.view; {
-	case errors.Is(r.err, io.EOF):
-		v.ended, v.reading = true, false
-		if len(v.frames) == 0 {
-			return errors.New("the recording is shorter than one interval: choose a shorter --interval")
-		}
-	case r.err != nil:
-		return r.err
-	case v.reading:
-		s.ask(ctx, keptFrames)
-	}
+	s.view.Add(r.frame)
 	s.draw()
 	return nil
 }

@@ -47,15 +47,11 @@ const keptFrames = 1800
 // View is what is shown, and how. It is changed by keys and by new frames, and draws itself on a canvas.
 type View struct {
 	ASCII    bool
-	Interval time.Duration // between two frames of this machine, or of a recording's time
-	File     string        // the recording; "" for this machine
+	Interval time.Duration // between two frames
 
-	frames  []*Frame // the oldest first
-	at      int      // the frame that is shown
-	paused  bool
-	ended   bool // the recording has no more frames
-	reading bool // End was pressed: all of the recording is read
-	speed   int  // of a recording: frames are shown so many times as fast
+	frames []*Frame // the oldest first
+	at     int      // the frame that is shown
+	paused bool
 
 	mode     mode
 	order    order
@@ -67,8 +63,8 @@ type View struct {
 }
 
 // NewView returns a view without frames.
-func NewView(interval time.Duration, file string, ascii bool) *View {
-	return &View{Interval: interval, File: file, ASCII: ascii, speed: 1}
+func NewView(interval time.Duration, ascii bool) *View {
+	return &View{Interval: interval, ASCII: ascii}
 }
 
 // Add appends a frame, and shows it unless the view is paused or stands at an earlier one.
@@ -79,7 +75,7 @@ func (v *View) Add(f *Frame) {
 		v.frames = slices.Delete(v.frames, 0, over)
 		v.at = max(0, v.at-over)
 	}
-	if newest && !v.paused || v.reading {
+	if newest && !v.paused {
 		v.at = len(v.frames) - 1
 	}
 }
@@ -188,12 +184,8 @@ func (v *View) draw(width, height int) *canvas {
 
 // header says which machine and moment is shown, and how busy the machine is.
 func (v *View) header(c *canvas, f *Frame) {
-	left := v.clock(f.At).Format(time.TimeOnly)
-	if v.File != "" {
-		left = v.clock(f.At).Format("2006-01-02 15:04:05 MST")
-	}
 	x := c.put(0, 0, c.width, cmp.Or(f.Host, "this machine"), strong) + 2
-	x += c.put(x, 0, c.width-x, left, normal) + 2
+	x += c.put(x, 0, c.width-x, f.At.Local().Format(time.TimeOnly), normal) + 2
 	if state := v.state(); state != "" {
 		x += c.put(x, 0, c.width-x, state, yellow.Bold(true)) + 2
 	}
@@ -216,25 +208,10 @@ func (v *View) header(c *canvas, f *Frame) {
 	}
 }
 
-// clock is a time as it is shown: of a recording, which may be of another place, in UTC.
-func (v *View) clock(t time.Time) time.Time {
-	if v.File != "" {
-		return t.UTC()
-	}
-	return t.Local()
-}
-
 // state is how the frames go on.
 func (v *View) state() string {
 	var parts []string
-	if v.File != "" {
-		last := v.frames[len(v.frames)-1]
-		parts = append(parts, fmt.Sprintf("%s of %s", duration(v.frame().At.Sub(v.frames[0].At)),
-			duration(last.At.Sub(v.frames[0].At))))
-		if v.speed != 1 {
-			parts = append(parts, fmt.Sprintf("%dx", v.speed))
-		}
-	} else if back := len(v.frames) - 1 - v.at; back > 0 {
+	if back := len(v.frames) - 1 - v.at; back > 0 {
 		parts = append(parts, duration(v.frames[len(v.frames)-1].At.Sub(v.frame().At))+" ago")
 	} else {
 		parts = append(parts, "every "+duration(v.Interval))
@@ -242,13 +219,8 @@ func (v *View) state() string {
 			parts[0] = "every " + v.Interval.String()
 		}
 	}
-	switch {
-	case v.reading && !v.ended:
-		parts = append(parts, "reading")
-	case v.paused:
+	if v.paused {
 		parts = append(parts, "PAUSED")
-	case v.File != "" && v.ended && v.at == len(v.frames)-1:
-		parts = append(parts, "END")
 	}
 	return strings.Join(parts, " ")
 }
@@ -404,10 +376,6 @@ func (v *View) footer(c *canvas) {
 	case v.mode == details || v.mode == processes:
 		keys = "esc back  up/down scroll  p pause  left/right step  h help  q quit"
 		short = "esc back  up/down scroll  q quit"
-	case v.File != "":
-		keys = "q quit  h help  p pause  left/right step  pgup/pgdn 30 steps  home end  +/- speed  enter why  s sort: " +
-			orderNames[v.order]
-		short = "q quit  h help  p pause  left/right step  +/- speed"
 	}
 	if v.filter != "" {
 		keys += "  [" + v.filter + "]"

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -25,8 +26,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected screens")
 
-// framesOf returns all frames of a recording of testdata.
-func framesOf(t testing.TB, name string, step time.Duration) (frames []*Frame) {
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // frames show the time of day
+	os.Exit(m.Run())
+}
+
+// framesOf returns a frame for each second of a recording of testdata, as if it were live.
+func framesOf(t testing.TB, name string) (frames []*Frame) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".jsonl.gz")
 	if _, err := os.Stat(path); err != nil {
@@ -47,27 +53,76 @@ func framesOf(t testing.TB, name string, step time.Duration) (frames []*Frame) {
 		t.Fatal(err)
 	}
 	defer m.Stop()
-	r := NewRecording(m, header.Host, step, reader.Next)
-	for {
-		f, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return frames
+	b := builder{monitor: m, host: header.Host, name: func(int) string { return "" }, parent: func(int) int { return 0 }}
+	var jobs []*watched
+	var due time.Duration
+	take := func() *Frame {
+		f := b.frame(jobs)
+		for _, w := range m.Windows.Running() {
+			f.Windows = append(f.Windows, Window{explain.NewReport(w), "", true})
 		}
-		if err != nil {
+		for _, w := range m.Windows.Ended() {
+			f.Windows = append(f.Windows, Window{explain.NewReport(w), "", false})
+		}
+		f.Windows = newestWindows(f.Windows)
+		return f
+	}
+	for {
+		var e recording.Entry
+		if err := reader.Next(&e); errors.Is(err, io.EOF) {
+			return append(frames, take())
+		} else if err != nil {
 			t.Fatal(err)
 		}
-		frames = append(frames, f)
+		if e.Mark != nil && e.Mark.Op == recording.Leave {
+			now := m.Collect()
+			for _, j := range jobs {
+				b.job(j, &now)
+				j.ended = true
+			}
+		}
+		if err := m.Feed(&e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Mark == nil {
+			continue
+		}
+		switch e.Mark.Op {
+		case recording.Follow:
+			now := m.Collect()
+			jobs = append(jobs, &watched{id: e.Mark.ID, name: e.Mark.ID, since: newest(&now)})
+		case recording.Begin:
+			if w := e.Mark.Window; w.Job != "" && w.Run != "" {
+				for _, j := range jobs {
+					j.name, j.pid = w.Run, cmp.Or(w.PID, j.pid)
+				}
+			}
+		case recording.Tick:
+			now := m.Collect()
+			at := newest(&now).Mono
+			if at < due {
+				continue
+			}
+			for _, j := range jobs {
+				if j.since.Mono == 0 {
+					j.since = newest(&now)
+				}
+			}
+			if f := take(); due > 0 { // there is an interval
+				frames = append(frames, f)
+			}
+			due = at + time.Second
+		}
 	}
 }
 
 // shown returns a view of all frames of a recording, at the last one.
 func shown(t testing.TB, name string) *View {
 	t.Helper()
-	v := NewView(time.Second, name+".jsonl.gz", false)
-	for _, f := range framesOf(t, name, v.Interval) {
+	v := NewView(time.Second, false)
+	for _, f := range framesOf(t, name) {
 		v.Add(f)
 	}
-	v.ended = true
 	return v
 }
 
@@ -198,22 +253,20 @@ func FuzzKeys(f *testing.F) {
 	f.Add([]byte("\x02\x02\x02\x02\x02jj\x01jjj"), uint16(60), uint16(16))
 	f.Add([]byte(""), uint16(0), uint16(0))
 	keys := []string{"Enter", "Down", "Up", "Left", "Right", "PgUp", "PgDn", "Home", "End", "Esc", "Backspace"}
-	live, replayed := []*Frame{crowded(), crowded(), {}}, []*Frame{crowded(), {}, crowded()}
+	frames := []*Frame{crowded(), crowded(), {}}
 	f.Fuzz(func(t *testing.T, presses []byte, width, height uint16) {
-		for i, frames := range [][]*Frame{live, replayed} {
-			v := NewView(time.Second, []string{"", "x.gz"}[i], len(presses)%2 == 0)
-			v.draw(int(width%300), int(height%100))
-			for n, b := range presses[:min(len(presses), 100)] {
-				v.Add(frames[n%len(frames)])
-				if int(b) < len(keys) {
-					v.press(keys[b])
-				} else {
-					v.press(string(rune(b)))
-				}
-				c := v.draw(int(width%300), int(height%100))
-				if c.width > 0 && c.height > 0 {
-					check(t, c, v.ASCII)
-				}
+		v := NewView(time.Second, len(presses)%2 == 0)
+		v.draw(int(width%300), int(height%100))
+		for n, b := range presses[:min(len(presses), 100)] {
+			v.Add(frames[n%len(frames)])
+			if int(b) < len(keys) {
+				v.press(keys[b])
+			} else {
+				v.press(string(rune(b)))
+			}
+			c := v.draw(int(width%300), int(height%100))
+			if c.width > 0 && c.height > 0 {
+				check(t, c, v.ASCII)
 			}
 		}
 	})
@@ -221,7 +274,7 @@ func FuzzKeys(f *testing.F) {
 
 // A view that stands at an earlier frame stays there, and one at the present goes on.
 func TestSeek(t *testing.T) {
-	v := NewView(time.Second, "", false)
+	v := NewView(time.Second, false)
 	for range keptFrames + 10 {
 		v.Add(&Frame{})
 	}
@@ -257,7 +310,7 @@ func TestOrder(t *testing.T) {
 	f := &Frame{Jobs: []Job{job("sleeps", 0, 0, 0), job("reads", 0, 0, 0.9), job("works", 1, 0.95, 0),
 		job("waits", 1, 0.2, 0.7),
 		{ID: "gone", Name: "gone", Ended: true}}}
-	v := NewView(time.Second, "", false)
+	v := NewView(time.Second, false)
 	for keys, want := range map[string]string{
 		"": "waits works reads sleeps gone", "s": "reads sleeps waits works gone", "ss": "works waits reads sleeps gone",
 		"sss": "reads waits sleeps works gone", "I": "sleeps reads works waits gone",
@@ -274,18 +327,14 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A fault in the source ends the view with an error, and frames of a recording end it with none.
-func TestResults(t *testing.T) {
-	s := &screen{view: NewView(time.Second, "", false), results: make(chan result, 1),
-		source: func(context.Context, int) ([]*Frame, error) { panic("broken") }}
-	s.ask(t.Context(), 1)
+// A fault in the source ends the view with an error.
+func TestFault(t *testing.T) {
+	s := &screen{view: NewView(time.Second, false), results: make(chan result, 1),
+		source: func(context.Context) *Frame { panic("broken") }}
+	s.ask(t.Context())
 	if err := s.take(t.Context(), <-s.results); err == nil || !strings.Contains(err.Error(), "broken") ||
 		!strings.Contains(err.Error(), "view_test.go") {
 		t.Errorf("got %v, want the fault and its place", err)
-	}
-	s.view.File = "x.gz"
-	if err := s.take(t.Context(), result{err: io.EOF}); err == nil || !strings.Contains(err.Error(), "--interval") {
-		t.Errorf("no frame: got %v, want an error that names --interval", err)
 	}
 }
 

@@ -19,7 +19,6 @@ type pipe struct {
 	read, write *os.File
 	to          *os.File
 	isTerminal  bool
-	peeked      *peeked                   // nil if output is read at once
 	heir        *heir.Heir                // nil for none
 	number      int                       // of this output, for the heir
 	exited      atomic.Pointer[time.Time] // when the program exited: reads are limited from then on
@@ -104,13 +103,13 @@ func (p *pipe) copy(hooks Hooks) {
 		if !p.held {
 			p.heir.Drop(p.number)
 		}
-		p.closeRead()
+		_ = p.read.Close()
 	}()
 	buf := make([]byte, bufferSize)
 	for tail := 0; ; {
 		late := p.limitRead()
-		n, err := p.next(buf)
-		if p.pass(buf[:n]) != nil {
+		n, err := p.read.Read(buf)
+		if heir.WriteAll(p.to, buf[:n]) != nil {
 			return
 		}
 		if p.isTerminal {
@@ -129,51 +128,12 @@ func (p *pipe) copy(hooks Hooks) {
 	}
 }
 
-// next returns what the program has printed. It stays in the kernel until it has been passed on, if there is an heir.
-func (p *pipe) next(buf []byte) (n int, err error) {
-	if p.peeked == nil {
-		return p.read.Read(buf)
-	}
-	n, err = p.peeked.next(buf)
-	if errors.Is(err, errNoCopy) {
-		p.peeked.close()
-		p.peeked = nil
-		return p.read.Read(buf)
-	}
-	return n, err
-}
-
-// pass passes on what next has returned.
-func (p *pipe) pass(b []byte) error {
-	for len(b) > 0 {
-		part := b
-		if p.peeked != nil {
-			part = b[:p.peeked.atOnce(len(b))]
-		}
-		if err := heir.WriteAll(p.to, part); err != nil {
-			return err
-		}
-		if p.peeked != nil {
-			p.peeked.passed(len(part))
-		}
-		b = b[len(part):]
-	}
-	return nil
-}
-
 // leave leaves the output of a process that was left running to the heir. Otherwise that process would die of SIGPIPE
 // at its next output, when we have ended. A file or a terminal gets the output, as it would without us. Output to a
 // pipe is dropped: its reader waits for our end, and must not wait for that process.
 func (p *pipe) leave() {
 	info, err := p.to.Stat()
 	p.heir.Leave(p.number, err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0)
-}
-
-func (p *pipe) closeRead() {
-	_ = p.read.Close()
-	if p.peeked != nil {
-		p.peeked.close()
-	}
 }
 
 // limitRead sets a deadline for the next read after the program's exit. late is set from maxWait after it.

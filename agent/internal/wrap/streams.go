@@ -44,21 +44,11 @@ func openStreams(stdout, stderr *os.File) (*streams, error) {
 func (s *streams) startHeir() {
 	var outputs []heir.Output
 	for _, p := range s.all {
-		p.peeked = newPeeked(p.read, p.to, p.isTerminal)
-		o := heir.Output{From: []*os.File{p.read}, To: p.to}
-		if moved := p.peeked.moved(); moved != nil {
-			o.From = []*os.File{moved, p.read}
-		}
-		outputs = append(outputs, o)
+		outputs = append(outputs, heir.Output{From: p.read, To: p.to})
 	}
-	h, err := heir.Start(outputs...)
-	s.heir = h
+	s.heir, _ = heir.Start(outputs...)
 	for number, p := range s.all {
-		if err != nil && p.peeked != nil { // nothing is kept back for it
-			p.peeked.close()
-			p.peeked = nil
-		}
-		p.heir, p.number = h, number
+		p.heir, p.number = s.heir, number
 	}
 }
 
@@ -103,7 +93,7 @@ func (s *streams) finish() (held bool) {
 func (s *streams) closeAll() {
 	s.heir.Close()
 	for _, p := range s.all {
-		p.closeRead()
+		_ = p.read.Close()
 		_ = p.write.Close()
 	}
 }

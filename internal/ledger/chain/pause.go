@@ -42,7 +42,7 @@ func (p *pause) onFile(file sample.FileKind) bool {
 // interrupts, and the thread that ran there did not cause it. One that is blocked otherwise and is woken by a thread
 // waited for a lock that it held.
 func (t *Timeline) causeOf(p *pause, e *sample.ThreadEvent) int {
-	if e.Waker == 0 || e.Waker == e.TID || t.threads[e.Waker] == nil {
+	if e.Waker == 0 || e.Waker == e.TID || t.threads[e.Waker] == nil || t.reasons.get(p.reason).Kind == ForStop {
 		return 0
 	}
 	switch e.WakerKind {

@@ -85,8 +85,3 @@ func (t *Timeline) eachReason(use func(reasonID)) {
 		}
 	}
 }
-
-// stolen is the reason of time that the hypervisor stole.
-func (t *Timeline) stolen() reasonID {
-	return t.reason(Reason{Kind: ForSteal, Name: "stolen by the hypervisor"})
-}

@@ -26,6 +26,7 @@ const (
 	ForTimer
 	ForChild
 	ForSteal
+	ForStop
 	ForEvent
 	ReasonKinds int = iota
 )
@@ -41,6 +42,9 @@ const nvidiaMajor = 195
 
 // reasonOf names what a thread sleeps for, if no followed thread wakes it.
 func reasonOf(p *pause, e *sample.ThreadEvent) Reason {
+	if e.State == sample.StateStopped {
+		return Reason{Kind: ForStop, Name: "stopped by a signal or the freezer"}
+	}
 	switch p.call {
 	case sample.LockCall:
 		return Reason{Kind: ForLock, Name: "futex"}
@@ -83,8 +87,6 @@ func reasonOf(p *pause, e *sample.ThreadEvent) Reason {
 	switch {
 	case p.call == sample.NoCall:
 		return Reason{Kind: ForEvent, Name: "page fault"}
-	case e.State == sample.StateStopped:
-		return Reason{Kind: ForEvent, Name: "stopped by a signal"}
 	case e.File == sample.OtherFile:
 		return Reason{Kind: ForEvent, Name: "event"}
 	}

@@ -354,7 +354,7 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	} else {
 		if t.segments >= maxSegments {
 			t.gap = at
-			t.forget(at - minKept)
+			t.Forget(at - minKept)
 		}
 		th.segments = append(th.segments, s)
 		t.segments++
@@ -372,9 +372,7 @@ func (s *segment) joins(next *segment) bool {
 const minKept = time.Second
 
 // Forget drops what ended before a moment.
-func (t *Timeline) Forget(before time.Duration) { t.forget(before) }
-
-func (t *Timeline) forget(before time.Duration) {
+func (t *Timeline) Forget(before time.Duration) {
 	for _, th := range t.threads {
 		n := sort.Search(len(th.segments), func(i int) bool { return th.segments[i].to > before })
 		if n > 0 {

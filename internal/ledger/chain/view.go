@@ -199,6 +199,7 @@ func (m *Moments) pieceOf(in *sample.In) Piece {
 	p := pause{kind: asleep, call: sample.CallOf(m.arch, in.Syscall)}
 	other := func(why Reason) Piece { return Piece{Kind: Other, reason: m.reasons.id(why)} }
 	switch {
+	case in.State == sample.StateStopped:
 	case in.Syscall == sample.UnknownSyscall:
 		p.call = sample.OtherCall
 	case in.State == sample.StateAsleep && p.call == sample.NoCall, p.onFile(in.File) && !in.Lock:
@@ -216,7 +217,7 @@ func (m *Moments) pieceOf(in *sample.In) Piece {
 			return Piece{Kind: Storage}
 		}
 	}
-	if in.Syscall == sample.UnknownSyscall {
+	if in.Syscall == sample.UnknownSyscall && in.State != sample.StateStopped {
 		return other(Reason{Kind: ForEvent, Name: "event"})
 	}
 	return other(reasonOf(&p, &sample.ThreadEvent{

@@ -146,7 +146,8 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 	case readyAfterStorage, storage:
 		p.Kind = Storage
 	case taken:
-		p.Kind, p.reason, p.of = Other, w.stolen(), th
+		p.Kind, p.of = Other, th
+		p.reason = w.reason(Reason{Kind: ForSteal, Name: "stolen by the hypervisor"})
 	case asleep:
 		p.Kind, p.reason, p.of = Other, s.reason, th
 		var waker *thread
@@ -197,6 +198,9 @@ func (w *walker) open(th *thread, from, to time.Duration) {
 func (w *walker) expected(th *thread) *thread {
 	if th.pause.call == sample.ChildCall {
 		return w.child(th)
+	}
+	if w.reasons.get(th.pause.reason).Kind == ForStop {
+		return nil
 	}
 	usual := th.usual[th.pause.call]
 	known, waker := usual > 0, int(usual-1)

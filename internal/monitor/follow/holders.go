@@ -86,7 +86,13 @@ func (j *Jobs) FollowHolders(who Who) {
 	h := &j.holders
 	now := j.readings.Present().Mono
 	held := j.readings.HeldGPUs()
-	list := slices.AppendSeq(h.users(now, j), maps.Keys(held))
+	var users []int
+	if h.search != nil {
+		var err error
+		users, err = h.search.Users(now)
+		j.problems.Note("jobs", err)
+	}
+	list := slices.AppendSeq(users, maps.Keys(held))
 	slices.Sort(list)
 	list = slices.DeleteFunc(slices.Compact(list), j.isMatched)
 	top := h.tops(list, now, j)
@@ -104,7 +110,8 @@ func (j *Jobs) FollowHolders(who Who) {
 	added := 0
 	for _, pid := range list {
 		wait := len(held[pid]) == 0 && now < h.refused[pid]
-		if added == holdersAtOnce || wait || !top[pid] || h.byPID[pid] != nil || j.isServer(pid) || j.inHolder(pid) {
+		if added == holdersAtOnce || wait || !top[pid] || h.byPID[pid] != nil || process.Name(j.root, pid) == server ||
+			j.inHolder(pid) {
 			continue
 		}
 		if j.followHolder(pid, held[pid], now, who) {
@@ -129,16 +136,6 @@ func (j *Jobs) inHolder(pid int) bool {
 		}
 	}
 	return false
-}
-
-// users returns the processes that use CUDA.
-func (h *holders) users(now time.Duration, j *Jobs) []int {
-	if h.search == nil {
-		return nil
-	}
-	pids, err := h.search.Users(now)
-	j.problems.Note("jobs", err)
-	return pids
 }
 
 // full reports whether all places are taken.
@@ -207,13 +204,9 @@ func (j *Jobs) followHolder(pid int, gpus []string, now time.Duration, who Who) 
 	return true
 }
 
-// server is the name that the kernel keeps of nvidia-cuda-mps-server: 15 bytes.
+// server is the name that the kernel keeps of nvidia-cuda-mps-server: 15 bytes. It holds memory for its clients, which
+// are listed, too.
 const server = "nvidia-cuda-mps"
-
-// isServer reports whether a process is the server of MPS. It holds memory for its clients, which are listed, too.
-func (j *Jobs) isServer(pid int) bool {
-	return j.command(pid) == server
-}
 
 // nameOf returns who the job of a process is.
 func nameOf(who Who, job string, pid int, gpus []string) sample.JobName {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -256,7 +256,7 @@ func (j *Jobs) groupName(who Who, known *matchedJob, gpus []string) (name sample
 	}
 	first := pids[0]
 	for _, pid := range pids[:min(len(pids), maxNamed)] {
-		if j.command(pid) != slurmDaemon {
+		if process.Name(j.root, pid) != slurmDaemon {
 			first = pid
 			break
 		}
@@ -268,9 +268,3 @@ func (j *Jobs) groupName(who Who, known *matchedJob, gpus []string) (name sample
 
 // slurmDaemon is the process of Slurm that starts a step.
 const slurmDaemon = "slurmstepd"
-
-// command returns the name that the kernel keeps of a process: 15 bytes.
-func (j *Jobs) command(pid int) string {
-	name, _ := os.ReadFile(filepath.Join("/", j.root, "proc", strconv.Itoa(pid), "comm"))
-	return strings.TrimSpace(string(name))
-}

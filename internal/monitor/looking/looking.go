@@ -265,18 +265,13 @@ func (l *Looker) learn() {
 		look := &l.list[i]
 		j := l.jobs[look.ID]
 		if j == nil {
-			j = l.begin(look)
+			j = &job{last: look.Since, processes: map[int]*program{}, owners: map[int]string{}}
+			j.detector = l.config.New(look.ID)
+			l.jobs[look.ID] = j
+			l.config.Jobs.Keep(look.ID)
 		}
 		j.present, j.look = true, *look
 	}
-}
-
-func (l *Looker) begin(look *sampling.JobLook) *job {
-	j := &job{last: look.Since, processes: map[int]*program{}, owners: map[int]string{}}
-	j.detector = l.config.New(look.ID)
-	l.jobs[look.ID] = j
-	l.config.Jobs.Keep(look.ID)
-	return j
 }
 
 // end reports what the end of a job ends, or that of the agent or of following the job.

@@ -9,10 +9,8 @@ import (
 	"github.com/stallspan/stallspan/internal/state/ceiling"
 )
 
-const (
-	measuredEvery = time.Minute            // between two reads of the file
-	measuredWait  = 100 * time.Millisecond // how long Start waits: a file system may hang
-)
+// measuredWait is how long Start waits: a file system may hang.
+const measuredWait = 100 * time.Millisecond
 
 // Measured reads the ceilings that stallspan bench measured, from a file next to that of the baselines.
 type Measured struct {
@@ -20,9 +18,6 @@ type Measured struct {
 	path  string
 	note  func(source string, err error)
 	apply func([]sample.Ceiling)
-
-	mu   sync.Mutex // guards next
-	next time.Time  // when Refresh reads again
 
 	reading sync.Mutex  // guards the fields below
 	info    os.FileInfo // nil: the file did not exist
@@ -40,30 +35,17 @@ func (m *Measured) Start() {
 	if m == nil {
 		return
 	}
-	m.isDue()
 	select {
 	case <-m.Read():
 	case <-time.After(measuredWait):
 	}
 }
 
-// Refresh reads the file again if a minute has passed. It does not wait. A nil Measured does nothing.
+// Refresh reads the file again. It does not wait. A nil Measured does nothing.
 func (m *Measured) Refresh() {
-	if m != nil && m.isDue() {
+	if m != nil {
 		m.Read()
 	}
-}
-
-// isDue reports whether a minute has passed since it did so last.
-func (m *Measured) isDue() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	due := !now.Before(m.next)
-	if due {
-		m.next = now.Add(measuredEvery)
-	}
-	return due
 }
 
 // Read reads the file now, in the background, and then closes done. While another read runs, or after the probe has

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,9 +24,8 @@ func (p *Probe) Path(w *window.Window) window.Seen {
 	if w.Path == "" {
 		return window.Seen{}
 	}
-	path, pid, load := w.Path, w.PID, w.Kind == window.ModelLoad
-	seen := await(p, w.Client, pathTime, func() window.Seen { return p.inspect(path, pid, load) })
-	if load {
+	seen := p.look(w, pathTime)
+	if w.Kind == window.ModelLoad {
 		at, _ := p.place(w)
 		seen.Before, seen.Dropped = p.cachedBefore(at)
 	}
@@ -33,9 +33,11 @@ func (p *Probe) Path(w *window.Window) window.Seen {
 }
 
 // PathAtEnd is Path for the end of a window, which may wait longer: the file system has just answered the job.
-func (p *Probe) PathAtEnd(w *window.Window) window.Seen {
-	path, pid, cached := w.Path, w.PID, w.Kind == window.ModelLoad
-	return await(p, w.Client, existsTime, func() window.Seen { return p.inspect(path, pid, cached) })
+func (p *Probe) PathAtEnd(w *window.Window) window.Seen { return p.look(w, existsTime) }
+
+func (p *Probe) look(w *window.Window, patience time.Duration) window.Seen {
+	path, pid, load := w.Path, w.PID, w.Kind == window.ModelLoad
+	return await(p, w.Client, patience, func() window.Seen { return p.inspect(path, pid, load) })
 }
 
 // Ended returns those of the mounts whose FUSE server has ended. Until it is unmounted, everything on it fails.

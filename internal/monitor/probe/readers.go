@@ -2,11 +2,13 @@ package probe
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
+	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -200,7 +202,8 @@ func (p *Probe) Readers(id string, end time.Duration) []window.Reader {
 func (p *Probe) between(from, to readTotals, before bool) (list []window.Reader) {
 	for _, r := range topReaders(from, to, MaxReaders) {
 		list = append(list, window.Reader{
-			PID: r.PID, Bytes: r.Bytes, Name: nameOf(p.root, r.PID), Group: cgroupOf(p.root, r.PID), Before: before,
+			PID: r.PID, Bytes: r.Bytes, Name: strings.ToValidUTF8(process.Name(p.root, r.PID), "?"),
+			Group: cgroupOf(p.root, r.PID), Before: before,
 		})
 	}
 	return list

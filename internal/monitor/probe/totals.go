@@ -106,12 +106,6 @@ func topReaders(before, after readTotals, n int) []reading {
 	return all[:min(n, len(all))]
 }
 
-// nameOf returns the name of a process (/proc/PID/comm, at most 15 bytes), or "" if it is gone.
-func nameOf(root string, pid int) string {
-	text, _ := os.ReadFile(filepath.Join("/", root, "proc", strconv.Itoa(pid), "comm"))
-	return strings.ToValidUTF8(strings.TrimSuffix(string(text), "\n"), "?")
-}
-
 // cgroupOf returns the short name of the cgroup of a process: for a container the first 12 digits of its ID, else the
 // last part of the path. "" is the root.
 func cgroupOf(root string, pid int) string {

@@ -53,9 +53,6 @@ func TestMostRead(t *testing.T) {
 	if got := topReaders(nil, before, 3); got != nil {
 		t.Errorf("without a first scan: got %v, want none", got)
 	}
-	if nameOf(root, 10) != "rsync" || nameOf(root, 99) != "" {
-		t.Errorf("got names %q, %q", nameOf(root, 10), nameOf(root, 99))
-	}
 	if a, b, c := cgroupOf(
 		root,
 		10,

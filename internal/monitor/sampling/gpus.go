@@ -2,14 +2,10 @@ package sampling
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/amd"
 	"github.com/stallspan/stallspan/internal/source/gpu"
 )
 
@@ -21,54 +17,32 @@ const (
 // gpus is the source with a time axis of its own: its readings come up to a second late.
 type gpus struct {
 	stream sample.Stream
-	config SourceConfig
 	once   sync.Once
 	first  chan struct{} // closed after the first reading
 }
 
 // SetGPUs replaces the source of the GPUs. Call it before Run.
 func (s *Sources) SetGPUs(stream sample.Stream) {
-	s.gpus = &gpus{stream: stream, first: make(chan struct{})}
+	s.gpus = gpus{stream: stream, first: make(chan struct{})}
 }
 
-// newGPUs returns nil where no GPU can be read. AMD's are read where no driver of NVIDIA's is.
-func newGPUs(c *SourceConfig, problems *Problems) *gpus {
-	if amd.Reads(c.Root, c.NVML) {
-		return &gpus{stream: amd.New(amd.Options{Root: c.Root, Interval: c.Interval}), first: make(chan struct{})}
-	}
-	source, err := gpu.New(gpu.Options{Library: c.NVML, Root: c.Root, Interval: c.Interval})
-	if err != nil {
-		if !withoutGPU(c, err) {
-			problems.Note("gpu", err)
-		}
-		return nil
-	}
-	return &gpus{stream: source, config: *c, first: make(chan struct{})}
+// newGPUs returns the source of all GPUs of this machine.
+func newGPUs(c *SourceConfig) gpus {
+	source := gpu.New(gpu.Options{Library: c.NVML, Root: c.Root, Interval: c.Interval})
+	return gpus{stream: source, first: make(chan struct{})}
 }
 
-// sink passes readings on, without the error of a machine that has no NVIDIA driver.
+// sink passes readings on.
 func (g *gpus) sink(next sample.Sink) sample.Sink {
 	return func(source string, s *sample.Sample, err error) {
-		if withoutGPU(&g.config, err) {
-			err = nil
-		}
 		next(source, s, err)
 		g.once.Do(func() { close(g.first) })
 	}
 }
 
-// withoutGPU reports whether err only means that this machine has no NVIDIA driver.
-func withoutGPU(c *SourceConfig, err error) bool {
-	if !errors.Is(err, gpu.ErrNoDriver) && !errors.Is(err, gpu.ErrNotBuilt) || c.NVML != "" {
-		return false
-	}
-	_, missing := os.Stat(filepath.Join("/", c.Root, "proc/driver/nvidia"))
-	return missing != nil
-}
-
 // WaitForGPUs returns when the driver has listed its GPUs, or none: after 2 s at most.
 func (s *Sources) WaitForGPUs() {
-	if s.gpus == nil {
+	if s.gpus.stream == nil {
 		return
 	}
 	select {
@@ -79,7 +53,7 @@ func (s *Sources) WaitForGPUs() {
 
 // CatchUp requests the newest samples of the GPUs, and returns when the sink has them: after 50 ms at most.
 func (s *Sources) CatchUp() {
-	if s.gpus == nil {
+	if s.gpus.stream == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), freshGPUs)
@@ -89,7 +63,7 @@ func (s *Sources) CatchUp() {
 
 // requestGPUs requests the newest samples of the GPUs, and returns at once.
 func (s *Sources) requestGPUs() {
-	if s.gpus == nil {
+	if s.gpus.stream == nil {
 		return
 	}
 	over, cancel := context.WithCancel(context.Background())
@@ -109,9 +83,6 @@ const releasedIn = time.Second
 // ReleaseGPUs has all files of the GPUs' driver closed for a time, or opened again with 0. It returns once they are
 // closed, or an error.
 func (s *Sources) ReleaseGPUs(length time.Duration) error {
-	if s.gpus == nil {
-		return nil
-	}
 	source, ok := s.gpus.stream.(interface {
 		Release(ctx context.Context, length time.Duration) error
 	})
@@ -126,9 +97,6 @@ func (s *Sources) ReleaseGPUs(length time.Duration) error {
 // WatchMemory has the memory of GPUs read ten times a second until a moment, where their source can do so. Otherwise it
 // is read once a second.
 func (s *Sources) WatchMemory(ids []string, until time.Duration) {
-	if s.gpus == nil {
-		return
-	}
 	if source, ok := s.gpus.stream.(memorySource); ok {
 		source.WatchMemory(ids, until)
 	}
@@ -137,9 +105,6 @@ func (s *Sources) WatchMemory(ids []string, until time.Duration) {
 // Memory returns the newest reading of the memory in use of a GPU, in bytes, and when that was; 0 if it is not known.
 // It may be newer than the newest row.
 func (s *Sources) Memory(gpu string) (used uint64, at time.Duration) {
-	if s.gpus == nil {
-		return 0, 0
-	}
 	if source, ok := s.gpus.stream.(memorySource); ok {
 		return source.Memory(gpu)
 	}

@@ -255,7 +255,8 @@ func (all *jobs) learnMounts(readings []sample.Job) {
 			continue
 		}
 		for _, found := range readings[i].Mounts {
-			if !remote(found) {
+			kind := mount.Kind(found.Type)
+			if kind != mount.Network && kind != mount.Fuse || mount.HasBlockDevice(found) {
 				continue
 			}
 			k := slices.IndexFunc(j.mounts, func(x sample.Mount) bool { return x.Point == found.Point })
@@ -268,11 +269,6 @@ func (all *jobs) learnMounts(readings []sample.Job) {
 			}
 		}
 	}
-}
-
-func remote(m sample.Mount) bool {
-	kind := mount.Kind(m.Type)
-	return (kind == mount.Network || kind == mount.Fuse) && !mount.HasBlockDevice(m)
 }
 
 // learnGPUs remembers the GPUs on which the processes of jobs hold memory. In a container the driver may number

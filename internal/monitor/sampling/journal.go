@@ -11,7 +11,7 @@ import (
 type journal struct {
 	to       Journal // nil for none, and after an error
 	problems *Problems
-	edges    uint64 // numbered so far
+	edges    uint64 // numbered so far, from 1: 0 stands for no edge
 }
 
 func (j *journal) write(e *recording.Entry) {
@@ -36,10 +36,4 @@ func (j *journal) mark(m recording.Mark) {
 		kept := m // a copy, so that m itself is not allocated when nothing is written
 		j.write(&recording.Entry{Mark: &kept})
 	}
-}
-
-// nextEdge returns the number of a new edge. 0 stands for no edge.
-func (j *journal) nextEdge() uint64 {
-	j.edges++
-	return j.edges
 }

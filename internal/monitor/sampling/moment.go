@@ -66,7 +66,8 @@ func (r *Readings) Glimpse() Moment {
 
 func (r *Readings) read() Moment {
 	r.mu.Lock()
-	now := Moment{edge: r.now.history.NewEdge(), number: r.now.journal.nextEdge()}
+	r.now.journal.edges++
+	now := Moment{edge: r.now.history.NewEdge(), number: r.now.journal.edges}
 	r.mu.Unlock()
 	now.At = r.config.Sources.Read(func(source string, s *sample.Sample, err error) {
 		r.problems.Note(source, err)
@@ -115,7 +116,7 @@ func (r *Readings) RequestGPUs() { r.config.Sources.requestGPUs() }
 type accounts struct {
 	history  *history.History
 	problems *Problems
-	ledger   ledger.Estimator
+	ledger   *ledger.Estimator
 	waiting  []Moment // edges for which a GPU has no sample yet, in the order of time
 }
 

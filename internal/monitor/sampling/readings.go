@@ -74,7 +74,7 @@ func New(c Config, problems *Problems) (*Readings, error) {
 	r.now = state{
 		history: h, problems: problems,
 		journal:  journal{to: c.Journal, problems: problems},
-		accounts: accounts{history: h, problems: problems, ledger: ledger.NewPressure(h)},
+		accounts: accounts{history: h, problems: problems, ledger: ledger.New(h)},
 		schedule: threads{problems: problems, jobs: map[string]followed{}},
 		jobs:     jobs{byID: map[string]*job{}, changed: true},
 		times:    gpuTimes{names: map[string]sample.JobName{}},

@@ -28,7 +28,7 @@ type Sources struct {
 	moments *moments.Source
 	mounts  *netfs.Source
 	sampler *sample.Sampler
-	gpus    *gpus // nil without an NVIDIA driver
+	gpus    gpus // without a stream where no GPU can be read
 }
 
 // Scheduler is a source of what the kernel's scheduler reports of the threads of jobs. It is implemented by
@@ -72,7 +72,7 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		sample.Named{Name: "process", Source: s.Process},
 		sample.Named{Name: "cpu", Source: cpu.New(c.Root)})
 	if c.Accelerator == nil {
-		s.gpus = newGPUs(&c, problems)
+		s.gpus = newGPUs(&c)
 	}
 	disks, err := disk.New(c.Root)
 	if err != nil {
@@ -101,9 +101,14 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	return s
 }
 
+// NoSources returns those of a recording, which reads nothing.
+func NoSources(interval time.Duration) *Sources {
+	return &Sources{sampler: sample.NewSampler(interval, nil)}
+}
+
 // Run reads all sources at every tick until ctx ends. GPUs have a goroutine and a time axis of their own.
 func (s *Sources) Run(ctx context.Context, sink sample.Sink, tick func()) {
-	if s.gpus == nil {
+	if s.gpus.stream == nil {
 		s.sampler.Run(ctx, sink, tick)
 		return
 	}
@@ -175,7 +180,6 @@ func (s *Sources) Close() {
 	if s.Disks != nil {
 		_ = s.Disks.Close()
 	}
-	s.Pressure.Close()
 	s.Process.Close()
 	s.mounts.Close()
 	_ = s.moments.Close() // its goroutine has ended

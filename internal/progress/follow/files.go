@@ -31,18 +31,26 @@ func lookForFiles(processes func() []int, known map[string]bool) *openedFiles {
 	o.look()
 	o.first = len(o.list)
 	o.looking.Go(func() {
-		tick := time.NewTicker(lookEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				_ = sample.Protect(o.look) // without it a load has no name
-			}
-		}
+		again(ctx, lookEvery, func() time.Duration {
+			_ = sample.Protect(o.look) // without it a load has no name
+			return lookEvery
+		})
 	})
 	return o
+}
+
+// again calls look after a while and, until the context ends, after each time that it returns.
+func again(ctx context.Context, first time.Duration, look func() time.Duration) {
+	tick := time.NewTicker(first)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			tick.Reset(look())
+		}
+	}
 }
 
 // look adds the files of models that are open now.

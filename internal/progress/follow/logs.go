@@ -62,7 +62,8 @@ type programLog struct {
 func NewLogs(m *monitor.Monitor, client *windows.Client) *Logs {
 	ctx, end := context.WithCancel(context.Background())
 	l := &Logs{Client: client, monitor: m, end: end, logs: map[program]*programLog{}, places: trust.NewPlaces(maxLogs)}
-	l.looking.Go(func() { sample.Restart(ctx, func(err error) { m.Note("logs", err) }, func() { l.look(ctx) }) })
+	look := func() { again(ctx, lookIdle, func() time.Duration { return l.leave(false) }) }
+	l.looking.Go(func() { sample.Restart(ctx, func(err error) { m.Note("logs", err) }, look) })
 	return l
 }
 
@@ -158,20 +159,6 @@ func (l *Logs) remove(key program) {
 	f.Leave()
 	if f.job != "" {
 		l.monitor.Jobs.Unfollow(f.job)
-	}
-}
-
-// look ends what programs that have ended leave open.
-func (l *Logs) look(ctx context.Context) {
-	tick := time.NewTicker(lookIdle)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			tick.Reset(l.leave(false))
-		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
@@ -116,6 +117,38 @@ func TestSleepEndsByInterrupt(t *testing.T) {
 	}
 	if slept := in.Woken - out.At; slept < 50*time.Millisecond { // it ends 100 ms after the call began
 		t.Errorf("got %v, want 100 ms", slept)
+	}
+}
+
+// TestStops: a signal or the freezer stops a thread, which has nothing to do with the call that it is in.
+func TestStops(t *testing.T) {
+	for what, stop := range map[string]func(t *testing.T, pid int) (goOn func()){
+		"a signal": func(_ *testing.T, pid int) func() {
+			must(unix.Kill(pid, unix.SIGSTOP))
+			return func() { must(unix.Kill(pid, unix.SIGCONT)) }
+		},
+		"the freezer": func(t *testing.T, pid int) func() { return fixture.Freeze(t, pid) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := opened(t, defaults)
+			p := fixture.Start(t, "sleep")
+			if err := s.Follow("job", []int{p.PID()}); err != nil {
+				t.Fatal(err)
+			}
+			goOn := stop(t, p.PID())
+			time.Sleep(50 * time.Millisecond)
+			goOn()
+			f := p.Finish()
+			longest := time.Duration(0)
+			for _, pause := range pauses(readAll(t, s), f["main"], func(out sample.ThreadEvent) bool {
+				return out.State == sample.StateStopped
+			}) {
+				longest = max(longest, pause[1].At-pause[0].At)
+			}
+			if longest < 25*time.Millisecond {
+				t.Errorf("got stopped for %v, want about 50 ms", longest)
+			}
+		})
 	}
 }
 

@@ -61,11 +61,6 @@ func (r *ring) close() {
 	r.unmapParts()
 }
 
-// mapPart maps data of the buffer.
-func mapPart(fd int, offset, size uint64) ([]byte, error) {
-	return unix.Mmap(fd, int64(offset), int(size), unix.PROT_READ, unix.MAP_SHARED)
-}
-
 func (r *ring) unmapParts() {
 	for first, part := range r.parts {
 		_ = unix.Munmap(part)
@@ -101,7 +96,8 @@ func (r *ring) use(first uint64) error {
 	if part == nil {
 		page := uint64(os.Getpagesize())
 		var err error
-		if part, err = mapPart(r.fd, 2*page+first, min(ringPart, r.size)+page); err != nil {
+		length := int(min(ringPart, r.size) + page)
+		if part, err = unix.Mmap(r.fd, int64(2*page+first), length, unix.PROT_READ, unix.MAP_SHARED); err != nil {
 			return err
 		}
 		if r.parts == nil {

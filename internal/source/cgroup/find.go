@@ -50,7 +50,7 @@ func (s *Search) All() ([]Group, error) {
 		return nil, err
 	}
 	w := walk{patterns: s.patterns, point: tree.point, left: maxSearched}
-	w.folder("", s.patterns.top(), 0)
+	w.folder("", nil)
 	if w.left < 0 {
 		return w.found, ErrTooMany
 	}
@@ -63,20 +63,15 @@ func (s *Search) Of(scope string) (Group, bool) {
 	if err != nil {
 		return Group{}, false
 	}
-	w := walk{patterns: s.patterns, point: tree.point, left: maxSearched}
-	at, path := s.patterns.top(), ""
+	w := walk{patterns: s.patterns, point: tree.point}
+	var names []string
 	for name := range strings.SplitSeq(strings.TrimPrefix(scope, "/"), "/") {
-		if name == "" || name == ".." {
+		if name == "" || name == ".." || len(names) == maxLevels {
 			break
 		}
-		path += "/" + name
-		var m match
-		at, m = s.patterns.down(at, name)
-		if g, ok := w.meant(path, m); ok {
+		names = append(names, name)
+		if g, ok := w.meant("/"+strings.Join(names, "/"), s.patterns.match(names)); ok {
 			return g, true
-		}
-		if !m.below {
-			break
 		}
 	}
 	return Group{}, false
@@ -127,9 +122,9 @@ type walk struct {
 	found    []Group
 }
 
-// folder searches below a cgroup.
-func (w *walk) folder(above string, at level, depth int) {
-	if depth >= maxLevels {
+// folder searches below a cgroup, whose levels have these names.
+func (w *walk) folder(above string, levels []string) {
+	if len(levels) >= maxLevels {
 		return
 	}
 	names := folders(w.point + above)
@@ -138,8 +133,8 @@ func (w *walk) folder(above string, at level, depth int) {
 		if w.left--; w.left < 0 {
 			return
 		}
-		next, m := w.patterns.down(at, name)
-		path := above + "/" + name
+		path, at := above+"/"+name, slices.Concat(levels, []string{name})
+		m := w.patterns.match(at)
 		if g, ok := w.meant(path, m); ok {
 			if len(w.found) == maxFound {
 				w.left = -1
@@ -149,7 +144,7 @@ func (w *walk) folder(above string, at level, depth int) {
 			continue
 		}
 		if m.below && hasFolders(w.point+path) {
-			w.folder(path, next, depth+1)
+			w.folder(path, at)
 		}
 	}
 }
@@ -263,28 +258,6 @@ func parsePattern(text string) (p pattern, err error) {
 	return p, nil
 }
 
-// level is where patterns are at one cgroup: for each, a set of how many of its parts the path so far may have used up.
-type level []uint64
-
-// top is the level of the root cgroup.
-func (p *Patterns) top() level {
-	at := make(level, len(p.all))
-	for i := range at {
-		at[i] = p.all[i].skip(1)
-	}
-	return at
-}
-
-// skip adds what ** leads to when it stands for no level.
-func (p *pattern) skip(used uint64) uint64 {
-	for i, part := range p.parts {
-		if part == "**" && used&(1<<i) != 0 {
-			used |= 1 << (i + 1)
-		}
-	}
-	return used
-}
-
 // match says how patterns match a cgroup.
 type match struct {
 	exact bool // it is meant
@@ -292,30 +265,51 @@ type match struct {
 	below bool // one below it may match
 }
 
-// down returns the level of a cgroup by that name, and how the patterns match it.
-func (p *Patterns) down(at level, name string) (next level, m match) {
-	next = make(level, len(p.all))
-	for i := range p.all {
-		one := &p.all[i]
-		end := uint64(1) << len(one.parts)
-		for k, part := range one.parts {
-			switch {
-			case at[i]&(1<<k) == 0:
-			case part == "**":
-				next[i] |= 1 << k
-			default:
-				if ok, _ := path.Match(part, name); ok {
-					next[i] |= 1 << (k + 1)
-				}
-			}
+// match returns how the patterns match the cgroup whose levels have these names.
+func (p *Patterns) match(names []string) (m match) {
+	for _, one := range p.all {
+		m.exact = m.exact || !one.deep && matches(one.parts, names)
+		for n := range len(names) { // what is below one that matches
+			m.deep = m.deep || one.deep && matches(one.parts, names[:n])
 		}
-		if one.deep && at[i]&end != 0 {
-			next[i] |= end
-			m.deep = true
-		}
-		next[i] = one.skip(next[i])
-		m.exact = m.exact || !one.deep && next[i]&end != 0
-		m.below = m.below || next[i]&(end-1) != 0 || one.deep && next[i]&end != 0
+		m.below = m.below || one.deep && (m.deep || matches(one.parts, names)) || leads(one.parts, names)
 	}
-	return next, m
+	return m
+}
+
+// matches reports whether names match the parts of a pattern. A ** that does not fit takes one more level: those before
+// it need not be tried again.
+func matches(parts, names []string) bool {
+	part, name, last, from := 0, 0, -1, 0
+	for name < len(names) {
+		switch {
+		case part < len(parts) && parts[part] == "**":
+			last, from = part, name
+			part++
+		case part < len(parts) && fits(parts[part], names[name]):
+			part, name = part+1, name+1
+		case last >= 0:
+			from++
+			part, name = last+1, from
+		default:
+			return false
+		}
+	}
+	for part < len(parts) && parts[part] == "**" {
+		part++
+	}
+	return part == len(parts)
+}
+
+// leads reports whether names match the first parts of a pattern, and more follow.
+func leads(parts, names []string) bool {
+	if len(names) == 0 || len(parts) == 0 || parts[0] == "**" {
+		return len(parts) > 0
+	}
+	return fits(parts[0], names[0]) && leads(parts[1:], names[1:])
+}
+
+func fits(part, name string) bool {
+	ok, _ := path.Match(part, name)
+	return ok
 }

@@ -5,7 +5,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -35,14 +34,8 @@ func NewLimits(root string) *Limits {
 
 // Of returns the limits that a process is under. It returns none without permission, or if the process has ended.
 func (l *Limits) Of(pid int) (limits []sample.Limit) {
-	text, err := os.ReadFile(filepath.Join(l.root, "proc", strconv.Itoa(pid), "cgroup"))
-	if err != nil {
-		return nil
-	}
 	second, _ := l.view.trees.find(l.root)
-	for line := range strings.Lines(string(text)) {
-		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		controllers, group, _ := strings.Cut(rest, ":")
+	for controllers, group := range eachGroup(l.root, pid) {
 		switch {
 		case !strings.HasPrefix(group, "/"):
 		case controllers == "" && second != "":

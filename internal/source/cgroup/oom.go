@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -46,13 +47,7 @@ func (v *View) WatchOOM(pid int) *OOM {
 // eachMemory calls visit for the cgroups that may limit the memory of a process, each before those above it, until it
 // returns false.
 func (v *View) eachMemory(pid int, visit func(g memoryGroup) bool) {
-	text, err := os.ReadFile(filepath.Join(v.root, "proc", strconv.Itoa(pid), "cgroup"))
-	if err != nil {
-		return
-	}
-	for line := range strings.Lines(string(text)) {
-		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		controllers, group, _ := strings.Cut(rest, ":")
+	for controllers, group := range eachGroup(v.root, pid) {
 		switch {
 		case controllers == "":
 			group = Join(v.Own(), group)
@@ -68,6 +63,19 @@ func (v *View) eachMemory(pid int, visit func(g memoryGroup) bool) {
 				break
 			}
 			folder, group = filepath.Dir(folder), path.Dir(group)
+		}
+	}
+}
+
+// eachGroup yields the controllers, "" for cgroup v2, and the path of each cgroup of a process; none if it has ended.
+func eachGroup(root string, pid int) iter.Seq2[string, string] {
+	text, _ := os.ReadFile(filepath.Join(root, "proc", strconv.Itoa(pid), "cgroup"))
+	return func(yield func(controllers, group string) bool) {
+		for line := range strings.Lines(string(text)) {
+			_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+			if controllers, group, _ := strings.Cut(rest, ":"); !yield(controllers, group) {
+				return
+			}
 		}
 	}
 }

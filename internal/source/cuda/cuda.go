@@ -19,7 +19,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/process"
-	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // Device is the path of the device.
@@ -50,7 +49,7 @@ var ErrHidden = errors.New("processes of other users are jobs when they hold mem
 
 // Search looks for processes. It is not safe for concurrent use.
 type Search struct {
-	proc   string
+	root   string
 	path   string         // of the device
 	direct reader         // with the rights of this process
 	reader process.Reader // with more; nil for none
@@ -87,10 +86,9 @@ func (k *known) began() time.Duration { return time.Duration(k.start) * process.
 // for Device. reader has more rights than this process, or is nil.
 func New(root, device string, more process.Reader) *Search {
 	root = filepath.Join("/", root)
-	proc := filepath.Join(root, "proc")
 	return &Search{
-		proc: proc, path: filepath.Join(root, cmp.Or(device, Device)), direct: process.NewDirect(proc), reader: more,
-		known: map[int]*known{},
+		root: root, path: filepath.Join(root, cmp.Or(device, Device)), direct: process.NewDirect(root + "/proc"),
+		reader: more, known: map[int]*known{},
 	}
 }
 
@@ -128,7 +126,7 @@ func (s *Search) Close() { s.opened.Close() }
 func (s *Search) findDevice() {
 	number := deviceNumber(s.path)
 	if number == 0 { // a container may have the host's /proc, and not its /dev
-		number = driverNumber(s.proc + "/devices")
+		number = driverNumber(s.root + "/proc/devices")
 	}
 	if number == s.number && (number == 0 || s.opened.on(s.path)) {
 		return
@@ -145,7 +143,7 @@ func (s *Search) findDevice() {
 // driver. The kernel numbers drivers as they are loaded, and this driver its devices from 0.
 func driverNumber(path string) uint64 {
 	var buf [16 << 10]byte
-	text, err := kernfile.ReadOnce(path, buf[:])
+	text, err := kernfile.ReadWhole(path, buf[:], len(buf))
 	if err != nil {
 		return 0
 	}
@@ -161,13 +159,13 @@ func driverNumber(path string) uint64 {
 
 // look lists all processes, and looks at those that are due. opened is whether the device was opened.
 func (s *Search) look(opened bool, now time.Duration) error {
-	names, err := kernfile.Names(s.proc, maxKnown+1000) // there are up to some hundred other names
+	names, err := kernfile.Names(s.root+"/proc", maxKnown+1000) // there are up to some hundred other names
 	if err != nil {
 		s.due = now + listEvery
 		return nil // the other sources say so
 	}
 	s.lists++
-	uptime := s.uptime()
+	uptime := time.Duration(process.Uptime(s.root)) * process.Tick // 0 if it is not known: then all processes are young
 	count := 0
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -235,9 +233,13 @@ func (s *Search) lookAt(pids []int, uptime, now time.Duration) (err error) {
 // lookAtOne looks at a process, and returns how many files it has open.
 func (s *Search) lookAtOne(pid int, uptime, now time.Duration) (files int, hidden bool) {
 	k := s.known[pid]
-	if k.start == 0 && !s.identify(pid, k) {
-		k.due = now + rarely // it has ended
-		return 0, false
+	if k.start == 0 {
+		of, ok := process.StatOf(s.root, pid)
+		if !ok || of.Ended {
+			k.due = now + rarely
+			return 0, false
+		}
+		k.start, k.kernel = of.Start, of.Kernel
 	}
 	if k.kernel {
 		return 0, false
@@ -255,35 +257,8 @@ func (s *Search) lookAtOne(pid int, uptime, now time.Duration) (files int, hidde
 	return files, denied(err)
 }
 
-// identify reads when a process began, and whether it is one of the kernel. It reports false for one that has ended.
-func (s *Search) identify(pid int, k *known) bool {
-	text, err := procfile.Text(s.proc, pid, "stat", 4096)
-	of, ok := process.ParseStat(text)
-	if err != nil || !ok || of.Ended {
-		return false
-	}
-	const kthreadd = 2
-	k.start, k.kernel = of.Start, pid == kthreadd || of.Parent == kthreadd
-	return true
-}
-
 func denied(err error) bool {
 	return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
-}
-
-// uptime returns the time since boot; 0 if it is not known: then all processes are young.
-func (s *Search) uptime() time.Duration {
-	var buf [64]byte
-	text, err := kernfile.ReadPiece(s.proc+"/uptime", buf[:])
-	if err != nil {
-		return 0
-	}
-	first, _, _ := bytes.Cut(text, []byte{' '})
-	seconds, err := strconv.ParseFloat(string(first), 64)
-	if err != nil {
-		return 0
-	}
-	return time.Duration(seconds * float64(time.Second))
 }
 
 // deviceNumber returns the number of a character device; 0 for any other path.

@@ -143,9 +143,13 @@ func machine(t *testing.T, parent int, pids ...int) (root string) {
 	}
 	const uptime = 100000
 	write("proc/uptime", fmt.Sprintf("%d.00 1.00\n", uptime))
+	flags := 0
+	if parent == 2 { // kernel threads
+		flags = 0x00200000
+	}
 	for _, pid := range pids {
-		write("proc/"+strconv.Itoa(pid)+"/stat", fmt.Sprintf("%d (a) S %d 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0 0"+
-			" 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", pid, parent, 100*(uptime-pid)))
+		write("proc/"+strconv.Itoa(pid)+"/stat", fmt.Sprintf("%d (a) S %d 1 1 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0 0"+
+			" 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", pid, parent, flags, 100*(uptime-pid)))
 	}
 	if err := os.Symlink("/dev", filepath.Join(root, "dev")); err != nil {
 		t.Fatal(err)
@@ -222,7 +226,7 @@ func TestNumbersThatBeginAgain(t *testing.T) {
 	t.Cleanup(s.Close)
 	users(t, s, time.Second)
 	own.read = nil
-	s.proc = filepath.Join(machine(t, 1, append(pids, 700)...), "proc")
+	s.root = machine(t, 1, append(pids, 700)...)
 	users(t, s, 2*time.Second)
 	users(t, s, 3*time.Second)
 	if !slices.Contains(own.read, 700) {

@@ -143,17 +143,14 @@ func (s *Source) readAll() (text []byte, err error) {
 		return s.text, nil
 	case err == nil:
 		err = errTooLong
-	case cannotOpen(err):
-		return nil, missing(err)
 	default:
+		var path *fs.PathError
+		if errors.As(err, &path) && path.Op == "open" {
+			return nil, missing(err)
+		}
 		err = fmt.Errorf("the disk counters could not be read completely: %w", err)
 	}
-	return wholeLines(s.text), err
-}
-
-func cannotOpen(err error) bool {
-	var path *fs.PathError
-	return errors.As(err, &path) && path.Op == "open"
+	return s.text[:bytes.LastIndexByte(s.text, '\n')+1], err
 }
 
 func missing(err error) error {
@@ -161,8 +158,6 @@ func missing(err error) error {
 }
 
 var errTooLong = fmt.Errorf("/proc/diskstats exceeds %d MiB: the devices after that are left out", maxText>>20)
-
-func wholeLines(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
 // oneLine joins errors into one of one line, or returns nil.
 func oneLine(causes ...error) error {

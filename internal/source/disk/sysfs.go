@@ -36,12 +36,6 @@ func (f sysfs) folder(name string) string {
 // deviceName is the inverse of folder.
 func deviceName(path string) string { return strings.ReplaceAll(filepath.Base(path), "!", "/") }
 
-// present reports whether /sys lists any block device.
-func (f sysfs) present() bool {
-	info, err := os.Stat(f.block())
-	return err == nil && info.IsDir()
-}
-
 // node reads one device. A device that is gone has known unset.
 func (f sysfs) node(name string) node {
 	n := node{name: name, loop: numbered(name, "loop")}

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -34,10 +35,11 @@ func (f sysfs) tree(names []string) tree {
 	for i, name := range slices.Backward(names) { // of a duplicate name the first device counts, as in a DiskNormalizer
 		place[name] = i
 	}
+	_, absent := os.Stat(f.block())
 	t := tree{
 		leaf: make([]bool, len(names)), layer: make([]bool, len(names)), on: make([]string, len(names)),
 		uncounted: make([]bool, len(names)),
-		fromNames: len(names) > 0 && !f.present(),
+		fromNames: len(names) > 0 && absent != nil,
 	}
 	paths := make(map[int][]int)
 	for i, name := range names {
@@ -153,7 +155,9 @@ func (s *Source) place(i int, backing string) {
 		s.tree.leaf[i], s.tree.layer[i] = true, false
 		return
 	}
-	s.tree.on[i] = s.sys.below(mounts, backing)
+	d := descent{sys: s.sys, mounts: mounts, seen: make(map[string]bool), named: true}
+	d.file(backing, 0)
+	s.tree.on[i] = s.sys.wholes(d.found.Disks) // those directly under the file, by names like served; none in memory
 }
 
 // served compares names only, which the kernel prints without symbolic links: a hung server must not block it.
@@ -161,11 +165,4 @@ func served(mounts []mount.Entry, backing string) bool {
 	on, found := mount.Covering(mounts, strings.TrimSuffix(backing, " (deleted)"))
 	kind := mount.Kind(on.Type)
 	return found && (kind == mount.Fuse || kind == mount.Network) && !mount.HasBlockDevice(on.Mount)
-}
-
-// below returns the whole devices directly under a file, by names like served. It returns none for a file in memory.
-func (f sysfs) below(mounts []mount.Entry, backing string) string {
-	d := descent{sys: f, mounts: mounts, seen: make(map[string]bool), named: true}
-	d.file(backing, 0)
-	return f.wholes(d.found.Disks)
 }

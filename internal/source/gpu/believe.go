@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,8 +32,18 @@ var loadFiles = []string{
 // machine is what the machine shows of its GPUs apart from the driver. nil shows nothing.
 type machine struct {
 	root     string
+	mayLack  bool // the NVIDIA driver
 	findLoad sync.Once
 	loadFile string // of the integrated GPU; "" for none
+}
+
+// lacks reports whether an error only means that this machine has no driver of NVIDIA's.
+func (m *machine) lacks(err error) bool {
+	if m == nil || !m.mayLack || !errors.Is(err, ErrNoDriver) && !errors.Is(err, ErrNotBuilt) {
+		return false
+	}
+	_, missing := os.Stat(filepath.Join(m.root, "proc/driver/nvidia"))
+	return missing != nil
 }
 
 // load returns the share of time in which the integrated GPU worked recently, in percent.
@@ -131,8 +142,24 @@ func (r *run) applyProcesses(g *deviceState, list []sample.GPUProcess) {
 }
 
 func (r *run) setProcesses(g *deviceState, list []sample.GPUProcess) {
-	g.processes, g.unused = list, len(list) == 0
+	g.processes, g.unused, g.memoryListed = list, len(list) == 0, g.gauges.MemoryUsed
 	r.grid.processesRead = true
+}
+
+// listUsers lists the processes of all devices where the driver lists them together.
+func (r *run) listUsers() {
+	l, ok := r.driver.(lister)
+	if !ok || r.listing.isUnderWay() {
+		return
+	}
+	var list []sample.GPUProcess
+	r.listing = r.begin(callTimeout, func() { list = l.users() }, func(bool) {
+		for _, g := range r.devices {
+			r.setProcesses(g, slices.DeleteFunc(slices.Clone(list), func(p sample.GPUProcess) bool {
+				return p.GPU != g.info.ID
+			}))
+		}
+	}, func() {})
 }
 
 // listProcesses lists the device's processes. Numbers that no process has are dropped.

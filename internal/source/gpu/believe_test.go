@@ -227,3 +227,17 @@ func TestOnesAreNotBelieved(t *testing.T) {
 	stop()
 	k.check(t)
 }
+
+// A missing NVIDIA driver is no problem on a machine without one, unless its library was asked for.
+func TestLacksDriver(t *testing.T) {
+	m := &machine{root: t.TempDir(), mayLack: true}
+	for err, want := range map[error]bool{ErrNoDriver: true, ErrNotBuilt: true, context.Canceled: false} {
+		if got := m.lacks(err); got != want || (&machine{root: m.root}).lacks(err) {
+			t.Errorf("%v: got %v, want %v, and false for a library", err, got, want)
+		}
+	}
+	fixture.Write(t, m.root, "proc/driver/nvidia/version", nil)
+	if m.lacks(ErrNoDriver) {
+		t.Error("its module is loaded: got no problem, want one")
+	}
+}

@@ -26,9 +26,9 @@ func BenchmarkRound(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			r := newRun(d, 0, func(string, *sample.Sample, error) {}, newMemoryInUse())
-			r.interval, r.grid.Interval = 1e8, 1e8
-			r.poll(b.Context(), true)
+			w := newGrid(1e8, func(string, *sample.Sample, error) {}, newMemoryInUse())
+			r := newRun(d, w, nil)
+			w.poll(b.Context(), true)
 			if len(r.devices) != gpus {
 				b.Fatalf("got %d GPUs, want %d", len(r.devices), gpus)
 			}
@@ -39,7 +39,7 @@ func BenchmarkRound(b *testing.B) {
 					c.gaugeAt -= time.Second
 				}
 				began := time.Now()
-				r.poll(b.Context(), true)
+				w.poll(b.Context(), true)
 				took = append(took, time.Since(began))
 			}
 			slices.Sort(took)

@@ -9,7 +9,7 @@ import (
 
 // A panic in a call comes to the goroutine of the run, where it can be recovered. The next call is made.
 func TestPanicInACall(t *testing.T) {
-	r := newRun(&fakeDriver{}, 0, func(string, *sample.Sample, error) {}, newMemoryInUse())
+	r := newRun(&fakeDriver{}, newGrid(1e8, func(string, *sample.Sample, error) {}, newMemoryInUse()), nil)
 	begin := func(job func()) (panicked any) {
 		return panicOf(func() {
 			if c := r.begin(time.Minute, job, func(bool) {}, func() {}); c.isUnderWay() {
@@ -28,7 +28,7 @@ func TestPanicInACall(t *testing.T) {
 
 // A program that was stopped or got no CPU for long has not waited for the driver meanwhile.
 func TestWaitingWhileStopped(t *testing.T) {
-	r := newRun(&fakeDriver{}, 0, func(string, *sample.Sample, error) {}, newMemoryInUse())
+	r := newRun(&fakeDriver{}, newGrid(1e8, func(string, *sample.Sample, error) {}, newMemoryInUse()), nil)
 	hung := false
 	c := &call{returned: make(chan struct{}), limit: callTimeout, looked: sample.Now().Mono - time.Hour,
 		onHang: func() { hung = true }}

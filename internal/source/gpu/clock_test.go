@@ -19,7 +19,7 @@ func TestClocksAfterShortSuspension(t *testing.T) {
 	c.boot = c.monotonic + 5*time.Minute
 	for d := monotonicClock; d <= bootClock; d++ {
 		raw := uint64((c.now(d) - time.Second) / time.Microsecond)
-		if got := c.domainOf([]utilSample{{raw, 1}}); got != d {
+		if got := c.domainOf([]utilSample{{timestamp: raw, value: 1}}); got != d {
 			t.Errorf("got clock %d, want %d", got, d)
 		}
 	}
@@ -29,7 +29,7 @@ func TestDomainOf(t *testing.T) {
 	for d := unixClock; d <= bootClock; d++ {
 		for _, age := range []time.Duration{-time.Millisecond, 0, 100 * time.Millisecond, 20 * time.Second} {
 			raw := uint64((suspended.now(d) - age) / time.Microsecond)
-			for _, points := range [][]utilSample{{{raw, 1}}, {{0, 1}, {raw, 1}}, {{raw, 1}, {math.MaxUint64, 1}, {1, 1}}} {
+			for _, points := range [][]utilSample{{{timestamp: raw, value: 1}}, {{value: 1}, {timestamp: raw, value: 1}}, {{timestamp: raw, value: 1}, {timestamp: math.MaxUint64, value: 1}, {timestamp: 1, value: 1}}} {
 				if got := suspended.domainOf(points); got != d {
 					t.Errorf("clock %d, age %v: got clock %d", d, age, got)
 				}
@@ -50,7 +50,7 @@ func TestPlaceRejectsGarbage(t *testing.T) {
 			}
 		}
 	}
-	if got := suspended.domainOf([]utilSample{{0, 1}, {5, 1}, {math.MaxUint64, 1}}); got != unknownClock {
+	if got := suspended.domainOf([]utilSample{{value: 1}, {timestamp: 5, value: 1}, {timestamp: math.MaxUint64, value: 1}}); got != unknownClock {
 		t.Errorf("got clock %d, want none", got)
 	}
 }

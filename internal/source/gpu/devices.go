@@ -50,8 +50,8 @@ func (r *run) listSlot(i int) {
 			r.endList()
 		}
 	}, func() {
-		r.report(fmt.Errorf("the NVIDIA driver has not responded for %v to which GPU number %d is: the other GPUs are read "+
-			"meanwhile; look for Xid in the kernel log", callTimeout, i))
+		r.report(fmt.Errorf("%s has not responded for %v to which GPU number %d is: the other GPUs are read "+
+			"meanwhile; look for %s in the kernel log", r.maker.driver, callTimeout, i, r.maker.trace))
 	})
 }
 
@@ -81,7 +81,7 @@ func (r *run) endList() {
 			problems.Add(fmt.Errorf("GPU %d: %w", i, s.err))
 		}
 	}
-	r.memory.keep(r.devices)
+	r.memory.keep(r.runs)
 	if len(r.devices) == 0 {
 		r.endSession(cmp.Or(problems.Err(), errNoGPU))
 		return
@@ -101,7 +101,7 @@ func (r *run) endList() {
 		if i := g.info.Index; i < len(r.slots) && isLost(r.slots[i].err) {
 			r.markLost(g, r.slots[i].err)
 		} else if problems.Err() == nil {
-			r.markLost(g, codeLost)
+			r.markLost(g, r.maker.lost)
 		}
 	}
 }
@@ -112,15 +112,15 @@ func (r *run) reportTwins() {
 	for _, s := range r.slots {
 		for _, d := range s.devices {
 			if seen[d.id()] {
-				r.reports.Add("twin "+d.id(), errTwin(d.id()), r.began)
+				r.reports.Add("twin "+d.id(), errTwin(r.maker, d.id()), r.began)
 			}
 			seen[d.id()] = true
 		}
 	}
 }
 
-func errTwin(id string) error {
-	return fmt.Errorf("the NVIDIA driver lists %s twice, and only the first is read: compare nvidia-smi -L", id)
+func errTwin(m *maker, id string) error {
+	return fmt.Errorf("%s lists %s twice, and only the first is read: compare %s", m.driver, id, m.listedBy)
 }
 
 // isListed reports whether a device is among those of a list.
@@ -147,10 +147,10 @@ func (r *run) addDevice(d device, now time.Duration) {
 		if len(r.devices) >= maxDevices && !r.evictLost() {
 			return
 		}
-		if len(r.devices) == 0 && r.unavailable != "" {
-			r.grid.At = sample.Now() // there is no data of the time before
+		if !r.hasDevices() && r.why != "" {
+			r.At = sample.Now() // there is no data of the time before
 		}
-		r.unavailable = ""
+		r.why = ""
 		r.devices = append(r.devices, &deviceState{})
 		i = len(r.devices) - 1
 	} else if r.devices[i].device != nil {
@@ -162,7 +162,11 @@ func (r *run) addDevice(d device, now time.Duration) {
 	if g.status != sample.GPUHung {
 		g.status = sample.GPUWorks
 	}
-	g.info = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version, Parent: d.parent()}
+	g.info = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version, Parent: d.parent(),
+		Vendor: r.maker.vendor}
+	if s, ok := d.(sleepsAlone); ok && g.rest == nil {
+		g.rest = s.sleeps()
+	}
 	g.unanchor()
 	g.domain, g.since, g.pollsRate = unknownClock, 0, false
 }
@@ -180,13 +184,14 @@ func (r *run) evictLost() bool {
 func (r *run) readDevices(ctx context.Context, all, processes bool) {
 	var due []*deviceState
 	for _, g := range r.devices {
-		if all || processes || g.due <= r.began {
+		if (all || processes || g.due <= r.began) && !r.rests(g) {
 			due = append(due, g)
 		}
 	}
 	r.readEach(ctx, due, func(g *deviceState) request { return r.request(g, processes) })
 	if processes {
 		r.processesRead = r.began
+		r.listUsers()
 		r.scheduleProcesses()
 	}
 	r.readXIDs(ctx)
@@ -225,7 +230,7 @@ func (r *run) read(g *deviceState, what request) {
 		case r.open && g.device == reader:
 			r.apply(g, got)
 		}
-	}, func() { r.markHung(g, rows[reader.current.Load()].call) })
+	}, func() { r.markHung(g, r.maker.nameOf(int(reader.current.Load()))) })
 	if g.call == nil {
 		g.due = r.began + readInterval
 		r.markUnknown(g)
@@ -234,7 +239,7 @@ func (r *run) read(g *deviceState, what request) {
 
 // request returns what to read of a device.
 func (r *run) request(g *deviceState, processes bool) request {
-	w := request{since: g.since, processes: processes, wantRate: !g.isNew(r.began),
+	w := request{since: g.since, processes: processes && r.maker == nvidia, wantRate: !g.isNew(r.began),
 		gauges: g.gaugeAt == 0 || r.began-g.gaugeAt >= gaugeInterval,
 		reset:  g.gaugeAt == 0, power: g.gauges.Has&sample.HasEnergy == 0}
 	if g.newest != 0 {
@@ -295,7 +300,6 @@ func (r *run) applyReading(g *deviceState, got *reading) {
 		r.grid.addDetail(sample.GPUDetail{GPU: g.info.ID, At: got.clocks.at.Mono, Values: got.detail, XIDs: g.xids})
 	}
 	if got.processesRead {
-		g.memoryListed = g.gauges.MemoryUsed
 		r.applyProcesses(g, got.processes)
 		g.unused = g.unused && !got.lacksProcesses
 	}
@@ -308,7 +312,7 @@ func (r *run) applyReading(g *deviceState, got *reading) {
 	}
 	switch {
 	case g.pollsRate:
-		g.due = r.began + 2*r.interval
+		g.due = r.began + 2*r.Interval
 	case g.isNew(sample.Now().Mono):
 		g.due = r.began + holdInterval
 	}
@@ -316,7 +320,7 @@ func (r *run) applyReading(g *deviceState, got *reading) {
 
 // countGarbage counts values outside their physical range.
 func (r *run) countGarbage(what string, n int) {
-	r.grid.garbage = add(r.grid.garbage, what, n)
+	r.garbage = add(r.garbage, what, n)
 	r.dropped += uint64(n)
 }
 
@@ -342,8 +346,8 @@ func (r *run) markLost(g *deviceState, err error) {
 func (r *run) markHung(g *deviceState, call string) {
 	r.markUnread(g, sample.GPUHung)
 	r.reports.Add("hung "+g.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
-		"it is read again once that call has returned; look for Xid in the kernel log",
-		g.info.ID, call, callTimeout), r.began)
+		"it is read again once that call has returned; look for %s in the kernel log",
+		g.info.ID, call, callTimeout, r.maker.trace), r.began)
 }
 
 // markUnknown sets the status of a device that gave no answer about itself. One that is known as lost or hung still is,

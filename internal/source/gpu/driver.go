@@ -1,15 +1,17 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// driver is NVML as a whole. Its errors are a code, or wrap ErrNoDriver or a code. All methods except clocks and stats
+// driver is NVML as a whole, or amdgpu. Its errors are a code, or wrap ErrNoDriver or a code. All methods except clocks and stats
 // may block forever, so each call is made by run.begin.
 type driver interface {
+	maker() *maker
 	open() error // loads the library and opens a session
 	close()      // ends the session, if there is one
 	versions() (driver, library string)
@@ -41,6 +43,7 @@ type device interface {
 	name() string   // its product name
 	index() int     // index of the GPU
 	parent() string // of a MIG device, the UUID of its GPU
+	maker() *maker
 
 	samples(since uint64) ([]utilSample, error) // utilization samples after a timestamp of the driver
 	processes() ([]sample.GPUProcess, error)    // without the GPU's ID
@@ -53,7 +56,42 @@ type device interface {
 type utilSample struct {
 	timestamp uint64  // microseconds on the driver's clock
 	value     float64 // percent, or garbage
+	kind      sampleKind
 }
+
+// sampleKind is what a sample says of the time since the one before.
+type sampleKind uint8
+
+const (
+	sampled  sampleKind = iota // the mean of a period that the driver chooses
+	summed                     // the mean of all of it
+	averaged                   // that of a part of it
+)
+
+// maker is what differs between the makers of GPUs.
+type maker struct {
+	vendor   string            // sample.GPU.Vendor
+	driver   string            // in messages
+	trace    string            // what its driver writes into the kernel's log
+	listedBy string            // what shows its GPUs
+	lost     error             // of a GPU that is not listed any more
+	reasons  uint64            // of throttleReasons, that it may give
+	calls    map[string]string // names of shared calls, where they differ
+}
+
+var nvidia = &maker{driver: "the NVIDIA driver", trace: "Xid", listedBy: "nvidia-smi -L", lost: codeLost, reasons: anyReason}
+
+// asks reports whether a row is one of this maker's.
+func (m *maker) asks(p row) bool { return p.traits&onBoth != 0 || (p.traits&onAMD != 0) == (m == amd) }
+
+// nameOf returns the name of the call for a row.
+func (m *maker) nameOf(i int) string { return cmp.Or(m.calls[rows[i].call], rows[i].call) }
+
+// lister is a driver that lists the processes of all its devices at once.
+type lister interface{ users() []sample.GPUProcess }
+
+// sleepsAlone is a device that is left alone while it sleeps. Of other drivers all devices are.
+type sleepsAlone interface{ sleeps() *rest }
 
 // code is an nvmlReturn_t (nvml.h).
 type code uint32

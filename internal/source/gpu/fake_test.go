@@ -43,6 +43,7 @@ func (d *fakeDriver) utilizationCalls() (n int) { d.set(func() { n = d.calls });
 func (d *fakeDriver) sessionsBegun() (n int)    { d.set(func() { n = d.opens }); return n }
 func (d *fakeDriver) sessionsEnded() (n int)    { d.set(func() { n = d.closes }); return n }
 
+func (d *fakeDriver) maker() *maker              { return nvidia }
 func (d *fakeDriver) close()                     { d.set(func() { d.closes++ }) }
 func (d *fakeDriver) versions() (string, string) { return "1", "2" }
 
@@ -124,6 +125,7 @@ func (g *fakeGPU) id() string     { return g.uuid }
 func (g *fakeGPU) name() string   { return "fake" }
 func (g *fakeGPU) index() int     { return 0 }
 func (g *fakeGPU) parent() string { return g.parentGPU }
+func (g *fakeGPU) maker() *maker  { return nvidia }
 
 // enter is called first in every call.
 func (g *fakeGPU) enter() error {
@@ -164,7 +166,7 @@ func (g *fakeGPU) samples(since uint64) (list []utilSample, err error) {
 	for i := max(n-119, 0); i <= n; i++ {
 		at := uint64(g.d.wall(g.began.Add(time.Duration(i) * g.period)).UnixMicro())
 		if at > since {
-			list = append(list, utilSample{at, 100 * g.mean(i)})
+			list = append(list, utilSample{timestamp: at, value: 100 * g.mean(i)})
 		}
 	}
 	return list, nil
@@ -263,8 +265,11 @@ func startRun(ctx context.Context, d *fakeDriver) *fakeRun { return startRunOn(c
 
 // startRunOn runs it on a machine, which may be nil.
 func startRunOn(ctx context.Context, d *fakeDriver, m *machine) *fakeRun {
-	p := &fakeRun{Source: newSource(d, 0)}
-	p.machine = m
+	return startSource(ctx, newSource(0, m, d))
+}
+
+func startSource(ctx context.Context, s *Source) *fakeRun {
+	p := &fakeRun{Source: s}
 	ctx, cancel := context.WithCancel(ctx)
 	var ran sync.WaitGroup
 	ran.Go(func() {
@@ -274,6 +279,7 @@ func startRunOn(ctx context.Context, d *fakeDriver, m *machine) *fakeRun {
 			row := *s
 			row.GPUs = append([]sample.GPU(nil), s.GPUs...)
 			row.GPUDetails = append([]sample.GPUDetail(nil), s.GPUDetails...)
+			row.GPUProcesses = append([]sample.GPUProcess(nil), s.GPUProcesses...)
 			p.rows = append(p.rows, emittedRow{row, err, sample.Now().Mono})
 		})
 	})

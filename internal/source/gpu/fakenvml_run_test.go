@@ -84,10 +84,7 @@ func runFake(t testing.TB) (*Source, *recorder, func()) { t.Helper(); return run
 // runFakeOn runs a source on the fake library, of a machine with a root.
 func runFakeOn(t testing.TB, root string) (*Source, *recorder, func()) {
 	t.Helper()
-	s, err := New(Options{Library: fakeLibrary(t), Root: root})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Options{Library: fakeLibrary(t), Root: root})
 	k := &recorder{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var ran sync.WaitGroup

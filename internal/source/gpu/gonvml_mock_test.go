@@ -46,7 +46,7 @@ func TestProbeMockedMachines(t *testing.T) {
 		}
 		for i, d := range found.Devices {
 			if d.Index != i || !strings.Contains(d.Name, name) || !strings.HasPrefix(d.ID, "GPU-") || d.Err != nil ||
-				!slices.Equal(d.Supported, []string{"memory"}) || len(d.Unsupported) != len(features())-1 {
+				!slices.Equal(d.Supported, []string{"memory"}) || len(d.Unsupported) != len(features(nvidia))-1 {
 				t.Errorf("%s: got %+v, want device %d with memory only", name, d, i)
 			}
 		}

@@ -1,9 +1,10 @@
-// Package gpu reads NVIDIA GPUs through NVML, the library of the NVIDIA driver.
+// Package gpu reads NVIDIA GPUs through NVML, the library of the NVIDIA driver, and AMD GPUs from files of their driver.
 //
 // The driver buffers utilization samples for some seconds, so each GPU is read once a second without losing a burst.
-// The samples are resampled to a grid of rows. A row is complete when the samples of every working GPU reach its time.
-// How late the driver is, is learned from the timestamps of its samples. The busy time of a GPU without samples for
-// longer stands still, and catches up later (see maxBacklog).
+// AMD's firmware sums its busy time, and each reading is a sample. The samples are resampled to a grid of rows, which
+// has the GPUs of both drivers. A row is complete when the samples of every working GPU reach its time. How late a
+// driver is, is learned from the timestamps of its samples. The busy time of a GPU without samples for longer stands
+// still, and catches up later (see maxBacklog).
 //
 // The memory of a GPU that is watched is read ten times a second, apart from rows: see WatchMemory.
 //
@@ -11,8 +12,8 @@
 // Field values that are due are read in one call. Queries that a GPU does not support are not repeated. Every call is
 // timed. No call is used that measures for a while before it returns.
 //
-// A call into the driver can hang forever if a GPU falls off the bus, and so can one about all GPUs. Each GPU has calls
-// of its own, one at a time, and so has the driver as a whole. A GPU is lost if it says so, and hung while its own call
+// A call into a driver can hang forever if a GPU falls off the bus, and so can one about all GPUs. Each GPU has calls
+// of its own, one at a time, and so has each driver as a whole. A GPU is lost if it says so, and hung while its own call
 // does not return; without an answer about it, it is unknown. Nothing waits for a call for longer than patience.
 package gpu
 
@@ -46,63 +47,81 @@ const defaultInterval = 100 * time.Millisecond
 // sourceName is the source's name in the sink.
 const sourceName = "gpu"
 
-// Source is a sample.Stream of all NVIDIA GPUs of this machine and their MIG devices. Without a driver or a GPU it
-// reports that once, emits no rows and retries with increasing pauses.
+// Source is a sample.Stream of all GPUs of this machine and their MIG devices. Without a driver or a GPU it reports that
+// once, emits no rows and retries with increasing pauses.
 type Source struct {
-	driver   driver
+	drivers  []driver
 	interval time.Duration
 	memory   *memoryInUse
-	machine  *machine
+	machine  *machine // nil in tests
 
-	sample.Rounds // one takes at most 50 ms while the driver responds; they do not run without a GPU that can be read
+	sample.Rounds // one takes at most 50 ms while a driver responds; they do not run without a GPU that can be read
 
 	mu            sync.Mutex
 	releasedUntil time.Duration // Stamp.Mono; see Release
-	closed        chan struct{} // closed once the driver's files are; nil if no caller waits for that
+	closed        chan struct{} // closed once the drivers' files are; nil if no caller waits for that
 }
 
 var _ sample.Stream = (*Source)(nil)
 
-// New prepares a source without calling the driver. Its error is ErrNotBuilt, or why the
-// library is not trusted.
-func New(o Options) (*Source, error) {
-	d, err := newDriver(o.Library)
-	if err != nil {
-		return nil, err
-	}
-	s := newSource(d, o.Interval)
-	s.machine = &machine{root: filepath.Join("/", o.Root)}
-	return s, nil
+// New prepares a source without calling a driver.
+func New(o Options) *Source {
+	m := &machine{root: filepath.Join("/", o.Root), mayLack: o.Library == ""}
+	return newSource(o.Interval, m, nvidiaDriver(o.Library), &amdgpu{root: m.root})
 }
 
-func newSource(d driver, interval time.Duration) *Source {
+// nvidiaDriver returns the driver that a library belongs to.
+func nvidiaDriver(library string) driver {
+	d, err := newDriver(library)
+	if err != nil {
+		return noDriver{err: err}
+	}
+	return d
+}
+
+// noDriver cannot be opened.
+type noDriver struct {
+	driver
+	err error
+}
+
+func (n noDriver) open() error { return n.err }
+func (noDriver) maker() *maker { return nvidia }
+
+func newSource(interval time.Duration, m *machine, drivers ...driver) *Source {
 	if interval <= 0 {
 		interval = defaultInterval
 	}
-	return &Source{driver: d, interval: interval, memory: newMemoryInUse()}
+	return &Source{drivers: drivers, interval: interval, machine: m, memory: newMemoryInUse()}
 }
 
 // Run implements sample.Stream. The error next to a row is what could not be read and what to do about it; the same
-// error is emitted once a minute at most. A sample without GPUs only carries an error.
+// error is emitted once a minute at most. A sample without GPUs only carries an error. That a machine has no driver of
+// NVIDIA's is none, unless a library was asked for.
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	s.SetRunning(true)
-	r := newRun(s.driver, s.interval, sink, s.memory)
-	r.machine, r.isReleased = s.machine, s.isReleased
+	w := newGrid(s.interval, sink, s.memory)
+	for _, d := range s.drivers {
+		newRun(d, w, s.machine).isReleased = s.isReleased
+	}
 	for ctx.Err() == nil {
 		waiting := s.TakeWaiters()
-		r.poll(ctx, waiting != nil)
-		s.SetRunning(r.anyReadable())
-		if r.isClosed() {
+		began := sample.Now().Mono
+		w.poll(ctx, waiting != nil)
+		s.SetRunning(w.anyReadable())
+		if w.isClosed() {
 			s.setClosed()
 		}
 		if waiting != nil {
 			close(waiting)
 		}
-		s.Pause(ctx, r.next, r.began+minRoundInterval, r.returned)
+		s.Pause(ctx, w.next, began+minRoundInterval, w.returned)
 	}
 	s.SetRunning(false)
-	r.end()
-	if r.isClosed() {
+	for _, r := range w.runs {
+		r.end()
+	}
+	if w.isClosed() {
 		s.setClosed()
 	}
 }

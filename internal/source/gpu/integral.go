@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"math"
 	"sort"
 	"time"
 )
@@ -26,10 +27,12 @@ type knot struct{ at, busy time.Duration }
 // add takes the busy share, 0 to 1, of the time up to a sample. It returns false and does nothing if the sample is not
 // newer than the last. After a gap of more than maxPeriod, the sample covers one period, and the rest counts as idle.
 func (i *integral) add(at time.Duration, share float64) bool {
-	if !i.withdraw(at) {
-		return false
-	}
-	return i.extend(at, share, maxPeriod)
+	return i.withdraw(at) && i.extend(at, share, maxPeriod)
+}
+
+// addSum is add for a share of all of the time since the last sample.
+func (i *integral) addSum(at time.Duration, share float64) bool {
+	return i.withdraw(at) && i.extend(at, share, math.MaxInt64)
 }
 
 // addRate is add for the current rate of a GPU whose samples are missing, for as long as rows wait for them. Samples of

@@ -26,9 +26,9 @@ const (
 var ErrAsleep = errors.New("a GPU sleeps (runtime_status is suspended), and is not woken: GPUs are read once a " +
 	"program uses them")
 
-// errNotClosed is what Release returns if the driver is too slow.
-var errNotClosed = errors.New("the NVIDIA driver does not return from a call, so its files are still open: look for " +
-	"Xid in the kernel log, or stop this program")
+// errNotClosed is what Release returns if a driver is too slow.
+var errNotClosed = errors.New("the driver does not return from a call, so its files are still open: look for Xid or " +
+	"amdgpu in the kernel log, or stop this program")
 
 // Release ends the session with the driver for a time, and returns once all its files are closed. With 0 the session
 // may begin again at once. The error is that of ctx, if the driver does not respond.
@@ -69,10 +69,13 @@ func (s *Source) isReleased(now time.Duration) bool {
 	return s.releasedUntil != 0 && now < s.releasedUntil
 }
 
-// rest is how the source lets GPUs sleep. The zero value is ready.
+// rest is how the source lets GPUs sleep.
 type rest struct {
-	searched time.Duration // when mayRest was last found; 0 for never
-	mayRest  []string      // folders of the GPUs that the kernel may suspend
+	mayRest func() []string // folders of the GPUs that the kernel may suspend; nil for none
+	devices string          // what a program opens to use one, a pattern
+
+	searched time.Duration // when folders were last found; 0 for never
+	folders  []string      // of mayRest
 	used     time.Duration // when a GPU was last in use, or woken
 	resting  time.Duration // since when there is no session for want of a process; 0 for not
 	slept    bool          // a GPU has slept since then
@@ -80,13 +83,15 @@ type rest struct {
 }
 
 // awaits reports whether a session must wait until a GPU is used. It asks no driver.
-func (s *rest) awaits(m *machine, now time.Duration) bool {
-	if s.searched == 0 || now-s.searched >= powerEvery {
-		s.searched, s.mayRest = now, m.mayRest()
+func (s *rest) awaits(used bool, now time.Duration) bool {
+	if s.mayRest != nil && (s.searched == 0 || now-s.searched >= powerEvery) {
+		s.searched, s.folders = now, s.mayRest()
 	}
-	asleep := slices.ContainsFunc(s.mayRest, isAsleep)
-	s.slept = s.slept || asleep
-	used := s.opened.Heard() || s.slept || s.opened == nil && now-s.resting >= restAfter
+	asleep := slices.ContainsFunc(s.folders, isAsleep)
+	if asleep {
+		s.slept, s.used = true, now // what wakes it may use it
+	}
+	used = used || s.opened.Heard() || s.slept || s.opened == nil && now-s.resting >= restAfter
 	if s.resting != 0 && !asleep && used {
 		s.end(now)
 	}
@@ -94,15 +99,15 @@ func (s *rest) awaits(m *machine, now time.Duration) bool {
 }
 
 // isOver notes whether GPUs are in use, and reports whether the session is to end because they may sleep.
-func (s *rest) isOver(used bool, m *machine, now time.Duration) bool {
-	if used || s.used == 0 || len(s.mayRest) == 0 {
+func (s *rest) isOver(used bool, now time.Duration) bool {
+	if used || s.used == 0 || len(s.folders) == 0 {
 		s.used = now
 	}
 	if now-s.used < restAfter {
 		return false
 	}
 	s.resting, s.slept = now, false
-	devices, _ := filepath.Glob(filepath.Join(m.root, "dev/nvidia*"))
+	devices, _ := filepath.Glob(s.devices)
 	s.opened = cuda.Watch(devices...)
 	return true
 }
@@ -135,7 +140,7 @@ func (r *run) letGo() bool {
 	switch {
 	case r.isReleased(r.began):
 		why = sample.GPUReleased
-	case r.rest.awaits(r.machine, r.began), r.open && r.rest.isOver(r.inUse(), r.machine, r.began):
+	case r.rest.awaits(false, r.began), r.open && r.rest.isOver(r.inUse(), r.began):
 		why = sample.GPUAsleep
 	}
 	switch {
@@ -156,10 +161,19 @@ func (r *run) letGo() bool {
 	return why != "" || r.closing
 }
 
+// rests reports whether a device is not read, because it sleeps or may.
+func (r *run) rests(g *deviceState) bool {
+	if g.rest == nil || g.device == nil || g.call.isUnderWay() ||
+		!g.rest.awaits(len(g.processes) > 0, r.began) && !g.rest.isOver(!g.unused, r.began) {
+		return false
+	}
+	if g.status != sample.GPUAsleep {
+		r.markUnread(g, sample.GPUAsleep)
+	}
+	return true
+}
+
 // inUse reports whether a process uses a GPU, or whether that is not known.
 func (r *run) inUse() bool {
 	return len(r.devices) == 0 || slices.ContainsFunc(r.devices, func(g *deviceState) bool { return !g.unused })
 }
-
-// isClosed reports whether no file of the driver is open.
-func (r *run) isClosed() bool { return !r.open && !r.closing && len(r.calls) == 0 }

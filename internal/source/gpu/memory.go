@@ -63,13 +63,15 @@ func (m *memoryInUse) change(id string, change func(*usedMemory)) {
 }
 
 // keep forgets the GPUs that are not listed any more.
-func (m *memoryInUse) keep(devices []*deviceState) {
+func (m *memoryInUse) keep(runs []*run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.gpus
 	m.gpus = map[string]usedMemory{}
-	for _, g := range devices {
-		m.gpus[g.info.ID] = before[g.info.ID]
+	for _, r := range runs {
+		for _, g := range r.devices {
+			m.gpus[g.info.ID] = before[g.info.ID]
+		}
 	}
 }
 

@@ -92,8 +92,8 @@ func TestWatchMemoryOfAGPUThatHangs(t *testing.T) {
 
 // Only listed GPUs are watched, so that watching is bounded. One that is listed again is not watched any more.
 func TestWatchedIsBounded(t *testing.T) {
-	s := newSource(&fakeDriver{}, 0)
-	listed := []*deviceState{{info: sample.GPU{ID: "a"}}}
+	s := newSource(0, nil, &fakeDriver{})
+	listed := []*run{{devices: []*deviceState{{info: sample.GPU{ID: "a"}}}}}
 	s.memory.keep(listed)
 	now := sample.Now().Mono
 	for i := range 3 * maxDevices {

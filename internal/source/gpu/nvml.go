@@ -89,6 +89,8 @@ func newDriver(path string) (driver, error) {
 	return &library{Interface: shared, path: path}, nil
 }
 
+func (l *library) maker() *maker { return nvidia }
+
 func (l *library) open() error {
 	if err := l.load(); err != nil {
 		return err

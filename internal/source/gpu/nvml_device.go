@@ -81,7 +81,7 @@ func (h *handle) samples(since uint64) ([]utilSample, error) {
 	}
 	points := make([]utilSample, len(samples))
 	for i, s := range samples {
-		points[i] = utilSample{s.TimeStamp, decodeValue(kind, s.SampleValue)}
+		points[i] = utilSample{timestamp: s.TimeStamp, value: decodeValue(kind, s.SampleValue)}
 	}
 	return points, nil
 }

@@ -27,10 +27,13 @@ type ProbeResult struct {
 type Device struct {
 	ID          string // "GPU-<uuid>", "MIG-<uuid>"
 	Name        string
-	Index       int // GPU index of nvidia-smi
+	Index       int    // GPU index of nvidia-smi, or among AMD's
+	Vendor      string // "AMD", or "" for NVIDIA
+	Driver      string // its version
 	Supported   []string
 	Unsupported []string
 	Busy        bool     // its busy time is known
+	Asleep      bool     // nothing else was read, so that it is not woken
 	Notes       []string // what its answers mean, and what to do, one sentence each
 	Err         error    // which supported queries failed, in one line, or nil
 }
@@ -54,6 +57,16 @@ var conditions = []struct {
 	{func(d *deviceReader, _ *reading) bool { return d.machine.isWSL() && d.unsupported[processRows.from] },
 		"It is seen through /dev/dxg (WSL2), whose driver lists no processes: follow a program by its PID " +
 			"(stallspan attach PID)."},
+	{func(d *deviceReader, _ *reading) bool { return d.maker() == amd },
+		"It is read from files of amdgpu, which was not verified on a card."},
+	{func(d *deviceReader, r *reading) bool { return len(r.points) > 0 && r.points[0].kind == averaged },
+		"Its busy time is an average at each second: the uncertainty of windows includes that."},
+	{func(d *deviceReader, _ *reading) bool {
+		c, ok := d.device.(*card)
+		return ok && errors.Is(c.parsed, errAPU)
+	},
+		"Its gpu_metrics is that of an APU, whose units differ from chip to chip: busy time, temperature, power and clocks " +
+			"are from other files. It shares the machine's memory: what it uses is without the page cache."},
 	{func(d *deviceReader, _ *reading) bool { return d.lacking },
 		"The installed driver's library lacks functions for some of that: a newer driver may report more."},
 }
@@ -61,10 +74,10 @@ var conditions = []struct {
 // virtual matches the names of GPUs that a hypervisor divides, such as GRID T4-8Q and NVIDIA A40-16C.
 var virtual = regexp.MustCompile(`^(GRID|NVIDIA) .*-[0-9]+(-[0-9]+)?[ABCQ](ME)?$`)
 
-// features are the names of all features, in the order of the table.
-func features() (names []string) {
+// features are the names of all features that a maker's GPUs may have, in the order of the table.
+func features(m *maker) (names []string) {
 	for _, p := range rows {
-		if p.feature != "" && !slices.Contains(names, p.feature) {
+		if p.feature != "" && m.asks(p) && !slices.Contains(names, p.feature) {
 			names = append(names, p.feature)
 		}
 	}
@@ -75,7 +88,7 @@ func features() (names []string) {
 func (d *deviceReader) supports(feature string) (supported bool, since int) {
 	since = math.MaxInt
 	for i, p := range rows {
-		if p.feature == feature {
+		if p.feature == feature && d.maker().asks(p) {
 			supported, since = supported || !d.unsupported[i], min(since, p.since)
 		}
 	}
@@ -93,19 +106,27 @@ func isOlder(version string, than int) bool {
 	return err == nil && number < than
 }
 
-// Probe opens a session with the driver, makes each query of each GPU once, and ends the session. Its error is
+// Probe opens a session with the NVIDIA driver, makes each query of each GPU once, and ends the session. Its error is
 // ErrNotBuilt, ErrNoDriver, ErrAsleep, the error of ctx if the driver does not respond in time (its calls are then
-// abandoned), or the driver's own. A GPU that hangs is named in the result's Err.
-func Probe(ctx context.Context, o Options) (ProbeResult, error) {
-	d, err := newDriver(o.Library)
-	if err != nil {
-		return ProbeResult{}, err
-	}
+// abandoned), or the driver's own. A GPU that hangs is named in the result's Err. AMD's GPUs are in the result as well.
+func Probe(ctx context.Context, o Options) (result ProbeResult, err error) {
 	m := &machine{root: filepath.Join("/", o.Root)}
-	if slices.ContainsFunc(m.mayRest(), isAsleep) {
-		return ProbeResult{}, ErrAsleep
+	var cards ProbeResult
+	listed := onThread(func() (err error) {
+		cards, err = probe(ctx, &amdgpu{root: m.root}, nil)
+		return err
+	})
+	if err = ErrAsleep; !slices.ContainsFunc(m.mayRest(), isAsleep) {
+		result, err = probe(ctx, nvidiaDriver(o.Library), m)
 	}
-	return probe(ctx, d, m)
+	if missing := <-listed; !errors.Is(missing, errNoCard) {
+		var problems sample.Problems
+		problems.Add(result.Err)
+		problems.Add(cards.Err)
+		problems.Add(missing)
+		result.Devices, result.Err = append(result.Devices, cards.Devices...), problems.Err()
+	}
+	return result, err
 }
 
 func probe(ctx context.Context, d driver, m *machine) (ProbeResult, error) {
@@ -118,7 +139,7 @@ func probe(ctx context.Context, d driver, m *machine) (ProbeResult, error) {
 		}
 		return err
 	})
-	if err := within(ctx, opened); errors.Is(err, errSilent) {
+	if err := within(ctx, d.maker(), opened); errors.Is(err, errSilent) {
 		onThread(func() error {
 			if <-opened == nil {
 				d.close()
@@ -143,22 +164,22 @@ func probe(ctx context.Context, d driver, m *machine) (ProbeResult, error) {
 	var problems sample.Problems
 	problems.Add(result.Err)
 	for i := range errs {
-		err := within(ctx, errs[i])
+		err := within(ctx, d.maker(), errs[i])
 		if errors.Is(err, errSilent) {
 			found[i] = nil
 		}
-		for _, d := range found[i] {
-			if slices.ContainsFunc(result.Devices, func(other Device) bool { return other.ID == d.ID }) {
-				problems.Add(errTwin(d.ID))
+		for _, g := range found[i] {
+			if slices.ContainsFunc(result.Devices, func(other Device) bool { return other.ID == g.ID }) {
+				problems.Add(errTwin(d.maker(), g.ID))
 				continue
 			}
-			result.Devices = append(result.Devices, d)
+			result.Devices = append(result.Devices, g)
 		}
 		if err != nil {
 			problems.Add(fmt.Errorf("GPU %d: %w", i, err))
 		}
 	}
-	_ = within(ctx, closed)
+	_ = within(ctx, d.maker(), closed)
 	result.Err = problems.Err()
 	if len(result.Devices) == 0 && errors.Is(result.Err, errSilent) {
 		return ProbeResult{}, result.Err
@@ -166,10 +187,10 @@ func probe(ctx context.Context, d driver, m *machine) (ProbeResult, error) {
 	return result, nil
 }
 
-var errSilent = errors.New("the NVIDIA driver did not respond in time")
+var errSilent = errors.New("did not respond in time")
 
 // within returns the error of a call, or errSilent and the error of ctx once that is done.
-func within(ctx context.Context, call chan error) error {
+func within(ctx context.Context, m *maker, call chan error) error {
 	select {
 	case err := <-call:
 		return err
@@ -179,7 +200,7 @@ func within(ctx context.Context, call chan error) error {
 	case err := <-call: // both were ready
 		return err
 	default:
-		return fmt.Errorf("%w: %w; look for Xid in the kernel log", errSilent, ctx.Err())
+		return fmt.Errorf("%s %w: %w; look for %s in the kernel log", m.driver, errSilent, ctx.Err(), m.trace)
 	}
 }
 
@@ -207,12 +228,16 @@ func probeAt(d driver, m *machine, index int, version string, into *[]Device) er
 
 // probeDevice makes all queries of a device.
 func probeDevice(d driver, device device, version string, m *machine) Device {
+	result := Device{ID: device.id(), Name: device.name(), Index: device.index(), Vendor: d.maker().vendor, Driver: version}
+	if s, ok := device.(sleepsAlone); ok && s.sleeps().awaits(false, 0) {
+		result.Asleep = true
+		return result
+	}
 	reader := newDeviceReader(device)
 	reader.machine = m
 	r := reader.read(d, request{wantRate: true, gauges: true, power: true, processes: true})
-	result := Device{ID: device.id(), Name: device.name(), Index: device.index()}
 	var newer []string
-	for _, f := range features() {
+	for _, f := range features(d.maker()) {
 		supported, since := reader.supports(f)
 		if supported {
 			result.Supported = append(result.Supported, f)

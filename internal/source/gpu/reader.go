@@ -52,7 +52,7 @@ func newDeviceReader(device device) *deviceReader {
 		rotation: device.index(), // so that several GPUs do not have the same turns at once
 		reasons:  anyReason}
 	for i, p := range rows {
-		d.unsupported[i] = device.parent() != "" && p.traits&onMIG == 0
+		d.unsupported[i] = device.parent() != "" && p.traits&onMIG == 0 || !d.maker().asks(p)
 	}
 	return d
 }
@@ -407,7 +407,7 @@ func (d *deviceReader) do(s span, r *reading, call func() error) bool {
 // device or the session is lost, or it failed.
 func (d *deviceReader) judge(i int, err error, whole bool, r *reading) {
 	p := &rows[i]
-	what := p.call
+	what := d.maker().nameOf(i)
 	if p.name != "" && !whole {
 		what = p.name
 	}

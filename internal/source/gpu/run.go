@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -21,22 +22,23 @@ const (
 	againProcesses   = 2 * time.Second        // between two lists while a GPU's used memory jumps
 	firstProcesses   = time.Second            // between two lists, doubled each time, while a GPU has no process
 	maxDevices       = 256                    // GPUs and MIG devices with state, including lost ones
+	maxPause         = 5 * time.Minute        // between two attempts to open a session
 
 	callTimeout = time.Second      // reading one GPU takes microseconds to milliseconds
 	openTimeout = 30 * time.Second // an unused driver takes seconds to initialize its GPUs
 )
 
-// run is one call of Source.Run. Only its goroutine accesses it; calls access the driver and their device only.
+// run is what one call of Source.Run knows of a driver. Only its goroutine accesses it; calls access the driver and
+// their device only.
 type run struct {
-	driver   driver
-	interval time.Duration
-	sink     sample.Sink
-	memory   *memoryInUse // of the Source
-	machine  *machine     // nil in tests
+	*grid
+	driver  driver
+	maker   *maker
+	machine *machine // nil in tests, and where a driver is believed
 
-	calls      []*call       // under way
-	driverCall *call         // the newest that is about no GPU alone
-	returned   chan struct{} // buffer of one: a call has returned
+	calls      []*call // under way
+	driverCall *call   // the newest that is about no GPU alone
+	listing    *call   // of all processes
 
 	isReleased func(now time.Duration) bool // see Source.Release
 	rest       rest
@@ -46,32 +48,34 @@ type run struct {
 	session       int // number of sessions begun
 	retry         attempts
 	relist        attempts
-	unavailable   string // why there is no session; reported when it changes
+	why           string // there is no session; reported when it changes
 	version       string
 	slots         []slot // the newest list of GPUs, by index
 	devices       []*deviceState
 	began         time.Duration // start of the newest round
-	next          time.Duration // start of the next round
 	processes     attempts      // to list processes and devices; one fails if a GPU has no process
 	processesRead time.Duration // last list of processes
 	xidsRead      time.Duration // last reading of XID errors
 	noXIDs        bool          // the call is not supported
 	statsSent     time.Duration // last time that the driver's call statistics were emitted
-	dropped       uint64        // garbage values so far
 
-	grid    grid
-	reports sample.Reports
+	garbage map[string]int // garbage values that were not reported yet
 }
 
-func newRun(d driver, interval time.Duration, sink sample.Sink, memory *memoryInUse) *run {
-	now := sample.Now()
-	return &run{
-		driver: d, interval: interval, sink: sink, memory: memory, grid: grid{Grid: sample.Grid{At: now, Interval: interval}},
-		returned: make(chan struct{}, 1), isReleased: func(time.Duration) bool { return false },
-		retry:     newAttempts(10*time.Second, 5*time.Minute, now.Mono),
-		relist:    newAttempts(time.Second, time.Minute, now.Mono),
-		processes: newAttempts(firstProcesses, processInterval, now.Mono),
+// newRun adds a driver's GPUs to a grid.
+func newRun(d driver, w *grid, m *machine) *run {
+	now := sample.Now().Mono
+	r := &run{
+		grid: w, driver: d, maker: d.maker(), isReleased: func(time.Duration) bool { return false },
+		retry:     newAttempts(10*time.Second, maxPause, now),
+		relist:    newAttempts(time.Second, time.Minute, now),
+		processes: newAttempts(firstProcesses, processInterval, now),
 	}
+	if r.maker == nvidia && m != nil {
+		r.machine, r.rest = m, rest{mayRest: m.mayRest, devices: filepath.Join(m.root, "dev/nvidia*")}
+	}
+	w.runs = append(w.runs, r)
+	return r
 }
 
 // attempts schedules attempts, with pauses that double after each failure.
@@ -88,7 +92,7 @@ func (a *attempts) failed(now time.Duration) { a.next = now + a.pauses.NextBackO
 
 func (a *attempts) succeeded() { a.pauses.Reset() }
 
-// poll reads what is due, or everything if all is set, and emits the rows that this completes.
+// poll reads what is due, or everything if all is set.
 func (r *run) poll(ctx context.Context, all bool) {
 	r.began = sample.Now().Mono
 	r.collect()
@@ -107,33 +111,29 @@ func (r *run) poll(ctx context.Context, all bool) {
 		}
 		r.readEach(ctx, r.watchedMemory(), func(*deviceState) request { return request{onlyMemory: true} })
 	}
-	now := sample.Now()
-	until := r.completeUntil(now.Mono)
-	r.emitRows(now, until, all)
-	r.schedule(now.Mono)
 }
 
-// schedule sets the time of the next round.
-func (r *run) schedule(now time.Duration) {
-	r.next = now + readInterval
-	if !r.open && len(r.devices) == 0 && r.retry.next > r.next && !r.driverCall.isUnderWay() {
-		r.next = r.retry.next
+// schedule returns the time of the next round.
+func (r *run) schedule(now time.Duration) time.Duration {
+	next := now + readInterval
+	if !r.open && len(r.devices) == 0 && r.retry.next > next && !r.driverCall.isUnderWay() {
+		next = r.retry.next
 	}
 	if slices.ContainsFunc(r.calls, func(c *call) bool { return !c.hung }) {
-		r.next = min(r.next, now+patience)
+		next = min(next, now+patience)
 	}
 	for _, g := range r.devices {
 		if g.readable() && !g.call.isUnderWay() {
-			r.next = min(r.next, g.due)
+			next = min(next, g.due)
 			if g.watched {
-				r.next = min(r.next, r.began+memoryInterval)
+				next = min(next, r.began+memoryInterval)
 			}
 		}
 		if g.memoryJumped() {
-			r.next = min(r.next, r.processes.next)
+			next = min(next, r.processes.next)
 		}
 	}
-	r.next = max(r.next, r.began+minRoundInterval)
+	return max(next, r.began+minRoundInterval)
 }
 
 // openSession opens a session with the driver, and lists its GPUs.
@@ -169,16 +169,16 @@ var errNoGPU = errors.New("the NVIDIA driver has no GPU: check `nvidia-smi -L`, 
 // reportSilence reports that the driver has not responded to a call about all GPUs.
 func (r *run) reportSilence(call string, limit time.Duration) {
 	if !r.open {
-		r.reportUnavailable(fmt.Errorf("the NVIDIA driver has not responded for %v: GPUs are read once it does", limit))
+		r.reportUnavailable(fmt.Errorf("%s has not responded for %v: GPUs are read once it does", r.maker.driver, limit))
 		return
 	}
-	r.report(fmt.Errorf("the NVIDIA driver has not responded to %s for %v: until it does, each GPU "+
-		"is read that responds, and no XID error is counted; look for Xid in the kernel log", call, limit))
+	r.report(fmt.Errorf("%s has not responded to %s for %v: until it does, each GPU is read that responds, and no XID "+
+		"error is counted; look for %s in the kernel log", r.maker.driver, call, limit, r.maker.trace))
 }
 
 // report reports a problem once a minute; at once if there is no GPU whose row it could come with.
 func (r *run) report(err error) {
-	if len(r.devices) == 0 {
+	if !r.hasDevices() {
 		r.reportUnavailable(err)
 		return
 	}
@@ -187,17 +187,19 @@ func (r *run) report(err error) {
 
 // reportUnavailable reports why there are no GPUs, once for each reason.
 func (r *run) reportUnavailable(err error) {
-	if err.Error() == r.unavailable {
+	if err.Error() == r.why || errors.Is(err, errNoCard) {
 		return
 	}
-	r.unavailable = err.Error()
-	if len(r.devices) > 0 {
+	r.why = err.Error()
+	switch {
+	case r.machine.lacks(err):
+		r.none = true
+	case r.hasDevices():
 		r.report(err)
-		return
+	default:
+		r.none = true
+		r.unavailable.Add(err)
 	}
-	at := sample.Now()
-	r.grid.At = at
-	r.sink(sourceName, &sample.Sample{At: at}, err)
 }
 
 // mayHaveChanged reports whether the devices are to be listed: with the processes, and more often if one is missing.

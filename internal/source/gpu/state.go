@@ -18,6 +18,7 @@ type deviceState struct {
 	info        sample.GPU    // constant properties
 	call        *call         // the newest reading
 	check       *call         // of its processes
+	rest        *rest         // nil for one that rests with the others
 	status      sample.GPUStatus
 	partitioned bool          // into MIG devices
 	appeared    time.Duration // Stamp.Mono of its first listing, or of its return
@@ -33,6 +34,7 @@ type deviceState struct {
 	late          lateness
 	newest        time.Duration // time up to which utilization is known; 0 if unknown
 	noUtilization bool          // the newest reading had no valid utilization
+	averages      bool          // the newest sample is an average
 	pollsRate     bool          // the driver has no sample buffer, so the current rate is read often
 
 	gauges       sample.GPU // with the energy so far
@@ -97,10 +99,10 @@ func (g *deviceState) applySamples(r *reading) (garbage int, unknown bool) {
 		case p.timestamp == 0: // an unused element of the buffer
 		case math.IsNaN(p.value): // not available
 			unknown = true
-		case !ok || !g.addUtilization(at, p.value, g.busy.add):
+		case !ok || !g.addUtilization(at, p.value, g.adder(p.kind)):
 			garbage++
 		default:
-			newest, newestAt = max(newest, p.timestamp), at
+			newest, newestAt, g.averages = max(newest, p.timestamp), at, p.kind == averaged
 			if oldestNew == 0 && at > known {
 				oldestNew = at
 			}
@@ -137,6 +139,13 @@ func (g *deviceState) addUtilization(at time.Duration, percent float64, add func
 		g.newest = at
 	}
 	return true
+}
+
+func (g *deviceState) adder(kind sampleKind) func(time.Duration, float64) bool {
+	if kind == summed {
+		return g.busy.addSum
+	}
+	return g.busy.add
 }
 
 // lacksBusy reports whether its busy time is not known.
@@ -195,6 +204,9 @@ func (g *deviceState) row(at, step time.Duration) sample.GPU {
 		g.emitted += min(max(g.busy.at(at)+g.offset-g.emitted, 0), step)
 	}
 	row.Busy, row.Period = g.emitted, g.busy.period.Round(time.Millisecond)
+	if row.Vendor != "" { // each reading is a sample, and those at the edges of windows are no better
+		row.Period = max(row.Period, readInterval)
+	}
 	if row.Status != sample.GPUWorks {
 		return row
 	}
@@ -204,6 +216,8 @@ func (g *deviceState) row(at, step time.Duration) sample.GPU {
 	row.Has |= g.gauges.Has
 	if g.noUtilization {
 		row.Has |= sample.LacksBusy
+	} else if g.averages {
+		row.Has |= sample.AveragesBusy
 	}
 	return row
 }

@@ -79,6 +79,16 @@ var (
 	generation  = unit{1, 1, 16, 0}               //
 	bits        = unit{1, 0, math.MaxUint32, 0}   //
 	none        unit                              //
+
+	// Units of files. Where the least is more than 0, that stands for what a chip lacks.
+	watts        = unit{1, 0, maxWatts, 0}
+	microwatts   = unit{1e-6, 0, maxWatts, 0}
+	powerCap     = unit{1e-6, 1e-6, maxWatts, 0}
+	accumulated  = unit{1.0 / (1 << 16), 1.0 / (1 << 16), maxWatts * maxSeconds, 2 * maxWatts} // joules
+	millicelsius = unit{1e-3, -50, 200, 0}
+	milliLimit   = unit{1e-3, 1e-3, 200, 0}
+	someClock    = unit{1e6, 1, 20e9, 0}
+	seconds      = unit{1, 0, maxSeconds, 1.5}
 )
 
 // contains reports whether a value is possible. NaN is not.
@@ -96,8 +106,8 @@ const (
 // row is a number of a GPU: what to read, by which call, in which unit, how often, and since which driver. If several
 // rows have one quantity, the first that works is used. What is asked of one function is asked in one call of device.
 type row struct {
-	call     string // the function of nvml.h
-	name     string // of a field value or metric in nvml.h; "" for what the function itself returns
+	call     string // the function of nvml.h, or a file of amdgpu
+	name     string // of a field value or metric in nvml.h or gpu_metrics; "" for what the call itself returns
 	id       uint32 // of the field value or metric; the function's argument; which of its numbers
 	quantity quantity
 	unit     unit
@@ -107,7 +117,7 @@ type row struct {
 	feature  string // its name in stallspan check; any row with that name provides it
 }
 
-type traits uint8
+type traits uint16
 
 const (
 	onMIG    traits = 1 << iota // supported by MIG devices
@@ -117,6 +127,8 @@ const (
 	byReason                    // a slow counter of throttle time, also read while the driver gives its reason
 	byRate                      // a rate that is added up to a counter
 	together                    // not believed if the row before it is not
+	onAMD                       // only a file of amdgpu
+	onBoth                      // asked of both makers' drivers
 )
 
 const (
@@ -135,6 +147,10 @@ const (
 	callRows        = "nvmlDeviceGetRemappedRows"
 	callPages       = "nvmlDeviceGetRetiredPages"
 	callThreshold   = "nvmlDeviceGetTemperatureThreshold"
+
+	callTable = "gpu_metrics"     // the table of amdgpu; its other calls are files of one number
+	callUsers = "/sys/class/kfd"  // its list of processes
+	callRAS   = "ras/*_err_count" // a file for each part of a card
 )
 
 // rows are read in this order. GPM comes before the field values, as its rates help to unwrap their counters, and so do
@@ -143,11 +159,11 @@ const (
 // 0.8 ms for each of 75, 270 and 271, 0.3 ms for each direction of PCIe, 5 to 26 us for the others. The driver's
 // latencyUsec would show it after some readings only.
 var rows = []row{
-	{callSamples, "", 0, nothing, none, second, 0, onMIG | basic, "utilization samples"},
+	{callSamples, "", 0, nothing, none, second, 0, onMIG | basic | onBoth, "utilization samples"},
 	{callRates, "", 0, busyRate, percents, second, 0, onMIG | basic, "utilization"},
 	{callRates, "", 1, sample.GPUController, percent, second, 0, onMIG | basic, ""},
-	{callMemory, "", 0, memoryTotal, memoryBytes, second, 0, onMIG | basic, "memory"},
-	{callMemory, "", 1, memoryUsed, memoryBytes, second, 0, onMIG | basic, ""},
+	{callMemory, "", 0, memoryTotal, memoryBytes, second, 0, onMIG | basic | onBoth, "memory"},
+	{callMemory, "", 1, memoryUsed, memoryBytes, second, 0, onMIG | basic | onBoth, ""},
 	{callMemory, "", 2, sample.GPUMemoryReserved, memoryBytes, second, 0, onMIG | basic, ""},
 
 	{callGPM, "NVML_GPM_METRIC_SM_UTIL", 2, sample.GPUSMActive, gpmPercent, second, 520, onMIG, "GPM"},
@@ -230,6 +246,37 @@ var rows = []row{
 	{callThreshold, "", 1, sample.GPUSlowdownAt, limit, once, 0, 0, "temperature limits"},
 	{callThreshold, "", 0, sample.GPUShutdownAt, limit, once, 0, 0, "temperature limits"},
 	{callThreshold, "", 2, sample.GPUMemorySlowdownAt, limit, once, 0, 0, "temperature limits"},
+
+	{callTable, "temperature_edge", amdEdge, temperature, celsius, second, 0, onAMD, "temperature"},
+	{callTable, "temperature_hotspot", amdHotspot, temperature, celsius, second, 0, onAMD, "temperature"},
+	{callTable, "temperature_mem", amdMemoryHeat, sample.GPUTemperatureMemory, celsius, second, 0, onAMD,
+		"memory temperature"},
+	{callTable, "average_umc_activity", amdController, sample.GPUController, percent, second, 0, onAMD, ""},
+	{callTable, "energy_accumulator", amdEnergy, energyCounter, accumulated, second, 0, onAMD, "energy"},
+	{callTable, "average_socket_power", amdPower, power, watts, second, 0, onAMD, "power"},
+	{callTable, "current_gfxclk", amdGraphicsClock, sample.GPUClockGraphics, someClock, second, 0, onAMD, "clocks"},
+	{callTable, "current_uclk", amdMemoryClock, sample.GPUClockMemory, someClock, second, 0, onAMD, "clocks"},
+	{callTable, "current_vclk0", amdVideoClock, sample.GPUClockVideo, someClock, second, 0, onAMD, "clocks"},
+	{callTable, "pcie_replay_count_acc", amdReplays, sample.GPUPCIeReplays, replays, second, 0, onAMD, ""},
+	{callTable, "indep_throttle_status", amdThrottlers, throttleReasons, bits, second, 0, onAMD, "throttle time"},
+	{callTable, "ppt_residency_acc", amdPowerCounts, sample.GPUThrottledPower, seconds, second, 0, onAMD, "throttle time"},
+	{callTable, "socket_thm_residency_acc", amdThermalCounts, sample.GPUThrottledThermal, seconds, second, 0, onAMD,
+		"throttle time"},
+	{callTable, "prochot_residency_acc", amdHotCounts, sample.GPUThrottledHWThermal, seconds, second, 0, onAMD, ""},
+	{"hwmon/hwmon*/temp1_input", "", 0, temperature, millicelsius, second, 0, onAMD, "temperature"}, // the edge, if any
+	{"hwmon/hwmon*/power1_average", "", 0, power, microwatts, second, 0, onAMD, "power"},
+	{"hwmon/hwmon*/power1_input", "", 0, power, microwatts, second, 0, onAMD, "power"},
+	{"current_link_width", "", 0, linkWidth, lanes, second, 0, onAMD, ""},
+	{"current_link_speed", "", 0, linkGeneration, generation, second, 0, onAMD, "PCIe link"},
+	{"max_link_width", "", 0, linkWidthMax, lanes, once, 0, onAMD, ""},
+	{"max_link_speed", "", 0, linkGenerationMax, generation, once, 0, onAMD, "PCIe link limits"},
+	{callUsers, "", 0, nothing, none, once, 0, onAMD, "processes"},
+	{"hwmon/hwmon*/power1_cap", "", 0, sample.GPUPowerLimit, powerCap, slow, 0, onAMD, "power limit"},
+	{"hwmon/hwmon*/temp1_crit", "", 0, sample.GPUSlowdownAt, milliLimit, once, 0, onAMD, "temperature limits"},
+	{"hwmon/hwmon*/temp2_crit", "", 0, sample.GPUSlowdownAt, milliLimit, once, 0, onAMD, "temperature limits"},
+	{"hwmon/hwmon*/temp3_crit", "", 0, sample.GPUMemorySlowdownAt, milliLimit, once, 0, onAMD, "temperature limits"},
+	{callRAS, "", 0, sample.GPUErrorsCorrected, errorCount, slow, 0, onAMD, "ECC errors"},
+	{callRAS, "", 1, sample.GPUErrorsUncorrected, errorCount, slow, 0, onAMD, "ECC errors"},
 }
 
 // calls are the rows of each function, as the first one's index and the one after the last.

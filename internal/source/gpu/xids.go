@@ -74,7 +74,7 @@ func (g *deviceState) countXID(code int) bool {
 
 // addDriverUse adds the statistics of the driver's calls to the next row, once a second.
 func (r *run) addDriverUse() {
-	if r.statsSent != 0 && r.began-r.statsSent < gaugeInterval {
+	if r.maker != nvidia || r.statsSent != 0 && r.began-r.statsSent < gaugeInterval {
 		return
 	}
 	r.statsSent = r.began

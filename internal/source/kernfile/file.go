@@ -45,45 +45,16 @@ func (f *File) Close() error {
 	return os.NewSyscallError("close", syscall.Close(fd))
 }
 
-// Kept is a file that stays open from one reading to the next. It is not safe for concurrent use.
-type Kept struct {
-	Path string
-	Open *File // nil before the first reading, and after one that failed
-}
-
-// Read calls read with the open file. If a file fails that was open before, it is opened again once: another one may
-// have its place.
-func (k *Kept) Read(read func(*File) error) error {
-	wasOpen := k.Open != nil
-	err := k.once(read)
-	if err != nil && wasOpen {
-		err = k.once(read)
-	}
-	return err
-}
-
-func (k *Kept) once(read func(*File) error) (err error) {
-	if k.Open == nil {
-		if k.Open, err = Open(k.Path); err != nil {
-			return err
-		}
-	}
-	if err = read(k.Open); err != nil {
-		k.Close()
-	}
-	return err
-}
-
-// Close closes the file. Read opens it again.
-func (k *Kept) Close() {
-	if k.Open != nil {
-		_ = k.Open.Close() // read-only: the error has no meaning
-		k.Open = nil
-	}
-}
-
 // ReadPiece returns the text of a file that the kernel prints in one piece, up to len(buf) bytes. It is in buf.
-func ReadPiece(path string, buf []byte) ([]byte, error) { return readOnce(path, buf, false) }
+func ReadPiece(path string, buf []byte) ([]byte, error) {
+	fd, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	n, err := read(fd, path, buf)
+	return buf[:n], err
+}
 
 // Text returns the text of a small file without surrounding space, up to 256 bytes; "" if it cannot be read.
 func Text(path string) string {
@@ -92,12 +63,9 @@ func Text(path string) string {
 	return string(bytes.TrimSpace(text))
 }
 
-// ReadOnce returns the text of a file, up to len(buf) bytes. It is in buf. An os.File costs six system calls more, most
-// of them to find out that no file of /proc can be waited for.
-func ReadOnce(path string, buf []byte) ([]byte, error) { return readOnce(path, buf, true) }
-
 // ReadWhole returns the text of a file, up to limit bytes. It is in buf, or in a larger buffer for the next call. After
-// an error it is what was read before.
+// an error it is what was read before. An os.File costs six system calls more, most of them to find out that no file of
+// /proc can be waited for.
 func ReadWhole(path string, buf []byte, limit int) ([]byte, error) {
 	fd, err := open(path)
 	if err != nil {
@@ -115,23 +83,6 @@ func ReadWhole(path string, buf []byte, limit int) ([]byte, error) {
 		n, err := read(fd, path, buf[size:])
 		if size += n; n == 0 {
 			return buf[:size], err
-		}
-	}
-}
-
-func readOnce(path string, buf []byte, toEnd bool) ([]byte, error) {
-	fd, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = syscall.Close(fd) }()
-	for size := 0; ; {
-		n, err := read(fd, path, buf[size:])
-		if err != nil {
-			return nil, err
-		}
-		if size += n; n == 0 || !toEnd || size == len(buf) {
-			return buf[:size], nil
 		}
 	}
 }

@@ -11,32 +11,30 @@ import (
 	"testing"
 )
 
-func TestReadOnceReadsToTheEnd(t *testing.T) {
+func TestReadWholeOfTheKernel(t *testing.T) {
 	want, err := os.ReadFile("/proc/self/mountinfo") // in pieces, where it is long
 	if err != nil {
 		t.Skip("needs /proc:", err)
 	}
-	got, err := ReadOnce("/proc/self/mountinfo", make([]byte, 1<<20))
+	got, err := ReadWhole("/proc/self/mountinfo", nil, 1<<20)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("got %d bytes and %v, want the %d bytes that os.ReadFile returns", len(got), err, len(want))
 	}
 }
 
-func TestReadOnceKeepsToTheBuffer(t *testing.T) {
+func TestReadPiece(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, read := range []func(string, []byte) ([]byte, error){ReadOnce, ReadPiece} {
-		if got, err := read(path, make([]byte, 4)); string(got) != "0123" || err != nil {
-			t.Errorf("with a buffer of 4 bytes: got %q, %v, want %q", got, err, "0123")
-		}
-		if got, err := read(path, make([]byte, 40)); string(got) != "0123456789" || err != nil {
-			t.Errorf("with a buffer of 40 bytes: got %q, %v, want all", got, err)
-		}
-		if _, err := read(path+"-", make([]byte, 4)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("of no file: got %v, want %v", err, fs.ErrNotExist)
-		}
+	if got, err := ReadPiece(path, make([]byte, 4)); string(got) != "0123" || err != nil {
+		t.Errorf("with a buffer of 4 bytes: got %q, %v, want %q", got, err, "0123")
+	}
+	if got, err := ReadPiece(path, make([]byte, 40)); string(got) != "0123456789" || err != nil {
+		t.Errorf("with a buffer of 40 bytes: got %q, %v, want all", got, err)
+	}
+	if _, err := ReadPiece(path+"-", make([]byte, 4)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of no file: got %v, want %v", err, fs.ErrNotExist)
 	}
 }
 

@@ -45,7 +45,8 @@ func Is(name string) bool {
 func IsBlob(name string) bool {
 	dir, base := filepath.Split(name)
 	hash, named := strings.CutPrefix(base, "sha256-")
-	return len(hash) == 64 && isHex(hash) && strings.HasSuffix(dir, "/blobs/") && (named || Repository(name) != "")
+	return len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == "" && strings.HasSuffix(dir, "/blobs/") &&
+		(named || Repository(name) != "")
 }
 
 // IsWeights reports whether a path is of a file with weights that is complete.
@@ -87,10 +88,6 @@ func IsCompiled(name string) bool {
 		}
 	}
 	return false
-}
-
-func isHex(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') })
 }
 
 // Find returns the files of a model, by name: the file itself, whatever its name is, or those below a folder with the

@@ -132,13 +132,11 @@ func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
 		return in, err
 	}
 	in.Syscall = sample.UnknownSyscall
-	if in.State == sample.StateBlocked {
-		if text, err := l.read(tid, "wchan"); err == nil {
-			in.Lock = isLock(string(text))
-		}
-		if !leads {
-			return in, nil
-		}
+	if leads || in.State == sample.StateBlocked {
+		l.channel(tid, &in)
+	}
+	if in.State == sample.StateStopped || in.State == sample.StateBlocked && !leads {
+		return in, nil
 	}
 	text, err = l.read(tid, "syscall")
 	if err != nil {
@@ -161,6 +159,22 @@ func (l *looker) look(tid int, leads bool) (in sample.In, err error) {
 		}
 	}
 	return in, nil
+}
+
+// channel sets what the function of the kernel says in which a thread waits: that for a lock, or one of the freezer of
+// cgroups.
+func (l *looker) channel(tid int, in *sample.In) {
+	text, err := l.read(tid, "wchan")
+	if err != nil {
+		return
+	}
+	wchan := string(text)
+	switch asleep := in.State == sample.StateAsleep; {
+	case wchan == "__refrigerator", asleep && (wchan == "do_freezer_trap" || wchan == "get_signal"):
+		in.State = sample.StateStopped
+	default:
+		in.Lock = !asleep && isLock(wchan)
+	}
 }
 
 // lockers are in the names of functions of the kernel that take the lock of a memory map.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // waitFor looks at a thread until it is in what is wanted. The kernel needs a moment to bring it there.
@@ -94,6 +95,22 @@ func TestLook(t *testing.T) {
 	_ = write.Close()
 	if err := reads.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLookAtFrozen: the freezer stops a thread, in whatever call it is.
+func TestLookAtFrozen(t *testing.T) {
+	isStopped := func(in sample.In) bool { return in.State == sample.StateStopped }
+	for _, program := range [][]string{{"sleep", "100"}, {"sh", "-c", "while :; do :; done"}} {
+		t.Run(program[0], func(t *testing.T) {
+			pid := start(t, program[0], program[1:]...).Process.Pid
+			waitFor(t, pid, func(in sample.In) bool { return !isStopped(in) })
+			thaw := fixture.Freeze(t, pid)
+			waitFor(t, pid, isStopped)
+			thaw()
+			waitFor(t, pid, func(in sample.In) bool { return !isStopped(in) })
+			_ = unix.Kill(pid, unix.SIGKILL)
+		})
 	}
 }
 

@@ -142,19 +142,12 @@ func (s *Source) Lead(name string, leaders []Leader) {
 			continue
 		}
 		if j.leaders[one.TID] == nil {
-			j.leaders[one.TID] = s.newLeader(one.TID)
+			c, err := s.counters.counters(one.TID, true)
+			j.leaders[one.TID] = &leader{tid: one.TID, from: sample.Now().Mono, known: c, counted: err == nil}
 		}
 		l := j.leaders[one.TID]
 		l.drives = l.drives || one.Drives
 	}
-}
-
-// newLeader begins to watch a thread now.
-func (s *Source) newLeader(tid int) *leader {
-	l := &leader{tid: tid, from: sample.Now().Mono}
-	c, err := s.counters.counters(tid, true)
-	l.known, l.counted = c, err == nil
-	return l
 }
 
 // Watch sets whether a window of a job is open, also of one that is not followed yet. Without a call it is. Moments are

@@ -64,8 +64,9 @@ func (l *List) read() ([]Entry, error) {
 		return nil, fmt.Errorf("the list of mounts cannot be read: %w", err)
 	}
 	entries, err := Entries(file)
+	var fs unix.Statfs_t // of procfs, poll(2) reports changes, and not of a copy of it
 	switch {
-	case len(entries) > 0 && reportsChanges(file):
+	case len(entries) > 0 && unix.Fstatfs(int(file.Fd()), &fs) == nil && fs.Type == unix.PROC_SUPER_MAGIC:
 		l.file, l.entries, l.err = file, entries, err
 	case l.file != nil:
 		_ = l.forget()
@@ -82,12 +83,6 @@ func openList(path string) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
-}
-
-// reportsChanges reports whether poll(2) reports changes: in procfs it does, and not in a copy of it.
-func reportsChanges(file *os.File) bool {
-	var fs unix.Statfs_t
-	return unix.Fstatfs(int(file.Fd()), &fs) == nil && fs.Type == unix.PROC_SUPER_MAGIC
 }
 
 // changed reports whether the mounts changed since the file was opened, or since the last call (mounts_poll of

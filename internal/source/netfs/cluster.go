@@ -59,7 +59,7 @@ func (s *Source) readLustre(m *mounted) {
 	if m.folder == "" {
 		return
 	}
-	if text, err := kernfile.ReadOnce(m.folder+"/stats", s.small); err == nil {
+	if text, err := kernfile.ReadWhole(m.folder+"/stats", s.small, maxSmall); err == nil {
 		m.found = parseLustre(text, &m.MountCounters)
 	}
 }
@@ -123,7 +123,7 @@ func (s *Source) readCeph(m *mounted) {
 	}
 	m.found = false
 	for _, name := range []string{"/metrics", "/metrics/latency", "/metrics/size"} {
-		if text, err := kernfile.ReadOnce(m.folder+name, s.small); err == nil {
+		if text, err := kernfile.ReadWhole(m.folder+name, s.small, maxSmall); err == nil {
 			m.found = parseCeph(text, &m.MountCounters) || m.found
 		}
 	}

@@ -11,9 +11,6 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// maxSampled is how many mounts are sampled with each tick. Of more, each is sampled less often.
-const maxSampled = 8
-
 // longestStep is the longest time between two samples for which the number of waiting requests is assumed to stay.
 const longestStep = 2 * time.Second
 

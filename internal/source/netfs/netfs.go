@@ -40,8 +40,7 @@ type Source struct {
 	mounts  []*mounted
 	listed  time.Duration // monotonic: when the list was asked last
 	last    time.Duration // of the last reading at a tick
-	ticks   int
-	any     bool // it has read a mount
+	any     bool          // it has read a mount
 	begun   bool
 
 	direct time.Duration // before then, nvidia-fs is not looked for again
@@ -135,13 +134,9 @@ func (s *Source) Read(out *sample.Sample) error {
 		s.listed, s.begun = now.Mono, true
 		s.find()
 	}
-	every := (len(s.mounts) + maxSampled - 1) / maxSampled
-	for i, m := range s.mounts {
-		if due || (i+s.ticks)%every == 0 {
-			s.sample(m, now.Mono)
-		}
+	for _, m := range s.mounts {
+		s.sample(m, now.Mono)
 	}
-	s.ticks++
 	if !due {
 		return nil
 	}
@@ -245,23 +240,12 @@ func (s *Source) Close() {
 	s.mounts, s.entries, s.begun = nil, nil, false
 }
 
-// read returns the text of a file, in the source's buffer, which grows as needed.
-func (s *Source) read(path string) ([]byte, error) {
-	for {
-		text, err := kernfile.ReadOnce(path, s.buf)
-		if err != nil || len(text) < len(s.buf) || len(s.buf) >= maxBuffer {
-			return text, err
-		}
-		s.buf = make([]byte, 2*len(s.buf))
-	}
-}
-
 // readDirect reads the counters of GPUDirect Storage. Without its driver it looks again once a minute.
 func (s *Source) readDirect(out *sample.Sample, now time.Duration) {
 	if s.direct > now {
 		return
 	}
-	text, err := kernfile.ReadOnce(s.path("proc/driver/nvidia-fs/stats"), s.small)
+	text, err := kernfile.ReadWhole(s.path("proc/driver/nvidia-fs/stats"), s.small, maxSmall)
 	if err != nil {
 		s.direct = now + tryAgain
 		return

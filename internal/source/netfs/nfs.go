@@ -16,8 +16,8 @@ var errNFS = errors.New("/proc/PID/mountstats has no counters of a mount of NFS:
 
 // readNFS reads the counters of all mounts of NFS.
 func (s *Source) readNFS() error {
-	text, err := s.read(s.stats)
-	if err != nil {
+	text, err := kernfile.ReadWhole(s.stats, s.buf, maxBuffer)
+	if s.buf = text; err != nil {
 		return err
 	}
 	eachNFS(text, func(point []byte, c *sample.MountCounters, age time.Duration) {

@@ -29,7 +29,7 @@ var resources = [...]sample.Resource{sample.IO, sample.Memory, sample.CPU}
 var errNoPSI = errors.New("no pressure stall information: boot with psi=1 (the kernel needs CONFIG_PSI)")
 
 // Source reads one sample.Pressure for each resource of the host and of each added cgroup. Totals are exact to the
-// microsecond at the time of the read. It keeps its files open and is safe for concurrent use.
+// microsecond at the time of the read. It is safe for concurrent use.
 type Source struct {
 	root string
 
@@ -63,15 +63,14 @@ type scope struct {
 	name  string               // sample.HostScope, or the path of a cgroup
 	users int                  // calls of Add without Remove
 	gone  [len(resources)]bool // it is gone, and a pressure that was disabled was reported
-	files [len(resources)]kernfile.Kept
+	files [len(resources)]string
 }
 
 // New returns a source for root+"/proc/pressure" and the cgroup v2 tree below root; root is "" or "/" for this machine.
-// Read opens the files.
 func New(root string) *Source {
 	s := &Source{root: filepath.Join("/", root)}
 	for i, resource := range resources {
-		s.host.files[i].Path = filepath.Join(s.root, "proc/pressure", string(resource))
+		s.host.files[i] = filepath.Join(s.root, "proc/pressure", string(resource))
 	}
 	return s
 }
@@ -99,8 +98,8 @@ func (s *Source) Add(name string) error {
 	added := &scope{name: name, users: 1}
 	readable := 0
 	for i, resource := range resources {
-		added.files[i].Path = filepath.Join(dir, string(resource)+".pressure")
-		if _, _, readErr := read(&added.files[i], s.buf[:]); readErr == nil {
+		added.files[i] = filepath.Join(dir, string(resource)+".pressure")
+		if _, _, readErr := read(added.files[i], s.buf[:]); readErr == nil {
 			readable++
 		} else if err == nil {
 			err = readErr
@@ -129,7 +128,6 @@ func (s *Source) Remove(name string) {
 			continue
 		}
 		if known.users--; known.users == 0 {
-			known.close()
 			s.scopes = append(s.scopes[:i], s.scopes[i+1:]...)
 		}
 		return
@@ -195,7 +193,7 @@ func (s *Source) frozen(out *sample.Sample) bool {
 
 // readFile appends one reading. It reports whether there was one.
 func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *scope, i int) bool {
-	some, full, err := read(&from.files[i], s.buf[:])
+	some, full, err := read(from.files[i], s.buf[:])
 	switch {
 	case err == nil:
 		out.Pressures = append(out.Pressures,
@@ -209,29 +207,13 @@ func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *s
 	case hidden(err) && from.gone[i]:
 	case hidden(err):
 		from.gone[i] = true
-		if _, missing := os.Lstat(filepath.Dir(from.files[i].Path)); missing == nil { // else the cgroup has ended: no problem
+		if _, missing := os.Lstat(filepath.Dir(from.files[i])); missing == nil { // else the cgroup has ended: no problem
 			problems.Add(fmt.Errorf("cgroup %s has its pressure disabled: write 1 to its cgroup.pressure", from.name))
 		}
 	default:
 		problems.Add(fmt.Errorf("cannot read the %s pressure of cgroup %s: %w", resources[i], from.name, err))
 	}
 	return err == nil
-}
-
-// Close closes the files. Read opens them again.
-func (s *Source) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.host.close()
-	for _, scope := range s.scopes {
-		scope.close()
-	}
-}
-
-func (s *scope) close() {
-	for i := range s.files {
-		s.files[i].Close()
-	}
 }
 
 // hidden reports whether err means that the pressure does not exist, rather than a lack of permission. Without PSI the
@@ -241,21 +223,18 @@ func hidden(err error) bool {
 }
 
 // read returns the totals of a file.
-func read(f *kernfile.Kept, buf []byte) (some, full time.Duration, err error) {
-	err = f.Read(func(file *kernfile.File) error {
-		n, err := file.ReadAt(buf, 0)
-		if err != nil {
-			return err
-		}
-		var ok bool
-		if some, full, ok = parse(buf[:n]); !ok {
-			return fmt.Errorf("%s does not have the format of Linux, check what is mounted there: it begins with %q",
-				f.Path, buf[:min(n, 80)])
-		}
-		return nil
-	})
+func read(path string, buf []byte) (some, full time.Duration, err error) {
+	text, err := kernfile.ReadPiece(path, buf)
 	if errors.Is(err, fs.ErrPermission) {
 		err = fmt.Errorf("run as a user with access: %w", err)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	some, full, ok := parse(text)
+	if !ok {
+		err = fmt.Errorf("%s does not have the format of Linux, check what is mounted there: it begins with %q",
+			path, text[:min(len(text), 80)])
 	}
 	return some, full, err
 }

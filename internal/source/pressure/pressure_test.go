@@ -140,21 +140,10 @@ func TestFilesReplacedAndGone(t *testing.T) {
 	if err := source.Read(&got); err == nil || strings.Count(err.Error(), disabled) != 1 {
 		t.Errorf("a cgroup without some files: got error %v, want %q once", err, disabled)
 	}
-	for i := range source.host.files {
-		_ = source.host.files[i].Open.Close() // as if each was replaced
-	}
-	got.Reset()
-	got.Edge = true
-	_ = source.Read(&got)
-	if len(got.Pressures) != 4 {
-		t.Errorf("after broken files: got %+v, want all", got.Pressures)
-	}
-
 	fixture.Write(t, root, "proc/pressure/memory", []byte("some avg10=0.00 total=lots\n"))
 	if err := os.RemoveAll(filepath.Join(root, "sys/fs/cgroup", half)); err != nil {
 		t.Fatal(err)
 	}
-	source.Close()
 	got.Reset()
 	got.Edge = true
 	err := source.Read(&got)
@@ -174,7 +163,6 @@ func TestCompleteInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := fixture.Root(t, "pressure_v2")
 		source := New(root)
-		defer source.Close()
 		if err := source.Add("/system.slice/train.service"); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +256,7 @@ func TestAddAndRemoveWhileReading(t *testing.T) {
 	}
 }
 
-func TestReadAllocatesNothing(t *testing.T) {
+func TestReadAllocatesPaths(t *testing.T) {
 	source := New(fixture.Root(t, "pressure_v2"))
 	if err := source.Add("/system.slice/train.service"); err != nil {
 		t.Fatal(err)
@@ -281,8 +269,9 @@ func TestReadAllocatesNothing(t *testing.T) {
 		}
 	}
 	tick()
-	if n := testing.AllocsPerRun(100, tick); n != 0 {
-		t.Errorf("got %v allocations per reading, want 0", n)
+	const files = 3 // I/O, and the CPU of the cgroup
+	if n := testing.AllocsPerRun(100, tick); n > files {
+		t.Errorf("got %v allocations per reading, want one for the path of each of %d files", n, files)
 	}
 }
 
@@ -305,7 +294,6 @@ func TestFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := fixture.Root(t, "pressure_v2")
 		source := New(root)
-		defer source.Close()
 		read := func(after time.Duration) (int, error) {
 			time.Sleep(after)
 			var got sample.Sample

@@ -211,7 +211,7 @@ func (s *Source) lookAround(now time.Duration) {
 	if c.known == nil {
 		c.known, c.number = map[int]*known{}, map[string]int{}
 	}
-	uptime := s.uptime()
+	uptime := Uptime(s.root)
 	left, first := maxLooks, maxYoungLooks
 	waiting := make([]waits, 0, len(list))
 	for _, name := range list {
@@ -361,8 +361,7 @@ func (s *Source) readKnown(pid int) (k known, ok bool) {
 		return k, false
 	}
 	k.start, k.parent = now.Start, now.Parent
-	const kthreadd = 2
-	if pid == kthreadd || k.parent == kthreadd || pid == os.Getpid() {
+	if now.Kernel || pid == os.Getpid() {
 		k.idle = true
 		return k, true
 	}
@@ -435,7 +434,7 @@ func (s *Source) addCandidate(pid int, seen *known, score float64, now time.Dura
 	j := newJob(ID(pid, seen.start), pid)
 	root.base, root.based, j.client = seen.before.counts, true, seen.client
 	j.members, j.byPID[pid] = []*member{root}, root
-	j.begun, j.scanned, j.worked, j.added, j.began, j.score = now, now, now, s.uptime(), seen.before.at, score
+	j.begun, j.scanned, j.worked, j.added, j.began, j.score = now, now, now, Uptime(s.root), seen.before.at, score
 	for child, k := range s.candidates.known {
 		if k.parent == pid && child != pid && len(j.members) < maxCandidateMembers {
 			j.join(s, child, nil)

@@ -1,14 +1,12 @@
 package process
 
 import (
-	"cmp"
 	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
-	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // HasDevice implements Reader. It reads the links of open files, and the numbers of those that are below a folder dev.
@@ -18,35 +16,19 @@ func (d *Direct) HasDevice(of Key, device uint64) (open bool, files int, err err
 	type answer struct {
 		open  bool
 		files int
-		err   error
 	}
-	a, err := procfile.Do(d.proc, of.PID, func() (a answer) {
-		a.open, a.files, a.err = d.hasDevice(of, device)
-		return a
+	a, err := doFor(d, of, func() (a answer, err error) {
+		folder := d.dir(of.PID) + "/fd/"
+		names, err := kernfile.Names(folder, maxProcessFDs)
+		asks := false
+		for _, name := range names {
+			to, _ := os.Readlink(folder + name)
+			asks = asks || strings.Contains(to, "/dev/nvidia-caps/")
+			a.open = a.open || strings.Contains(to, "/dev/") && isDevice(folder+name, device)
+		}
+		return answer{a.open && !asks, len(names)}, err
 	})
-	if err = cmp.Or(err, a.err); err != nil {
-		err = errno(err)
-	}
 	return a.open, a.files, err
-}
-
-func (d *Direct) hasDevice(of Key, device uint64) (open bool, files int, err error) {
-	folder := d.dir(of.PID) + "/fd/"
-	names, err := kernfile.Names(folder, maxProcessFDs)
-	if err != nil {
-		return false, len(names), err
-	}
-	asks := false
-	for _, name := range names {
-		to, _ := os.Readlink(folder + name)
-		asks = asks || strings.Contains(to, "/dev/nvidia-caps/")
-		open = open || strings.Contains(to, "/dev/") && isDevice(folder+name, device)
-	}
-	open = open && !asks
-	if open { // of this process, and not of one that had its number before
-		err = d.check(of)
-	}
-	return open && err == nil, len(names), err
 }
 
 // isDevice reports whether a file is a character device with a number. It asks no server.

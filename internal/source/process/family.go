@@ -156,9 +156,10 @@ func (j *job) scanChildrenOf(s *Source, m *member) {
 	if err != nil && !gone(err) {
 		j.problems.Add(fmt.Errorf("children of processes of job %s are not found: %w", j.id, cause(err)))
 	}
-	var list []byte
+	var list, buf []byte
 	for _, thread := range threads {
-		text, err := readAll(m.dir+"/task/"+thread+"/children", listBytes)
+		text, err := kernfile.ReadWhole(m.dir+"/task/"+thread+"/children", buf, listBytes)
+		buf = text
 		if err == nil { // the thread may have ended
 			list = append(append(list, text...), ' ')
 		}
@@ -211,7 +212,7 @@ func (j *job) scanCgroup(s *Source, dir string, left *int) {
 		return
 	}
 	*left--
-	list, err := readAll(filepath.Join(dir, "cgroup.procs"), listBytes)
+	list, err := kernfile.ReadWhole(filepath.Join(dir, "cgroup.procs"), nil, listBytes)
 	if errors.Is(err, fs.ErrPermission) {
 		j.problems.Add(fmt.Errorf("processes of job %s are not found, run as a user with access to its cgroup: %w",
 			j.id, err))

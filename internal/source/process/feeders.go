@@ -119,7 +119,7 @@ type feeding struct {
 // feeds makes a new member one that feeds the job.
 func (j *job) feeds(s *Source, m *member) {
 	m.feeds, m.fedAt = true, sample.Now().Mono
-	m.joined = s.uptime() > m.start+uint64(feederAge/Tick)
+	m.joined = Uptime(s.root) > m.start+uint64(feederAge/Tick)
 }
 
 // findFeeders lets the members leave that feed the job no longer, and searches for new ones. It reports whether some

@@ -14,11 +14,6 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.ENODEV)
 }
 
-// outOfFiles reports whether err is the limit of open files of this program or of the machine.
-func outOfFiles(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
-
 // maxSmall bounds files that are read once, in bytes.
 const maxSmall = 4096
 
@@ -26,15 +21,5 @@ const maxSmall = 4096
 func readSmall(path string) ([]byte, error) {
 	var buf [maxSmall]byte
 	text, err := kernfile.ReadPiece(path, buf[:])
-	return bytes.Clone(text), err
-}
-
-// readAll returns up to limit bytes of a file that is read once. Most are small.
-func readAll(path string, limit int) ([]byte, error) {
-	var buf [4096]byte
-	text, err := kernfile.ReadOnce(path, buf[:min(limit, len(buf))])
-	if err == nil && len(text) == len(buf) && limit > len(buf) {
-		return kernfile.ReadOnce(path, make([]byte, limit))
-	}
 	return bytes.Clone(text), err
 }

@@ -247,7 +247,7 @@ func (s *Source) launched(m, child *member) bool {
 func (s *Source) sameProgram(m, child *member) bool {
 	same, err := s.reader.SameProgram(m.key(), child.key())
 	if err != nil {
-		return m.name() == child.name()
+		return Name(s.root, m.pid) == Name(s.root, child.pid)
 	}
 	return same
 }
@@ -265,9 +265,4 @@ func (j *job) oldest() *member {
 		}
 	}
 	return nil
-}
-
-func (m *member) name() string {
-	name, _ := readSmall(filepath.Join(m.dir, "comm"))
-	return strings.TrimSpace(string(name))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
@@ -132,6 +133,19 @@ func parseUsage(text []byte) (usage, bool) {
 		return usage{}, false
 	}
 	return usage{time.Duration(all) * time.Microsecond, time.Duration(system) * time.Microsecond}, true
+}
+
+// Uptime returns the time since boot in ticks, from the /proc below root; 0 if it is not known.
+func Uptime(root string) (ticks uint64) {
+	if text, err := readSmall(filepath.Join("/", root, "proc/uptime")); err == nil {
+		ticks, _ = parseUptime(text)
+	}
+	return ticks
+}
+
+// Name returns the name that the kernel keeps of a process, of 15 bytes at most; "" for one that has ended.
+func Name(root string, pid int) string {
+	return kernfile.Text(filepath.Join("/", root, "proc", strconv.Itoa(pid), "comm"))
 }
 
 // parseUptime parses the seconds since boot, with two decimals, and returns ticks.

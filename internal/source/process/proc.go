@@ -104,11 +104,6 @@ type statRead struct {
 // again.
 const statsAtOnce = 16
 
-func newStats(folder string) *procfile.Batch[*proc, statRead] {
-	return procfile.NewBatch(folder, func(p *proc) int { return p.pid }, readStat,
-		func(p *proc) statRead { return statRead{err: procfile.LateError{PID: p.pid}} })
-}
-
 // readStats reads the stats of processes, without waiting for one of them.
 func (s *Source) readStats(list []*proc) {
 	s.reading = append(s.reading[:0], list...)
@@ -176,7 +171,7 @@ func (s *Source) refresh(p *proc) (inherited bool) {
 	case errors.Is(err, syscall.ETIMEDOUT):
 		p.failed = err
 		return false
-	case outOfFiles(err):
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		p.failed = fmt.Errorf("processes cannot be read: %w", cause(err))
 		return false
 	case err != nil || !now.ok || now.Start != p.start: // another process has its ID

@@ -100,7 +100,8 @@ func New(root string) *Source {
 		procs: map[int]*proc{}, holders: map[string][]int{}}
 	s.direct = NewDirect(s.proc)
 	s.reader = s.direct
-	s.stats = newStats(s.proc)
+	s.stats = procfile.NewBatch(s.proc, func(p *proc) int { return p.pid }, readStat,
+		func(p *proc) statRead { return statRead{err: procfile.LateError{PID: p.pid}} })
 	if root == "/" {
 		s.connections = newConnections()
 	}
@@ -125,7 +126,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 		j = newJob(id, pid)
 	}
 	j.scope, j.client = opts.Cgroup, cmp.Or(opts.Client, j.client)
-	j.begun, j.added = sample.Now().Mono, s.uptime()
+	j.begun, j.added = sample.Now().Mono, Uptime(s.root)
 	j.scanned = j.begun
 	switch {
 	case opts.OwnScope:
@@ -170,14 +171,6 @@ func (s *Source) useCgroup(j *job) error {
 	}
 	j.dir, j.statBase = dir, usage{base.all - j.cpu.all, base.system - j.cpu.system}
 	return nil
-}
-
-// uptime returns the time since boot in ticks; 0 if it is not known.
-func (s *Source) uptime() (ticks uint64) {
-	if text, err := readSmall(filepath.Join(s.proc, "uptime")); err == nil {
-		ticks, _ = parseUptime(text)
-	}
-	return ticks
 }
 
 // jobNamed returns a followed job; nil for none.

@@ -21,11 +21,15 @@ type tree struct {
 // what it has inherited.
 func (t tree) put(pid, parent int, start uint64, state byte, own, reaped counts) {
 	t.Helper()
+	flags := 0x00400000
+	if pid == 2 || parent == 2 { // a kernel thread
+		flags |= kernelThread
+	}
 	t.write(
 		pid,
 		"stat",
-		fmt.Sprintf("%d (a b) (c) %c %d 1 1 0 -1 4194304 %d %d 0 0 %d 0 %d 0 20 0 1 0 %d 0 0 18446744073709551615\n",
-			pid, state, parent, own[faults], reaped[faults], own[cpuTicks], reaped[cpuTicks], start),
+		fmt.Sprintf("%d (a b) (c) %c %d 1 1 0 -1 %d %d %d 0 0 %d 0 %d 0 20 0 1 0 %d 0 0 18446744073709551615\n",
+			pid, state, parent, flags, own[faults], reaped[faults], own[cpuTicks], reaped[cpuTicks], start),
 	)
 	all := own.plus(reaped)
 	t.write(

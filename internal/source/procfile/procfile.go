@@ -70,13 +70,8 @@ func Text(proc string, pid int, name string, limit int) ([]byte, error) {
 		err  error
 	}
 	a, err := Do(proc, pid, func() (a answer) {
-		path := filepath.Join(proc, strconv.Itoa(pid), name)
-		for room := min(limit, 4096); ; room = limit { // most are small
-			a.text, a.err = kernfile.ReadOnce(path, make([]byte, room))
-			if a.err != nil || len(a.text) < room || room == limit {
-				return a
-			}
-		}
+		a.text, a.err = kernfile.ReadWhole(filepath.Join(proc, strconv.Itoa(pid), name), nil, limit)
+		return a
 	})
 	return a.text, cmp.Or(err, a.err)
 }

@@ -63,11 +63,11 @@ func (doc *document) ata(d *sample.Drive) {
 			doc.statistic(v, &doc.Statistics.Pages[i].Table[j])
 		}
 	}
-	for i := range doc.Attributes.value.Table.value {
-		a := &doc.Attributes.value.Table.value[i]
+	for i := range doc.Attributes.Table {
+		a := &doc.Attributes.Table[i]
 		doc.attribute(d, a)
 		switch {
-		case a.WhenFailed == "now" && (!a.Flags.PreFailure.known || a.Flags.PreFailure.value):
+		case a.WhenFailed == "now" && !isFalse(a.Flags.PreFailure):
 			a.addTo(&d.AtThreshold)
 		case a.WhenFailed == "now" && a.isTemperature():
 			a.addTo(&d.HotAt)
@@ -110,7 +110,7 @@ func (a *attribute) lifeLeft(name string) bool {
 
 // statistic sets values from the standard statistics, which are more reliable than attributes.
 func (doc *document) statistic(v *sample.DriveValues, s *statistic) {
-	if !s.Flags.Valid.value {
+	if !s.Flags.Valid {
 		return
 	}
 	switch s.Name {
@@ -196,8 +196,8 @@ func (doc *document) lifetime(v *sample.DriveValues, a *attribute, name string) 
 // the unit, has the same value.
 func (doc *document) in32MiB() bool {
 	var lbas, units []float64
-	for i := range doc.Attributes.value.Table.value {
-		a := &doc.Attributes.value.Table.value[i]
+	for i := range doc.Attributes.Table {
+		a := &doc.Attributes.Table[i]
 		switch name := strings.ToLower(string(a.Name)); {
 		case !a.Raw.Value.within(1, 1<<48):
 		case name == "total_lbas_written":

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 	"unicode"
@@ -16,15 +15,15 @@ import (
 // document is the JSON of smartctl since version 7.0. Versions before 7.2 print some SCSI names without "scsi_". The
 // keys are those of smartctl's source.
 type document struct {
-	Format   list[number] `json:"json_format_version"`
+	Format   []number `json:"json_format_version"`
 	Smartctl struct {
-		Version   list[number] `json:"version"`
-		Exit      number       `json:"exit_status"`
-		Arguments list[word]   `json:"argv"`
-		Messages  list[struct {
+		Version   []number `json:"version"`
+		Exit      number   `json:"exit_status"`
+		Arguments []word   `json:"argv"`
+		Messages  []struct {
 			Text     string `json:"string"`
 			Severity word   `json:"severity"` // "error", "warning", "information"
-		}] `json:"messages"`
+		} `json:"messages"`
 	} `json:"smartctl"`
 	Device struct {
 		Name     word `json:"name"`     // "/dev/sda"
@@ -55,17 +54,17 @@ type document struct {
 	} `json:"user_capacity"`
 	NVMeCapacity number `json:"nvme_total_capacity"` // bytes
 	BlockSize    number `json:"logical_block_size"`  // bytes
-	Namespaces   list[struct {
+	Namespaces   []struct {
 		EUI64 struct {
 			OUI number `json:"oui"`    // 24 bits
 			ID  number `json:"ext_id"` // 40 bits
 		} `json:"eui64"`
-	}] `json:"nvme_namespaces"`
+	} `json:"nvme_namespaces"`
 
-	Status  required[assessment] `json:"smart_status"`
+	Status  assessment `json:"smart_status"`
 	Support struct {
-		Available truth `json:"available"`
-		Enabled   truth `json:"enabled"`
+		Available *bool `json:"available"`
+		Enabled   *bool `json:"enabled"`
 	} `json:"smart_support"`
 	PowerMode json.RawMessage `json:"power_mode"`
 
@@ -89,11 +88,11 @@ type document struct {
 		Least number `json:"threshold_percent"`
 	} `json:"spare_available"` // since 7.5
 
-	Attributes required[attributes] `json:"ata_smart_attributes"`
+	Attributes attributes `json:"ata_smart_attributes"`
 	Statistics struct {
-		Pages list[struct {
-			Table list[statistic] `json:"table"`
-		}] `json:"pages"`
+		Pages []struct {
+			Table []statistic `json:"table"`
+		} `json:"pages"`
 	} `json:"ata_device_statistics"`
 
 	NVMe nvmeLog `json:"nvme_smart_health_information_log"`
@@ -103,9 +102,9 @@ type document struct {
 		Standard ataTests `json:"standard"`
 	} `json:"ata_smart_self_test_log"`
 	NVMeTests struct {
-		Table list[struct {
+		Table []struct {
 			Result result `json:"self_test_result"`
-		}] `json:"table"`
+		} `json:"table"`
 	} `json:"nvme_self_test_log"`
 	SCSITest0 scsiTest `json:"scsi_self_test_0"` // the newest of twenty; three are enough to find one not aborted
 	SCSITest1 scsiTest `json:"scsi_self_test_1"`
@@ -130,7 +129,7 @@ type document struct {
 
 // assessment is a drive's self-assessment.
 type assessment struct {
-	Passed truth `json:"passed"`
+	Passed *bool `json:"passed"`
 	SCSI   struct {
 		ASC  number `json:"asc"`       // additional sense code (SPC-5): 0x5d is a predicted failure, 0x0b a warning
 		ASCQ number `json:"ascq"`      // its qualifier
@@ -140,7 +139,7 @@ type assessment struct {
 
 // attributes are the attributes of an ATA drive.
 type attributes struct {
-	Table required[list[attribute]] `json:"table"`
+	Table []attribute `json:"table"`
 }
 
 // attribute is a row of an ATA drive's attribute table.
@@ -151,7 +150,7 @@ type attribute struct {
 	Threshold  number `json:"thresh"`
 	WhenFailed word   `json:"when_failed"`
 	Flags      struct {
-		PreFailure truth `json:"prefailure"` // false for attributes of use and age
+		PreFailure *bool `json:"prefailure"` // false for attributes of use and age
 	} `json:"flags"`
 	Raw struct {
 		Value number `json:"value"`  // 48 bits in the maker's format
@@ -164,7 +163,7 @@ type statistic struct {
 	Name  word   `json:"name"`
 	Value number `json:"value"`
 	Flags struct {
-		Valid truth `json:"valid"`
+		Valid bool `json:"valid"`
 	} `json:"flags"`
 }
 
@@ -198,9 +197,9 @@ type result struct {
 
 // ataTests is a self-test log of an ATA drive, the newest test first.
 type ataTests struct {
-	Table list[struct {
+	Table []struct {
 		Status result `json:"status"`
-	}] `json:"table"`
+	} `json:"table"`
 }
 
 // scsiTest is an entry of a SCSI drive's self-test log (SPC-5, log page 10h).
@@ -258,7 +257,7 @@ func (doc *document) tests(protocol string) []result {
 // Bounds on the output of smartctl. A drive in an enclosure of 24 prints about 30 KiB.
 const (
 	maxOutput = 4 << 20 // bytes
-	maxItems  = 256     // elements of an array
+	maxItems  = 256     // attributes, and messages
 	maxWord   = 128     // bytes of a name
 
 	maxMessage = 4 * maxWord
@@ -294,16 +293,8 @@ func (n number) within(low, high float64) bool { return n.known && n.value >= lo
 // count reports whether a number can be a count: an integer that is not negative.
 func (n number) count() bool { return n.within(0, 1<<63) && n.value == math.Trunc(n.value) }
 
-// truth is a JSON bool. Any other JSON is unknown, and invalid unless it is null.
-type truth struct{ value, known, invalid bool }
-
-// UnmarshalJSON implements json.Unmarshaler and never fails.
-func (f *truth) UnmarshalJSON(text []byte) error {
-	word := string(text)
-	known := word == "true" || word == "false"
-	*f = truth{word == "true", known, !known && word != "null"}
-	return nil
-}
+// isFalse reports whether a JSON bool is known and false.
+func isFalse(b *bool) bool { return b != nil && !*b }
 
 // word is a JSON string, cleaned and cut to maxWord. Any other JSON is "".
 type word string
@@ -335,42 +326,22 @@ func clean(s string, maxBytes int) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// list is the first maxItems elements of a JSON array. Any other JSON is an empty list.
-type list[T any] []T
-
-// UnmarshalJSON implements json.Unmarshaler and never fails.
-func (l *list[T]) UnmarshalJSON(text []byte) error {
-	*l = nil
-	d := json.NewDecoder(bytes.NewReader(text))
-	if first, err := d.Token(); err != nil || first != json.Delim('[') {
-		return nil
-	}
-	for d.More() && len(*l) < maxItems {
-		var item T
-		if err := d.Decode(&item); err != nil && !isTypeError(err) {
-			return nil
-		}
-		*l = append(*l, item)
-	}
-	return nil
+// needed are the parts without which a drive could be assessed as healthy by mistake.
+type needed struct {
+	Status struct {
+		Passed *bool `json:"passed"`
+	} `json:"smart_status"`
+	Attributes struct {
+		Table []json.RawMessage `json:"table"`
+	} `json:"ata_smart_attributes"`
 }
 
-// required is an object or a list without which a drive could be assessed as healthy by mistake. Any other JSON except
-// null sets invalid.
-type required[T any] struct {
-	value   T
-	invalid bool
-}
-
-// UnmarshalJSON implements json.Unmarshaler and never fails.
-func (p *required[T]) UnmarshalJSON(text []byte) error {
-	*p = required[T]{}
-	begins := byte('{')
-	if reflect.TypeFor[T]().Kind() == reflect.Slice {
-		begins = '['
-	}
-	if p.invalid = text[0] != begins && string(text) != "null"; !p.invalid {
-		_ = json.Unmarshal(text, &p.value) // values of another type are left out
+// checkNeeded returns an error if such a part has another type.
+func checkNeeded(text []byte) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(json.Unmarshal(text, new(needed)), &wrong) {
+		return fmt.Errorf("%s is not what smartctl prints, so the drive cannot be assessed: give the unchanged output of "+
+			"smartctl --json", wrong.Field)
 	}
 	return nil
 }

@@ -86,9 +86,9 @@ func (doc *document) unread(d *sample.Drive) string {
 		return why
 	}
 	switch s := doc.Support; {
-	case s.Available.known && !s.Available.value:
+	case isFalse(s.Available):
 		return "it has no SMART, so its health is unknown"
-	case s.Enabled.known && !s.Enabled.value:
+	case isFalse(s.Enabled):
 		return "its SMART is disabled: enable it with smartctl --smart=on /dev/" + cmp.Or(d.Device, "sdX")
 	case hasAny(strings.ToLower(d.Model), raidVolumes):
 		return "it is a volume of a RAID controller, which hides its disks: " + typeHint(d.Device, "megaraid,0",

@@ -26,31 +26,15 @@ func parse(text []byte, device string) (sample.Drive, error) {
 	if len(doc.Format)+len(doc.Smartctl.Version) == 0 && !doc.Smartctl.Exit.known && doc.Device.Name == "" {
 		return sample.Drive{}, errors.New("it is JSON, but not what smartctl --json prints of a drive")
 	}
-	if err := doc.checkRequired(); err != nil {
+	if err := checkNeeded(text); err != nil {
 		return sample.Drive{}, err
 	}
+	messages, table := &doc.Smartctl.Messages, &doc.Attributes.Table
+	*messages, *table = (*messages)[:min(len(*messages), maxItems)], (*table)[:min(len(*table), maxItems)]
 	if device != "" {
 		doc.Device.Name = word("/dev/" + device)
 	}
 	return doc.drive(), nil
-}
-
-// checkRequired returns an error if a required part is invalid.
-func (doc *document) checkRequired() error {
-	what := ""
-	switch s, a := &doc.Status, &doc.Attributes; {
-	case s.invalid:
-		what = "smart_status is not an object"
-	case s.value.Passed.invalid:
-		what = "smart_status.passed is neither true nor false"
-	case a.invalid:
-		what = "ata_smart_attributes is not an object"
-	case a.value.Table.invalid:
-		what = "ata_smart_attributes.table is not an array"
-	default:
-		return nil
-	}
-	return fmt.Errorf("%s, so the drive cannot be assessed: give the unchanged output of smartctl --json", what)
 }
 
 func (doc *document) drive() sample.Drive {
@@ -86,11 +70,10 @@ func (doc *document) drive() sample.Drive {
 	case "SCSI":
 		doc.scsi(&d)
 	}
-	if passed := doc.Status.value.Passed; passed.known {
+	if passed := doc.Status.Passed; isFalse(passed) {
 		d.Assessment = sample.DriveFails
-		if passed.value {
-			d.Assessment = sample.DrivePassed
-		}
+	} else if passed != nil {
+		d.Assessment = sample.DrivePassed
 	}
 	d.SelfTest = doc.failedTest(d.Protocol)
 	if why := doc.unread(&d); why != "" {
@@ -115,7 +98,7 @@ func (doc *document) protocol() string {
 	switch p := string(doc.Device.Protocol); {
 	case p == "ATA", p == "NVMe", p == "SCSI":
 		return p
-	case len(doc.Attributes.value.Table.value) > 0:
+	case len(doc.Attributes.Table) > 0:
 		return "ATA"
 	case doc.NVMe != nvmeLog{}:
 		return "NVMe"
@@ -239,7 +222,7 @@ func (doc *document) nvme(v *sample.DriveValues) {
 // scsi reads the log pages of SCSI and SAS drives.
 func (doc *document) scsi(d *sample.Drive) {
 	v := &d.Values
-	if e := &doc.Status.value.SCSI; e.ASC.within(1, 255) && e.ASCQ.within(0, 255) {
+	if e := &doc.Status.SCSI; e.ASC.within(1, 255) && e.ASCQ.within(0, 255) {
 		d.ASC, d.ASCQ = uint8(e.ASC.value), uint8(e.ASCQ.value)
 		d.Exception = cmp.Or(string(e.Text), fmt.Sprintf("additional sense code 0x%02x, qualifier 0x%02x", d.ASC, d.ASCQ))
 	}

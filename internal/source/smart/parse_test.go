@@ -134,10 +134,10 @@ func TestRefused(t *testing.T) {
 		"two":       {`{"smartctl":{}} {"smartctl":{}}`, "incomplete or invalid JSON"},
 		"backslash": {`{"smartctl": "\`, "incomplete or invalid JSON"},
 
-		"status":     {`{"smartctl":{"exit_status":0},"smart_status":"FAILED","temperature":{"current":30}}`, "smart_status is not an object"},
-		"passed":     {`{"smartctl":{"exit_status":0},"smart_status":{"passed":"FAILED"}}`, "smart_status.passed is neither"},
-		"attributes": {`{"smartctl":{"exit_status":0},"smart_status":{"passed":true},"ata_smart_attributes":[]}`, "ata_smart_attributes is not an object"},
-		"table":      {`{"smartctl":{"exit_status":0},"ata_smart_attributes":{"table":{"5":"now"}},"temperature":{"current":30}}`, "table is not an array"},
+		"status":     {`{"smartctl":{"exit_status":0},"smart_status":"FAILED","temperature":{"current":30}}`, "smart_status is not what smartctl prints"},
+		"passed":     {`{"smartctl":{"exit_status":0},"smart_status":{"passed":"FAILED"}}`, "smart_status.passed is not what"},
+		"attributes": {`{"smartctl":{"exit_status":0},"smart_status":{"passed":true},"ata_smart_attributes":[]}`, "ata_smart_attributes is not what"},
+		"table":      {`{"smartctl":{"exit_status":0},"ata_smart_attributes":{"table":{"5":"now"}},"temperature":{"current":30}}`, "ata_smart_attributes.table is not what"},
 	} {
 		_, err := Parse([]byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -151,13 +151,16 @@ func TestRefused(t *testing.T) {
 func TestHugeLists(t *testing.T) {
 	row := `{"id":5,"name":"Reallocated_Sector_Ct","raw":{"value":1}},`
 	text := `{"smartctl":{},"device":{"name":"/dev/sda","protocol":"ATA"},"ata_smart_attributes":{"table":[` +
-		strings.Repeat(row, 60_000) + `{}]}}`
-	var doc document
-	if err := decode([]byte(text), &doc); err != nil {
+		strings.Repeat(row, 60_000) + `{"id":12,"name":"Power_Cycle_Count","raw":{"value":7}}]}}`
+	d, err := Parse([]byte(text))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(doc.Attributes.value.Table.value); n != maxItems {
-		t.Errorf("got %d attributes, want at most %d", n, maxNamed)
+	if n, known := d.Values.Get(sample.DriveReallocated); n != 1 {
+		t.Errorf("got %v, %v of the first attribute, want 1", n, known)
+	}
+	if n, known := d.Values.Get(sample.DrivePowerCycles); known {
+		t.Errorf("got %v of the last attribute, want none after %d", n, maxItems)
 	}
 }
 

@@ -238,15 +238,6 @@ func (s *Socket) parse(body []byte) bool {
 	return true
 }
 
-// ID returns what identifies a connection.
-func (s *Socket) ID() ID {
-	return ID{
-		Family: s.family, Cookie: s.Cookie, Device: order.Uint32(s.id[36:]),
-		LocalPort: binary.BigEndian.Uint16(s.id[0:]), RemotePort: binary.BigEndian.Uint16(s.id[2:]),
-		Local: [16]byte(s.id[4:]), Remote: [16]byte(s.id[20:]),
-	}
-}
-
 // Socket returns a connection without counters, which Refresh can read.
 func (id *ID) Socket() Socket {
 	s := Socket{Cookie: id.Cookie, family: id.Family}

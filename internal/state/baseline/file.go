@@ -170,11 +170,6 @@ func Reset(path string, match func(Entry) bool) (deleted []Entry, err error) {
 	return deleted, nil
 }
 
-// Find returns the entries that match a text from the command line.
-func Find(all []Entry, text string) []Entry {
-	return slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return !e.Matches(text) })
-}
-
 // Matches reports whether a text is the entry's key or its name: the model, the run, or the path of a file.
 func (e Entry) Matches(text string) bool {
 	name := e.Key.Name()

@@ -184,6 +184,7 @@ struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
+	unsigned long jobctl;
 	int on_cpu;
 	unsigned in_iowait : 1;
 	int pid;

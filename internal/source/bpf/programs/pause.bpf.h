@@ -154,13 +154,17 @@ static __always_inline void set_pause(struct pause *pause, struct task_struct *t
 		set_waited(pause, (u64)BPF_CORE_READ(task, files), call, argument, is_current ? second_argument(regs) : 0);
 }
 
-static __always_inline u8 state_of(u32 state)
+#define JOBCTL_TRAP_FREEZE (1UL << 23) /* a cgroup of version 2 is frozen */
+
+static __always_inline u8 state_of(const struct task_struct *task, u32 state)
 {
 	if (!state)
 		return READY;
 	if (state & 0xb0) // TASK_DEAD, EXIT_ZOMBIE, EXIT_DEAD
 		return DEAD;
-	if (state & 0x0c) // __TASK_STOPPED, __TASK_TRACED
+	if (state & 0x800c) // __TASK_STOPPED, __TASK_TRACED, TASK_FROZEN
+		return STOPPED;
+	if (state & 1 && task->jobctl & JOBCTL_TRAP_FREEZE)
 		return STOPPED;
 	return state & 2 ? BLOCKED : ASLEEP;
 }

@@ -170,7 +170,7 @@ int on_switch(u64 *ctx)
 	if (state && switch_has_state)
 		state = ctx[3];
 	if (leaves)
-		leave(leaves, prev, state_of(state), now);
+		leave(leaves, prev, state_of(prev, state), now);
 	if (enters)
 		enter(enters, next, now);
 	return 0;
@@ -374,7 +374,7 @@ int adopt(struct bpf_iter__task *ctx)
 	new.fetched = p->ioac.read_bytes;
 	new.chars = p->ioac.rchar;
 	new.moved = new.fetched + new.chars;
-	set_pause(&new.pause, p, state_of(state), 0);
+	set_pause(&new.pause, p, state_of(p, state), 0);
 	if (new.pause.state == DEAD)
 		return 0;
 	if (th)
