@@ -98,6 +98,7 @@ var remedies = [...]advice{
 	{"raise the limit", func(x *situation) bool { return x.storage && x.limited() != nil }, (*situation).raiseLimit},
 	{"raise the limit of memory", func(x *situation) bool { return x.storage && x.Squeezed != nil },
 		(*situation).raiseMemory},
+	{"let the page cache keep it", func(x *situation) bool { return x.storage && x.Bypass != nil }, (*situation).letKeep},
 	{"find why nothing answers", (*situation).unanswered, (*situation).findUnanswered},
 	{"read eagerly", (*situation).mapped, (*situation).readEagerly},
 	{"pack the files", (*situation).manyFiles, (*situation).packFiles},
@@ -557,6 +558,18 @@ func (x *situation) raiseMemory() string {
 		"read again", m.Cgroup, Size(m.Limit), Size(m.Used), Size(m.Again))
 	if m.Free > 0 {
 		text += "; the machine has " + Size(m.Free) + " free"
+	}
+	return text + "; " + x.without("without waiting") + "."
+}
+
+// letKeep is for files that the page cache does not keep, although memory is not short.
+func (x *situation) letKeep() string {
+	text := "The page cache kept " + Size(x.Bypass.Read-x.Bypass.Gone) + " of the " + Size(x.Bypass.Read) +
+		" that were read, and memory was not short: "
+	if x.Bypass.Dropped {
+		text += "it was dropped as a whole meanwhile (drop_caches). Find the program that does so, often a timer"
+	} else {
+		text += "the program reads past it (O_DIRECT). Read without that, or keep the data in its own memory"
 	}
 	return text + "; " + x.without("without waiting") + "."
 }

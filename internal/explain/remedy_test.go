@@ -85,6 +85,7 @@ func situations() []func(*window.Report) {
 		bound(window.StorageBound, func(r *window.Report) {
 			r.Squeezed = &window.Squeezed{MemoryLimit: sample.MemoryLimit{Cgroup: "/a", Limit: 1 << 30}, Again: 5 << 30}
 		}),
+		bound(window.StorageBound, func(r *window.Report) { r.Bypass = &window.Bypass{Read: 5 << 30, Gone: 4 << 30} }),
 		bound(window.StorageBound, func(r *window.Report) {
 			u := window.MountUse{Read: done(2, 1<<20, 9*time.Second), Retransmissions: 3, Connections: 1}
 			u.Read.Queue = u.Read.Time * 9 / 10

@@ -370,7 +370,7 @@ func (c *codec) openFile(f *process.OpenFile) {
 	num(c, 4, &f.Mount, 0, math.MaxInt32)
 	num(c, 4, &f.Inode, 0, math.MaxUint32)
 	num(c, 8, &f.Pipe, 0, math.MaxUint64)
-	c.flags(&f.Reads, &f.Writes, &f.Stays)
+	c.flags(&f.Reads, &f.Writes, &f.Stays, &f.Direct)
 }
 
 func (c *codec) modelFile(f *process.File) {

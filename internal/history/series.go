@@ -100,6 +100,8 @@ const (
 	PeerOpened   // connections
 	JobFaults    // minor page faults, by job
 	JobRefaulted // bytes, by job, of files that a cgroup read again because it had dropped them
+	JobKept      // bytes, by job: sample.PageCache.Kept; it may fall
+	JobDrops     // sample.PageCache.Drops, by job
 	seriesCount
 )
 
@@ -183,7 +185,7 @@ var layout = [...]struct {
 	kindMountOther:   {mountAxis, MountOthers, 7, fine | brief},
 	kindMountWaiting: {mountAxis, MountWaiting, 1, fine | brief},
 	kindPeer:         {peerAxis, PeerReceived, 4, fine | brief | counted},
-	kindMemory:       {processAxis, JobFaults, 2, fine | brief | counted},
+	kindMemory:       {processAxis, JobFaults, 4, fine | brief | counted | falls},
 }
 
 // traits are what is special about a kind.
@@ -306,7 +308,8 @@ func (h *History) each(
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
 			yield(groupKey{kindJob, j.ID}, jobValues(j), 0)
-			yield(groupKey{kindMemory, j.ID}, [maxColumns]float64{float64(j.Faults), float64(j.Memory.Refaulted)}, 0)
+			yield(groupKey{kindMemory, j.ID}, [maxColumns]float64{float64(j.Faults), float64(j.Memory.Refaulted),
+				float64(j.PageCache.Kept), float64(j.PageCache.Drops)}, 0)
 		}
 	case gpuAxis:
 		for i := range s.GPUs {

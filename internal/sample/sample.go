@@ -165,6 +165,7 @@ type Job struct {
 	HasIO      bool          `json:"has_io,omitempty"`    // /proc/PID/io was readable; otherwise the bytes mean nothing
 	Faults     uint64        `json:"faults,omitempty"`    // minor page faults: of pages that were in memory
 	Memory     MemoryLimit   `json:"memory,omitzero"`     // of its cgroup, or of the first one above with a limit
+	PageCache  PageCache     `json:"page_cache,omitzero"` // of the machine
 	Processes  int           `json:"processes"`           // running now
 	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open
 	Limits     []Limit       `json:"limits,omitempty"`    // of its cgroup and those above, on block devices; immutable
@@ -179,13 +180,19 @@ type Job struct {
 }
 
 // MemoryLimit is what a cgroup allows its processes to have in memory, files in the page cache included, and what that
-// costs; zero without a limit.
+// costs; without a limit it has Free alone.
 type MemoryLimit struct {
 	Cgroup    string `json:"cgroup"`
 	Limit     uint64 `json:"limit"`               // bytes
 	Used      uint64 `json:"used"`                // bytes
 	Free      uint64 `json:"free,omitempty"`      // bytes of the machine that programs could have (MemAvailable)
 	Refaulted uint64 `json:"refaulted,omitempty"` // bytes of files read again that the cgroup had dropped, since the job was added
+}
+
+// PageCache is what the page cache of a machine took and gave up; zero if it is not known.
+type PageCache struct {
+	Kept  int64  `json:"kept"`            // bytes of files in it, and those that it gave up for lack of memory, since the job was added
+	Drops uint64 `json:"drops,omitempty"` // how often it was dropped as a whole (drop_caches), since then
 }
 
 // Process is one member of a Job.
@@ -210,6 +217,7 @@ type Mount struct {
 	Major    uint32        `json:"major"`          // 0 without a block device
 	Minor    uint32        `json:"minor"`
 	LastSeen time.Duration `json:"last_seen,omitempty"` // Stamp.Mono when a file was last seen open on it
+	Direct   time.Duration `json:"direct,omitempty"`    // Stamp.Mono when one was last seen open past the page cache (O_DIRECT)
 	Device   string        `json:"device,omitempty"`    // of a mount of a Job: the whole block devices directly below, with spaces between them
 }
 

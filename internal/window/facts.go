@@ -25,6 +25,7 @@ type Facts struct {
 	Fetch     *Fetch     // how the job read from its Mounts; nil if unknown
 	Load      Load       // of a model load
 	Squeezed  *Squeezed  // by the limit of its memory; nil if that cost next to nothing
+	Bypass    *Bypass    // of the page cache; nil if it kept what the job read, or if that is not known
 	Faults    *Faults    // of a load; nil if they cost next to nothing
 	CPUUsed   float64    // share of the time of all cores with work of any process; 0 if unknown
 	CPUOthers float64    // cores on which others than the window's job worked, on average; 0 if unknown
@@ -71,7 +72,7 @@ func gather(v *view) Facts {
 	f.Pressure, f.Starved = v.pressure()
 	f.CPUUsed, f.CPUOthers, f.Cores = v.cores()
 	f.Load, f.Fetch, f.Uses = v.load(&f), v.calls(&f), v.uses(f.GPUIDs)
-	f.Squeezed, f.Faults = v.squeezed(), v.faults()
+	f.Squeezed, f.Bypass, f.Faults = v.squeezed(), v.bypass(), v.faults()
 	if v.Kind == Epoch {
 		f.Steps = v.machine.Steps
 	}
@@ -178,6 +179,27 @@ func (v *view) squeezed() *Squeezed {
 		return nil
 	}
 	return &Squeezed{m, uint64(again.Value)}
+}
+
+// Bypass is what a job read from storage and the page cache did not keep, although memory was not short: the program
+// reads past it, or something dropped all of it. That a program drops single files has no counter.
+type Bypass struct {
+	Read, Gone uint64 // bytes: all, and those that did not stay
+	Dropped    bool   // it was dropped as a whole meanwhile (drop_caches); else the job had files open past it (O_DIRECT)
+}
+
+// bypass returns it if most is gone that would have had room.
+func (v *view) bypass() *Bypass {
+	m := v.machine
+	kept, known := v.between(history.JobKept, m.Target.Job)
+	drops, _ := v.between(history.JobDrops, m.Target.Job)
+	fetched, ok := v.fetched()
+	gone := fetched - max(0, kept.Value)
+	direct := m.Direct > 0 && m.Direct >= v.Start.Mono
+	if !m.PageCache || !known || !direct && drops.Value == 0 || !ok || gone < max(minGone, muchGone*fetched) || float64(m.Memory.Free) < fetched {
+		return nil
+	}
+	return &Bypass{uint64(fetched), uint64(gone), drops.Value > 0}
 }
 
 // Faults are the page faults by which a load took its data from memory: it maps its file. Those of the memory that it

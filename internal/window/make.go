@@ -41,6 +41,9 @@ type Machine struct {
 	Limits  []sample.Limit // of the cgroups of the job
 	Memory  sample.MemoryLimit
 
+	PageCache bool          // what it keeps of the job's files is known
+	Direct    time.Duration // monotonic, when a file was last seen open past it (O_DIRECT); 0 for never
+
 	Mounts   []sample.Mount         // without a local disk, with files that the job has had open
 	Counted  []sample.MountCounters // newest readings of mounts; their growth is in the history
 	Ceilings []sample.Ceiling       // of the disks, at present

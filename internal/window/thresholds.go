@@ -315,6 +315,12 @@ const (
 	// muchAgain is the part of what a job fetched that a limit of memory has to have made it read again.
 	// Share of bytes; chosen; TestThresholds.
 	muchAgain = 0.25
+	// muchGone is the part of what a job fetched that the page cache did not keep, from which on it counts as bypassed.
+	// Share of bytes; chosen; TestThresholds.
+	muchGone = 0.5
+	// minGone: if that is also this much. The counts of each CPU may be half a megabyte late.
+	// Bytes; chosen; TestThresholds.
+	minGone float64 = 64 << 20
 	// silentShare is the part of a window that one has to take that is over.
 	// Share of time; chosen; TestThresholds.
 	silentShare = 0.1

@@ -242,6 +242,8 @@ func TestThresholds(t *testing.T) {
 			m := &Machine{Target: ledger.Target{Job: "job"}, Memory: sample.MemoryLimit{Limit: 9}}
 			return (&view{&Window{End: sample.Stamp{Mono: 10 * s}}, h, m}).squeezed() != nil
 		}},
+		"muchGone":    {0.5, func(x float64) bool { return bypassOf(t, 1<<30, (1-x)*(1<<30), 0) != nil }},
+		"minGone":     {64 << 20, func(x float64) bool { return bypassOf(t, x, 0, 0) != nil }},
 		"silentShare": {0.1, func(x float64) bool { return (&Silence{Until: of(100 * x)}).counts(100 * s) }},
 		"waitsAll": {0.9, func(x float64) bool {
 			p := PeerUse{Waited: s}
@@ -393,4 +395,46 @@ func faultsOf(t *testing.T, kernel, cpu time.Duration, count float64, change ...
 	add(t, h, &sample.Sample{At: sample.Stamp{Mono: 10 * s}, Jobs: []sample.Job{job}})
 	w := &Window{Kind: ModelLoad, End: sample.Stamp{Mono: 10 * s}}
 	return (&view{w, h, &Machine{Target: ledger.Target{Job: "job"}}}).faults()
+}
+
+// bypassOf is that of a window in which a job read files past the page cache and fetched so many bytes, of which that
+// kept so many.
+func bypassOf(t *testing.T, fetched, kept float64, drops uint64, change ...func(*Machine)) *Bypass {
+	h := newHistory(t)
+	job := sample.Job{ID: "job", HasIO: true}
+	add(t, h, &sample.Sample{Jobs: []sample.Job{job}})
+	job.ReadBytes, job.PageCache.Kept = uint64(fetched), int64(kept)
+	job.PageCache.Drops = drops
+	add(t, h, &sample.Sample{At: sample.Stamp{Mono: 10 * s}, Jobs: []sample.Job{job}})
+	m := &Machine{Target: ledger.Target{Job: "job"}, PageCache: true, Direct: 2 * s,
+		Memory: sample.MemoryLimit{Free: 8 << 30}}
+	for _, f := range change {
+		f(m)
+	}
+	return (&view{&Window{End: sample.Stamp{Mono: 10 * s}}, h, m}).bypass()
+}
+
+// What the page cache did not keep is no bypass where memory was short, or where that is not known.
+func TestBypass(t *testing.T) {
+	for name, c := range map[string]struct {
+		kept   float64
+		drops  uint64
+		change func(*Machine)
+		want   *Bypass
+	}{
+		"direct":             {1 << 20, 0, func(*Machine) {}, &Bypass{1 << 30, 1<<30 - 1<<20, false}},
+		"others lost more":   {-4 << 30, 0, func(*Machine) {}, &Bypass{1 << 30, 1 << 30, false}},
+		"dropped":            {0, 1, func(m *Machine) { m.Direct = 0 }, &Bypass{1 << 30, 1 << 30, true}},
+		"neither":            {0, 0, func(m *Machine) { m.Direct = 0 }, nil},
+		"it stayed":          {1 << 30, 1, func(*Machine) {}, nil},
+		"memory is short":    {0, 0, func(m *Machine) { m.Memory.Free = 1 << 29 }, nil},
+		"free is not known":  {0, 0, func(m *Machine) { m.Memory.Free = 0 }, nil},
+		"not counted":        {0, 0, func(m *Machine) { m.PageCache = false }, nil},
+		"reads are not read": {0, 0, func(m *Machine) { m.NoJobReads = true }, nil},
+	} {
+		got := bypassOf(t, 1<<30, c.kept, c.drops, c.change)
+		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
 }

@@ -258,7 +258,11 @@ func (s *state) devices(w *window.Window) window.Machine {
 		reading := s.newestOf(j.ID)
 		if reading != nil {
 			machine.Limits, machine.Devices = reading.Limits, devicesOf(reading, w.Start.Mono)
-			machine.Memory = reading.Memory
+			machine.Memory, machine.PageCache = reading.Memory, reading.PageCache != sample.PageCache{}
+			for i := range reading.Mounts {
+				machine.Direct = max(machine.Direct, reading.Mounts[i].Direct)
+				machine.PageCache = machine.PageCache && reading.Mounts[i].Type != "zfs" // it has a cache of its own
+			}
 		}
 		machine.NoJobReads = reading != nil && !reading.HasIO
 		machine.HiddenReads = !j.Own && machine.NoJobReads

@@ -154,7 +154,7 @@ func (l *Limits) MemoryIn(group, folder string) (m sample.MemoryLimit) {
 	if m = g.memory(); folder == "" || m.Limit == 0 {
 		return sample.MemoryLimit{}
 	}
-	m.Cgroup, m.Free = group, kernfile.MemInfo(l.root, "MemAvailable")
+	m.Cgroup = group
 	return m
 }
 

@@ -119,13 +119,12 @@ func TestMemory(t *testing.T) {
 		"cgroup v2, by one above": {map[string]string{
 			"proc/self/mountinfo":                    unified,
 			"proc/7/cgroup":                          "0::/jobs/a/worker\n",
-			"proc/meminfo":                           "MemTotal:       64 kB\nMemAvailable:     32 kB\n",
 			"sys/fs/cgroup/jobs/a/worker/memory.max": "max\n",
 			"sys/fs/cgroup/jobs/a/memory.max":        "2147483648\n",
 			"sys/fs/cgroup/jobs/a/memory.high":       "1073741824\n",
 			"sys/fs/cgroup/jobs/a/memory.current":    "1073000000\n",
 			"sys/fs/cgroup/jobs/a/memory.stat":       "file 4096\nworkingset_refault_anon 3\nworkingset_refault_file 250\n",
-		}, sample.MemoryLimit{Cgroup: "/jobs/a", Limit: 1 << 30, Used: 1073000000, Free: 32 << 10, Refaulted: 250 * page}},
+		}, sample.MemoryLimit{Cgroup: "/jobs/a", Limit: 1 << 30, Used: 1073000000, Refaulted: 250 * page}},
 		"cgroup v2, Linux 5.8": {map[string]string{
 			"proc/self/mountinfo":            unified,
 			"proc/7/cgroup":                  "0::/jobs\n",

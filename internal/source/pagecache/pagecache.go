@@ -2,6 +2,7 @@
 package pagecache
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -12,6 +13,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // Bounds of Look for a folder.
@@ -313,4 +317,28 @@ func mincore(mapping []byte) (pages uint64, err error) {
 		pages += uint64(r & 1)
 	}
 	return pages, nil
+}
+
+// OfMachine returns what the page cache of a machine has taken since its start, from /proc/vmstat below root; zero where
+// the kernel does not count what it gives up (before Linux 5.8).
+func OfMachine(root string) (m sample.PageCache) {
+	text, _ := os.ReadFile(path.Join("/", root, "proc/vmstat"))
+	counts := false
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte{' '})
+		n, _ := kernfile.ParseUint(value)
+		switch string(name) {
+		case "nr_active_file", "nr_inactive_file", "nr_mlock":
+			m.Kept += int64(n) * int64(os.Getpagesize())
+		case "pgsteal_file":
+			m.Kept += int64(n) * int64(os.Getpagesize())
+			counts = true
+		case "drop_pagecache":
+			m.Drops = n
+		}
+	}
+	if !counts {
+		return sample.PageCache{}
+	}
+	return m
 }

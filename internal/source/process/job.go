@@ -55,8 +55,9 @@ type job struct {
 	memory       sample.MemoryLimit
 	memoryFolder string        // of its cgroup; "" without a limit
 	refaulted    uint64        // of that cgroup at that reading
-	fetched      uint64        // bytes that the job had read from storage then
 	memoryAt     time.Duration // Stamp.Mono of that reading; 0 before
+
+	pageCache, pageCacheBase sample.PageCache // at that reading, and at the first one
 
 	client string // that has it followed; of a candidate its container or user
 
@@ -168,8 +169,8 @@ func (j *job) sample() sample.Job {
 	return sample.Job{
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
-		Faults: j.total[faults], Memory: j.memory, HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen,
-		Limits: j.limits, Began: j.began, LeaderPIDs: j.leaderPIDs(),
+		Faults: j.total[faults], Memory: j.memory, PageCache: j.pageCache, HasIO: j.hasIO, Processes: j.alive,
+		Mounts: j.mounts.seen, Limits: j.limits, Began: j.began, LeaderPIDs: j.leaderPIDs(),
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
 // Limits change rarely, but may change while a job runs.
@@ -11,7 +13,7 @@ const (
 	limitsInterval = 5 * time.Second
 	limitsSoon     = time.Second // a window needs what holds now, and a job may enter its cgroup after its start
 	limitsYoung    = 5 * time.Second
-	memoryAtEdges  = 100 * time.Millisecond // least time between readings of what a limited cgroup read again
+	memoryAtEdges  = 100 * time.Millisecond // least time between readings of what the page cache did not keep
 )
 
 // readLimits reads the limits that the first running process of the job is under. All of a job are usually under the
@@ -28,17 +30,21 @@ func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
 		memory, folder := s.caps.Memory(m.pid)
 		j.memoryFolder = folder
 		j.remember(memory)
-	case edge && j.total[readBytes] != j.fetched && now-j.memoryAt >= memoryAtEdges:
+	case edge && now-j.memoryAt >= memoryAtEdges:
 		// Two windows must not have each other's part. After the end of the last process its cgroup knows the last one.
-		memory := s.caps.MemoryIn(j.memory.Cgroup, j.memoryFolder)
-		if memory.Limit == 0 {
-			return
+		if memory := s.caps.MemoryIn(j.memory.Cgroup, j.memoryFolder); memory.Limit > 0 {
+			j.remember(memory)
 		}
-		j.remember(memory)
 	default:
 		return
 	}
-	j.memoryAt, j.fetched = now, j.total[readBytes]
+	j.memory.Free = kernfile.MemInfo(s.root, "MemAvailable")
+	j.pageCache, j.memoryAt = pagecache.OfMachine(s.root), now
+	if j.pageCacheBase == (sample.PageCache{}) {
+		j.pageCacheBase = j.pageCache
+	}
+	j.pageCache.Kept -= j.pageCacheBase.Kept
+	j.pageCache.Drops -= j.pageCacheBase.Drops
 }
 
 // remember takes over the memory of the job's cgroup. What that read again before the job, or before the job moved to

@@ -75,6 +75,9 @@ func (ms *mounts) scan(s *Source, j *job, m *member, budget int, seen map[int]sa
 		if s.connections.isSocket(*f) {
 			s.connections.want(j, f.Inode, !m.seenFDs && (m.start < j.added || m.joined))
 		} else if at, found := ms.find(f.Mount, m); found && hasData(&at) {
+			if at.Direct = seen[f.Mount].Direct; f.Direct {
+				at.Direct = 1
+			}
 			seen[f.Mount] = at
 		}
 	}
@@ -136,6 +139,7 @@ func parseFDInfo(text []byte) (f fdInfo, ok bool) {
 				flags = flags<<3 | int(digit&7)
 			}
 			f.folder = flags&(flagDirectory|flagPath) != 0
+			f.Direct = flags&syscall.O_DIRECT != 0
 			access := flags & syscall.O_ACCMODE
 			f.Ends = Ends{access != syscall.O_WRONLY, access != syscall.O_RDONLY, flags&flagCloseOnExec == 0}
 		case "mnt_id":
@@ -190,8 +194,9 @@ func (ms *mounts) note(root string, seen map[int]sample.Mount, now time.Duration
 	list := make([]sample.Mount, 0, min(len(seen)+len(ms.seen), 2*maxMounts))
 	for _, at := range seen {
 		at.LastSeen = now
+		at.Direct *= now
 		if i := slices.IndexFunc(ms.seen, func(old sample.Mount) bool { return old.ID == at.ID }); i >= 0 {
-			at.Device = ms.seen[i].Device
+			at.Device, at.Direct = ms.seen[i].Device, max(at.Direct, ms.seen[i].Direct)
 		} else {
 			at.Device = disk.DevicesOf(root, at)
 		}

@@ -46,6 +46,8 @@ type OpenFile struct {
 	Mount int    // its mount ID
 	Inode uint32 // the lower half; 0 where the kernel does not report it (before Linux 5.14)
 	Pipe  uint64 // the number of the pipe that it is an end of; 0 for any other file
+
+	Direct bool // it is read and written past the page cache (O_DIRECT)
 	Ends
 }
 
