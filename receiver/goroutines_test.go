@@ -28,7 +28,7 @@ var unprotected = [][3]string{
 	{"internal/monitor", "m.sources.Run(", "the sampler protects each source and each tick"},
 	{"internal/emit/queue", "cancel", "a single call"},
 	{"internal/emit/queue", "q.run(ctx)", "it protects each call of Send"},
-	{"internal/recording", "s.run(files)", "it protects itself"},
+	{"internal/recording", "s.run(to)", "it protects itself"},
 	{"internal/source/gpu", "c.run(job, r.returned)", "it recovers from the job"},
 	{"internal/source/gpu", "r.driver.close", "it waits for calls, and recovers from the last one"},
 	{"internal/source/procfile", "r.body()", "it protects the reads"},

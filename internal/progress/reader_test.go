@@ -327,6 +327,23 @@ func (c *checkEvents) add(t *testing.T, e Event) {
 	}
 }
 
+// TestAnyLetter: a letter may be shorter or longer in lower case, as U+0130 and U+023A are.
+func TestAnyLetter(t *testing.T) {
+	r, err := NewReader(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := rune(0x80); c < 0x800; c++ {
+		for _, format := range []string{"%cEpoch_End", "on%cEpoch%cEnd 3", "Epoch_%c%c: 1/3", "load%c_Model%c %cx"} {
+			line := fmt.Appendf(nil, strings.ReplaceAll(format, "%c", "%[1]c"), c)
+			_ = r.Line(time.Duration(c)*time.Second, line)
+			if low, name := lower(nil, line), line; len(low) != len(name) {
+				t.Fatalf("%q: got %d bytes in lower case, want %d", line, len(low), len(name))
+			}
+		}
+	}
+}
+
 func FuzzLine(f *testing.F) {
 	for _, path := range transcripts(f) {
 		f.Add(read(f, path))

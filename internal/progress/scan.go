@@ -102,7 +102,11 @@ func lower(low, name []byte) []byte {
 		switch {
 		case c >= utf8.RuneSelf:
 			for _, r := range string(name[i:]) { // no copy: the compiler ranges over the bytes themselves
-				low = utf8.AppendRune(low, unicode.ToLower(r))
+				small := unicode.ToLower(r)
+				if utf8.RuneLen(small) != utf8.RuneLen(r) { // as of U+0130: offsets in low are those in name
+					small = r
+				}
+				low = utf8.AppendRune(low, small)
 			}
 			return low
 		case c >= 'A' && c <= 'Z':

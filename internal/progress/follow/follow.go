@@ -66,7 +66,11 @@ func (f *Follower) Line(text []byte) {
 // output.
 func (f *Follower) line(at time.Duration, text []byte) {
 	f.latest = max(f.latest, at)
-	f.act(f.reader.Line(f.latest, text))
+	var events []progress.Event
+	if err := sample.Protect(func() { events = f.reader.Line(f.latest, text) }); err != nil {
+		f.monitor.Note("progress", err) // the program's output goes on
+	}
+	f.act(events)
 }
 
 // now is the time of a line since the program's start.
