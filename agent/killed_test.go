@@ -127,8 +127,8 @@ func kill(t *testing.T, run int) {
 	})
 }
 
-// At whatever moment run is killed, while output flows and its reader is slow, no more is lost than what run was passing
-// on.
+// At whatever moment run is killed, while output flows and its reader is slow, no more is lost than what run was
+// passing on.
 func TestKilledInTheFlow(t *testing.T) {
 	t.Parallel()
 	want, err := exec.Command("seq", "1", "200000").Output()

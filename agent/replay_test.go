@@ -17,8 +17,8 @@ import (
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
-// recordWindows records this machine, with a long window and many short ones. It returns the reports of the windows, and
-// the file.
+// recordWindows records this machine, with a long window and many short ones. It returns the reports of the windows,
+// and the file.
 func recordWindows(t *testing.T) (path string, was map[string]string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "f.gz")
@@ -123,7 +123,8 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	most, _, said := replayed(t, cli.ExitFailed, path)
-	if len(most) < 10 || len(most) >= len(was) || !strings.HasPrefix(said, "stallspan: "+path+": the recording is cut off") ||
+	if len(most) < 10 || len(most) >= len(was) ||
+		!strings.HasPrefix(said, "stallspan: "+path+": the recording is cut off") ||
 		strings.Count(said, "\n") != 1 {
 		t.Errorf("cut off: %d windows of %d, %s", len(most), len(was), said)
 	}

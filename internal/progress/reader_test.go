@@ -327,8 +327,8 @@ func (c *checkEvents) add(t *testing.T, e Event) {
 	}
 }
 
-// TestAnyLetter: a letter may be shorter or longer in lower case, as U+0130 and U+023A are.
-func TestAnyLetter(t *testing.T) {
+// TestAnyAlphabet: a letter may be shorter or longer in lower case, as U+0130 and U+023A are.
+func TestAnyAlphabet(t *testing.T) {
 	r, err := NewReader(Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -195,8 +195,9 @@ func (v *view) bypass() *Bypass {
 	drops, _ := v.between(history.JobDrops, m.Target.Job)
 	fetched, ok := v.fetched()
 	gone := fetched - max(0, kept.Value)
-	direct := m.Direct > 0 && m.Direct >= v.Start.Mono
-	if !m.PageCache || !known || !direct && drops.Value == 0 || !ok || gone < max(minGone, muchGone*fetched) || float64(m.Memory.Free) < fetched {
+	past := m.Direct > 0 && m.Direct >= v.Start.Mono || drops.Value > 0
+	hadRoom := float64(m.Memory.Free) >= fetched
+	if !m.PageCache || !known || !ok || !past || !hadRoom || gone < max(minGone, muchGone*fetched) {
 		return nil
 	}
 	return &Bypass{uint64(fetched), uint64(gone), drops.Value > 0}

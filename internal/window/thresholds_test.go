@@ -397,8 +397,8 @@ func faultsOf(t *testing.T, kernel, cpu time.Duration, count float64, change ...
 	return (&view{w, h, &Machine{Target: ledger.Target{Job: "job"}}}).faults()
 }
 
-// bypassOf is that of a window in which a job read files past the page cache and fetched so many bytes, of which that
-// kept so many.
+// bypassOf is that of a window in which a job read files past the page cache. It fetched some bytes, and the page cache
+// kept a part.
 func bypassOf(t *testing.T, fetched, kept float64, drops uint64, change ...func(*Machine)) *Bypass {
 	h := newHistory(t)
 	job := sample.Job{ID: "job", HasIO: true}

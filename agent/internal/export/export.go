@@ -1,7 +1,7 @@
 // Package export sends the agent's spans, metrics and log records through the OpenTelemetry SDK.
 //
-// The standard OTEL_* variables configure it. A signal is exported over OTLP if an endpoint is set for it. Otherwise the
-// signal needs no connection and no goroutine.
+// The standard OTEL_* variables configure it. A signal is exported over OTLP if an endpoint is set for it. Otherwise
+// the signal needs no connection and no goroutine.
 //
 // The OTLP exporters are the SDK's, with their retries off: spans and log records wait in our queues (package queue),
 // so that a backend may be away for hours. The SDK reads and checks the environment. What it reports goes to

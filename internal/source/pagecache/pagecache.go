@@ -319,8 +319,8 @@ func mincore(mapping []byte) (pages uint64, err error) {
 	return pages, nil
 }
 
-// OfMachine returns what the page cache of a machine has taken since its start, from /proc/vmstat below root; zero where
-// the kernel does not count what it gives up (before Linux 5.8).
+// OfMachine returns what the page cache of a machine has taken since its start, from /proc/vmstat below root; zero
+// where the kernel does not count what it gives up (before Linux 5.8).
 func OfMachine(root string) (m sample.PageCache) {
 	text, _ := os.ReadFile(path.Join("/", root, "proc/vmstat"))
 	counts := false

@@ -194,7 +194,9 @@ func (ms *mounts) note(root string, seen map[int]sample.Mount, now time.Duration
 	list := make([]sample.Mount, 0, min(len(seen)+len(ms.seen), 2*maxMounts))
 	for _, at := range seen {
 		at.LastSeen = now
-		at.Direct *= now
+		if at.Direct > 0 {
+			at.Direct = now
+		}
 		if i := slices.IndexFunc(ms.seen, func(old sample.Mount) bool { return old.ID == at.ID }); i >= 0 {
 			at.Device, at.Direct = ms.seen[i].Device, max(at.Direct, ms.seen[i].Direct)
 		} else {
