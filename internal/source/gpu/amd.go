@@ -70,8 +70,8 @@ func (a *amdgpu) count() (int, error) {
 	var cards []*card
 	folders, _ := filepath.Glob(filepath.Join(a.root, "sys/class/drm/card*[0-9]/device"))
 	for _, folder := range folders {
-		if real, err := filepath.EvalSymlinks(folder); err == nil {
-			folder = real // the number of a card may become that of another
+		if target, err := filepath.EvalSymlinks(folder); err == nil {
+			folder = target // the number of a card may become that of another
 		}
 		about := fields(filepath.Join(folder, "uevent"), "=")
 		c := &card{root: a.root, folder: folder, bus: about["PCI_SLOT_NAME"]}

@@ -293,11 +293,11 @@ func (r *run) apply(g *deviceState, got *reading) {
 
 // applyReading takes over all of a reading but what means that the device cannot be read.
 func (r *run) applyReading(g *deviceState, got *reading) {
-	if garbage := g.apply(got, r.grid.At.Mono); garbage > 0 {
+	if garbage := g.apply(got, r.At.Mono); garbage > 0 {
 		got.garbage = add(got.garbage, "utilization", garbage)
 	}
 	if got.hasDetails {
-		r.grid.addDetail(sample.GPUDetail{GPU: g.info.ID, At: got.clocks.at.Mono, Values: got.detail, XIDs: g.xids})
+		r.addDetail(sample.GPUDetail{GPU: g.info.ID, At: got.clocks.at.Mono, Values: got.detail, XIDs: g.xids})
 	}
 	if got.processesRead {
 		r.applyProcesses(g, got.processes)

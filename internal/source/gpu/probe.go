@@ -59,7 +59,7 @@ var conditions = []struct {
 			"(stallspan attach PID)."},
 	{func(d *deviceReader, _ *reading) bool { return d.maker() == amd },
 		"It is read from files of amdgpu, which was not verified on a card."},
-	{func(d *deviceReader, r *reading) bool { return len(r.points) > 0 && r.points[0].kind == averaged },
+	{func(_ *deviceReader, r *reading) bool { return len(r.points) > 0 && r.points[0].kind == averaged },
 		"Its busy time is an average at each second: the uncertainty of windows includes that."},
 	{func(d *deviceReader, _ *reading) bool {
 		c, ok := d.device.(*card)

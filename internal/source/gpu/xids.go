@@ -54,7 +54,7 @@ func (r *run) addXID(e xidEvent) {
 // emitXIDs adds the XID errors of a GPU that cannot be read to the next row. Else they are part of its details.
 func (r *run) emitXIDs(g *deviceState) {
 	if !g.readable() && len(g.xids) > 0 {
-		r.grid.addDetail(sample.GPUDetail{GPU: g.info.ID, At: r.began, XIDs: g.xids})
+		r.addDetail(sample.GPUDetail{GPU: g.info.ID, At: r.began, XIDs: g.xids})
 	}
 }
 
@@ -79,5 +79,5 @@ func (r *run) addDriverUse() {
 	}
 	r.statsSent = r.began
 	u := r.driver.stats()
-	r.grid.driverUse = &sample.DriverUse{Calls: u.calls, Fields: u.fields, Dropped: r.dropped, Sessions: u.sessions}
+	r.driverUse = &sample.DriverUse{Calls: u.calls, Fields: u.fields, Dropped: r.dropped, Sessions: u.sessions}
 }
