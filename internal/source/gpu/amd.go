@@ -35,8 +35,9 @@ type silently struct{ code }
 func (silently) Error() string   { return "" }
 func (s silently) Unwrap() error { return s.code }
 
-var amd = &maker{vendor: "AMD", driver: "the driver amdgpu", trace: "amdgpu", listedBy: "/sys/class/drm", lost: errCardLost,
-	reasons: 0x4 | 0x20 | 0x40, calls: map[string]string{callSamples: callTable, callMemory: "mem_info_vram_used"}}
+var amd = &maker{vendor: "AMD", driver: "the driver amdgpu", trace: "amdgpu", listedBy: "/sys/class/drm",
+	lost: errCardLost, reasons: 0x4 | 0x20 | 0x40,
+	calls: map[string]string{callSamples: callTable, callMemory: "mem_info_vram_used"}}
 
 // amdgpu is a driver that lists AMD's GPUs.
 type amdgpu struct {

@@ -50,8 +50,9 @@ func (l layout) with(size int, more map[field]place) layout {
 }
 
 var amd11 = layout{}.with(96, map[field]place{
-	amdEdge: {4, 2, 1}, amdHotspot: {6, 2, 1}, amdMemoryHeat: {8, 2, 1}, amdActivity: {16, 2, 1}, amdController: {18, 2, 1},
-	amdPower: {22, 2, 1}, amdEnergy: {24, 8, 1}, amdGraphicsClock: {54, 2, 1}, amdMemoryClock: {58, 2, 1},
+	amdEdge: {4, 2, 1}, amdHotspot: {6, 2, 1}, amdMemoryHeat: {8, 2, 1}, amdActivity: {16, 2, 1},
+	amdController: {18, 2, 1}, amdPower: {22, 2, 1}, amdEnergy: {24, 8, 1},
+	amdGraphicsClock: {54, 2, 1}, amdMemoryClock: {58, 2, 1},
 	amdVideoClock: {60, 2, 1}, amdActivitySum: {80, 4, 1},
 })
 
@@ -59,7 +60,8 @@ var amd12 = amd11.with(104, map[field]place{amdTime: {96, 8, 1}})
 
 // amd14 is the part that the versions since 1.4 begin with. They have no other common order.
 var amd14 = layout{}.with(0, map[field]place{
-	amdHotspot: {4, 2, 1}, amdMemoryHeat: {6, 2, 1}, amdPower: {10, 2, 1}, amdActivity: {12, 2, 1}, amdController: {14, 2, 1},
+	amdHotspot: {4, 2, 1}, amdMemoryHeat: {6, 2, 1}, amdPower: {10, 2, 1}, amdActivity: {12, 2, 1},
+	amdController: {14, 2, 1},
 })
 
 var amd17 = amd14.with(2208, map[field]place{
@@ -71,8 +73,9 @@ var amd17 = amd14.with(2208, map[field]place{
 // layouts are the versions 1.0 to 1.8. The energy of 1.0 has no documented unit.
 var layouts = [...]layout{
 	layout{}.with(80, map[field]place{
-		amdEdge: {16, 2, 1}, amdHotspot: {18, 2, 1}, amdMemoryHeat: {20, 2, 1}, amdActivity: {28, 2, 1}, amdController: {30, 2, 1},
-		amdPower: {34, 2, 1}, amdGraphicsClock: {54, 2, 1}, amdMemoryClock: {58, 2, 1}, amdVideoClock: {60, 2, 1},
+		amdEdge: {16, 2, 1}, amdHotspot: {18, 2, 1}, amdMemoryHeat: {20, 2, 1}, amdActivity: {28, 2, 1},
+		amdController: {30, 2, 1}, amdPower: {34, 2, 1}, amdGraphicsClock: {54, 2, 1},
+		amdMemoryClock: {58, 2, 1}, amdVideoClock: {60, 2, 1},
 	}),
 	amd11, amd12, amd12.with(120, map[field]place{amdThrottlers: {112, 8, 1}}),
 	amd14.with(288, map[field]place{

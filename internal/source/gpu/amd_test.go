@@ -197,7 +197,10 @@ func TestBusyTimeAfterReset(t *testing.T) {
 		for _, step := range []struct {
 			ms   uint64
 			want utilSample
-		}{{5000, utilSample{kind: summed}}, {6000, utilSample{value: 40, kind: summed}}, {20, utilSample{value: 70, kind: averaged}}} {
+		}{
+			{5000, utilSample{kind: summed}}, {6000, utilSample{value: 40, kind: summed}},
+			{20, utilSample{value: 70, kind: averaged}},
+		} {
 			fixture.Write(t, root, cardFolder+"gpu_metrics", tableAt(6, step.ms, .4))
 			got, err := c.samples(0)
 			if err != nil || len(got) != 1 || got[0].value != step.want.value || got[0].kind != step.want.kind {
@@ -336,7 +339,7 @@ func TestBothMakers(t *testing.T) {
 	})
 }
 
-// An AMD GPU alone needs no driver of NVIDIA's, whose lack is said only where its library was asked for.
+// An AMD GPU alone needs no driver of NVIDIA's, whose lack is reported only where its library was asked for.
 func TestOneMakerAlone(t *testing.T) {
 	for library, says := range map[string]string{"": "", "/nonexistent.so": "/nonexistent.so"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 )
 
 // users lists the processes that compute on cards: those of the driver's list, and those that have a card open. In
-// another PID namespace the driver's numbers are not those of the processes here, and only open files show who computes.
+// another PID namespace the driver's numbers are not those of the processes here: only open files show who computes.
 func (a *amdgpu) users() []sample.GPUProcess {
 	a.mu.Lock()
 	cards := map[string]string{} // IDs by address

@@ -29,7 +29,11 @@ func TestDomainOf(t *testing.T) {
 	for d := unixClock; d <= bootClock; d++ {
 		for _, age := range []time.Duration{-time.Millisecond, 0, 100 * time.Millisecond, 20 * time.Second} {
 			raw := uint64((suspended.now(d) - age) / time.Microsecond)
-			for _, points := range [][]utilSample{{{timestamp: raw, value: 1}}, {{value: 1}, {timestamp: raw, value: 1}}, {{timestamp: raw, value: 1}, {timestamp: math.MaxUint64, value: 1}, {timestamp: 1, value: 1}}} {
+			for _, points := range [][]utilSample{
+				{{timestamp: raw, value: 1}},
+				{{value: 1}, {timestamp: raw, value: 1}},
+				{{timestamp: raw, value: 1}, {timestamp: math.MaxUint64, value: 1}, {timestamp: 1, value: 1}},
+			} {
 				if got := suspended.domainOf(points); got != d {
 					t.Errorf("clock %d, age %v: got clock %d", d, age, got)
 				}
@@ -50,7 +54,8 @@ func TestPlaceRejectsGarbage(t *testing.T) {
 			}
 		}
 	}
-	if got := suspended.domainOf([]utilSample{{value: 1}, {timestamp: 5, value: 1}, {timestamp: math.MaxUint64, value: 1}}); got != unknownClock {
+	points := []utilSample{{value: 1}, {timestamp: 5, value: 1}, {timestamp: math.MaxUint64, value: 1}}
+	if got := suspended.domainOf(points); got != unknownClock {
 		t.Errorf("got clock %d, want none", got)
 	}
 }

@@ -114,7 +114,8 @@ func TestRotatingQueries(t *testing.T) {
 		n := 0
 		for i, p := range rows {
 			special := p.call == callFields || p.call == callProcesses || p.quantity == energyCounter
-			if nvidia.asks(p) && p.period == slow && !special && p.traits&together == 0 && a.isDue(&p, i, request{}, &reading{}) {
+			apart := nvidia.asks(p) && p.period == slow && !special && p.traits&together == 0
+			if apart && a.isDue(&p, i, request{}, &reading{}) {
 				seen[p.call+strconv.Itoa(int(p.id))]++
 				n++
 			}

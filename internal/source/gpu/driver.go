@@ -8,8 +8,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// driver is NVML as a whole, or amdgpu. Its errors are a code, or wrap ErrNoDriver or a code. All methods except clocks and stats
-// may block forever, so each call is made by run.begin.
+// driver is NVML as a whole, or amdgpu. Its errors are a code, or wrap ErrNoDriver or a code. All methods except clocks
+// and stats may block forever, so each call is made by run.begin.
 type driver interface {
 	maker() *maker
 	open() error // loads the library and opens a session
@@ -79,7 +79,8 @@ type maker struct {
 	calls    map[string]string // names of shared calls, where they differ
 }
 
-var nvidia = &maker{driver: "the NVIDIA driver", trace: "Xid", listedBy: "nvidia-smi -L", lost: codeLost, reasons: anyReason}
+var nvidia = &maker{driver: "the NVIDIA driver", trace: "Xid", listedBy: "nvidia-smi -L", lost: codeLost,
+	reasons: anyReason}
 
 // asks reports whether a row is one of this maker's.
 func (m *maker) asks(p row) bool { return p.traits&onBoth != 0 || (p.traits&onAMD != 0) == (m == amd) }

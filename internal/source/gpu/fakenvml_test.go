@@ -293,7 +293,8 @@ func TestProbe(t *testing.T) {
 		t.Fatalf("got %+v, %v, want two devices of driver 570.1", found, err)
 	}
 	a, b := found.Devices[0], found.Devices[1]
-	if a.Err != nil || !slices.Equal(a.Unsupported, []string{"retired pages"}) || len(a.Supported) != len(features(nvidia))-1 {
+	if a.Err != nil || !slices.Equal(a.Unsupported, []string{"retired pages"}) ||
+		len(a.Supported) != len(features(nvidia))-1 {
 		t.Errorf("got %+v, want all features except retired pages", a)
 	}
 	if b.ID != "GPU-b" || b.Name != "NVIDIA B" || b.Index != 1 ||

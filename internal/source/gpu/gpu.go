@@ -1,4 +1,4 @@
-// Package gpu reads NVIDIA GPUs through NVML, the library of the NVIDIA driver, and AMD GPUs from files of their driver.
+// Package gpu reads NVIDIA GPUs through NVML, the library of their driver, and AMD GPUs from files of theirs.
 //
 // The driver buffers utilization samples for some seconds, so each GPU is read once a second without losing a burst.
 // AMD's firmware sums its busy time, and each reading is a sample. The samples are resampled to a grid of rows, which
@@ -13,8 +13,8 @@
 // timed. No call is used that measures for a while before it returns.
 //
 // A call into a driver can hang forever if a GPU falls off the bus, and so can one about all GPUs. Each GPU has calls
-// of its own, one at a time, and so has each driver as a whole. A GPU is lost if it says so, and hung while its own call
-// does not return; without an answer about it, it is unknown. Nothing waits for a call for longer than patience.
+// of its own, one at a time, and so has each driver as a whole. A GPU is lost if it says so, and hung while its own
+// call does not return; without an answer about it, it is unknown. Nothing waits for a call for longer than patience.
 package gpu
 
 import (
@@ -47,8 +47,8 @@ const defaultInterval = 100 * time.Millisecond
 // sourceName is the source's name in the sink.
 const sourceName = "gpu"
 
-// Source is a sample.Stream of all GPUs of this machine and their MIG devices. Without a driver or a GPU it reports that
-// once, emits no rows and retries with increasing pauses.
+// Source is a sample.Stream of all GPUs of this machine and their MIG devices. Without a driver or a GPU it reports
+// that once, emits no rows and retries with increasing pauses.
 type Source struct {
 	drivers  []driver
 	interval time.Duration
@@ -96,8 +96,8 @@ func newSource(interval time.Duration, m *machine, drivers ...driver) *Source {
 }
 
 // Run implements sample.Stream. The error next to a row is what could not be read and what to do about it; the same
-// error is emitted once a minute at most. A sample without GPUs only carries an error. That a machine has no driver of
-// NVIDIA's is none, unless a library was asked for.
+// error is emitted once a minute at most. A sample without GPUs only carries an error. The lack of NVIDIA's driver
+// counts as an error only if a library was asked for.
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	s.SetRunning(true)
 	w := newGrid(s.interval, sink, s.memory)

@@ -228,7 +228,8 @@ func probeAt(d driver, m *machine, index int, version string, into *[]Device) er
 
 // probeDevice makes all queries of a device.
 func probeDevice(d driver, device device, version string, m *machine) Device {
-	result := Device{ID: device.id(), Name: device.name(), Index: device.index(), Vendor: d.maker().vendor, Driver: version}
+	result := Device{ID: device.id(), Name: device.name(), Index: device.index(), Vendor: d.maker().vendor,
+		Driver: version}
 	if s, ok := device.(sleepsAlone); ok && s.sleeps().awaits(false, 0) {
 		result.Asleep = true
 		return result
