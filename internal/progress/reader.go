@@ -21,6 +21,7 @@ type Reader struct {
 	own     ownPatterns
 	text    text
 	heading int  // column of the epoch in a table whose heading was printed; -1 for none
+	code    bool // the next line may be of a program's source
 	rows    bool // that it is a heading is sure: prose has commas, too
 
 	ranks  ranks
@@ -53,6 +54,10 @@ func (r *Reader) Line(at time.Duration, line []byte) []Event {
 		return nil
 	}
 	rank, rest := cutRank(line)
+	code := r.code && len(bytes.TrimLeft(rest, " \t")) < len(rest)
+	if r.code = namesCode(rest); code {
+		return nil
+	}
 	r.text.line, r.text.tokens = rest, scan(r.text.tokens[:0], rest)
 	r.hints.line(&r.text)
 	if r.own.epochs() {
@@ -66,6 +71,12 @@ func (r *Reader) Line(at time.Duration, line []byte) []Event {
 		r.loads.line(at, &r.text)
 	}
 	return r.events
+}
+
+// namesCode reports whether Python prints a line of source below a line: in a traceback, or for a warning.
+func namesCode(line []byte) bool {
+	return bytes.Contains(line, []byte(`File "`)) && bytes.Contains(line, []byte(`", line `)) ||
+		bytes.Contains(line, []byte("Warning: ")) && bytes.Contains(line, []byte(".py:"))
 }
 
 // epochLine handles a line by its own words and numbers.

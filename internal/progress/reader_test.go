@@ -327,6 +327,30 @@ func (c *checkEvents) add(t *testing.T, e Event) {
 	}
 }
 
+// TestQuotedCode: the source that a traceback or a warning of Python prints says nothing of what happens.
+func TestQuotedCode(t *testing.T) {
+	for _, text := range []string{
+		"Traceback (most recent call last):\n  File \"/x/train.py\", line 2, in <module>\n" +
+			"    print(\"Loading model from /m/a.gguf\")\n    ^^^^^\nRuntimeError: x",
+		"[rank1]: Traceback (most recent call last):\n[rank1]:   File \"train.py\", line 2, in main\n" +
+			"[rank1]:     log(\"Epoch 1/2\")\n[rank1]: ValueError: x",
+		"/x/train.py:30: FutureWarning: the default of weights_only changes\n  print('Loading checkpoint a.pt')",
+	} {
+		r, err := NewReader(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(text, "\n") {
+			if got := r.Line(time.Duration(i)*time.Second, []byte(line)); len(got) > 0 {
+				t.Errorf("%q: got %+v, want nothing", line, got)
+			}
+		}
+		if got := r.Line(time.Minute, []byte("Loading checkpoint a.pt")); len(got) == 0 {
+			t.Errorf("after %q: got no event of a load", text)
+		}
+	}
+}
+
 // TestAnyAlphabet: a letter may be shorter or longer in lower case, as U+0130 and U+023A are.
 func TestAnyAlphabet(t *testing.T) {
 	r, err := NewReader(Options{})
