@@ -38,8 +38,10 @@ func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
 	default:
 		return
 	}
-	j.memory.Free = kernfile.MemInfo(s.root, "MemAvailable")
-	j.pageCache, j.memoryAt = pagecache.OfMachine(s.root), now
+	if s.machineAt != now {
+		s.free, s.pageCache, s.machineAt = kernfile.MemInfo(s.root, "MemAvailable"), pagecache.OfMachine(s.root), now
+	}
+	j.memory.Free, j.pageCache, j.memoryAt = s.free, s.pageCache, now
 	if j.pageCacheBase == (sample.PageCache{}) {
 		j.pageCacheBase = j.pageCache
 	}

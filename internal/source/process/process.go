@@ -60,7 +60,12 @@ type Source struct {
 	searched, searchTime time.Duration // Stamp.Mono of the last search for feeders, and how long it took
 
 	caps *cgroup.Limits
-	buf  [4096]byte
+
+	free      uint64           // bytes of memory that are available to programs
+	pageCache sample.PageCache // of the machine
+	machineAt time.Duration    // Stamp.Mono of that reading, which serves all jobs; 0 before
+
+	buf [4096]byte
 
 	stats     *procfile.Batch[*proc, statRead]
 	due       []*proc // of one call of readStats
