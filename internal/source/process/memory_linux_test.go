@@ -15,16 +15,14 @@ import (
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
-// A cgroup whose limit is smaller than the file that its job reads twice reads most of it again. Both ends of a window
-// show that, also the one after the end of the job's last process.
-func TestRefaultsAtEdges(t *testing.T) {
-	const size = 64 << 20
-	group := fixture.MemoryCgroup(t, size/2)
+// writeFile writes a file of a size in bytes to a disk.
+func writeFile(t *testing.T, size int) *os.File {
+	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "data"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	t.Cleanup(func() { _ = file.Close() })
 	for range size >> 20 {
 		if _, err := file.Write(make([]byte, 1<<20)); err != nil {
 			t.Fatal(err)
@@ -33,12 +31,27 @@ func TestRefaultsAtEdges(t *testing.T) {
 	if err := file.Sync(); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// forget drops a file from the page cache. Where that keeps it, the test is skipped.
+func forget(t *testing.T, file *os.File, size int64) {
+	t.Helper()
 	if err := pagecache.Forget(file); err != nil {
 		t.Fatal(err)
 	}
 	if stayed, _, err := pagecache.Resident(file); err != nil || stayed > size/10 {
 		t.Skip("the folder for temporary files is on no disk")
 	}
+}
+
+// A cgroup whose limit is smaller than the file that its job reads twice reads most of it again. Both ends of a window
+// show that, also the one after the end of the job's last process.
+func TestRefaultsAtEdges(t *testing.T) {
+	const size = 256 << 20 // the limit is many times what a disk reads ahead, up to 8 MiB
+	group := fixture.MemoryCgroup(t, size/2)
+	file := writeFile(t, size)
+	forget(t, file, size)
 	shell := startShell(t, &syscall.SysProcAttr{})
 	shell.do("echo $$ >" + group + "/cgroup.procs")
 	source := New("")

@@ -1,8 +1,6 @@
 package process
 
 import (
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -14,30 +12,9 @@ import (
 // What a job's reads leave in the page cache is seen at both ends of a window, and so is a file that is open past it.
 func TestPageCacheAtEdges(t *testing.T) {
 	const size = 256 << 20 // others on this machine read and write, too
-	path := filepath.Join(t.TempDir(), "data")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	for range size >> 20 {
-		if _, err := file.Write(make([]byte, 1<<20)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := file.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	forget := func() {
-		t.Helper()
-		if err := pagecache.Forget(file); err != nil {
-			t.Fatal(err)
-		}
-		if stayed, _, err := pagecache.Resident(file); err != nil || stayed > size/10 {
-			t.Skip("the folder for temporary files is on no disk")
-		}
-	}
-	forget()
+	file := writeFile(t, size)
+	path := file.Name()
+	forget(t, file, size)
 	if pagecache.OfMachine("/") == (sample.PageCache{}) {
 		t.Skip("needs the counts of the page cache (Linux 5.8)")
 	}
@@ -67,7 +44,7 @@ func TestPageCacheAtEdges(t *testing.T) {
 	} {
 		best := int64(-1)
 		for range 5 { // others may read or drop as much meanwhile
-			forget()
+			forget(t, file, size)
 			before := read().PageCache.Kept
 			shell.do(c.command)
 			kept := read().PageCache.Kept - before
