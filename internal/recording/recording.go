@@ -80,7 +80,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 // that a crash of this program loses no more than that. After an error of the file, every Write returns an error.
 // Entries after Close are ignored: a monitor may outlive its recording.
 func (w *Writer) Write(e *Entry) error {
-	if e.Sample != nil && empty(e.Sample) {
+	if e.Sample != nil && (e.Sample.Empty() || checkStamp(e.Sample.At) != nil) {
 		return nil
 	}
 	if err := e.check(); err != nil {
@@ -99,13 +99,6 @@ func (w *Writer) Write(e *Entry) error {
 	}
 	w.flushed = e.Sample.At.Mono
 	return w.flush()
-}
-
-func empty(s *sample.Sample) bool {
-	devices := len(s.Disks) + len(s.Pressures) + len(s.Cores) + len(s.Jobs) + len(s.Processes) + len(s.Candidates) +
-		len(s.GPUs) + len(s.Drives) + len(s.Latencies) + len(s.MountCounters)
-	events := s.Schedule != nil || s.Moments != nil
-	return devices == 0 && !events && s.GPUDirect == nil && !s.MountsRead || checkStamp(s.At) != nil
 }
 
 // put writes one line. The reader sees it either whole or not at all.

@@ -112,6 +112,14 @@ func (s *Sample) Reset() {
 	s.Latencies = s.Latencies[:0]
 }
 
+// Empty reports whether a reading has no values. A recording leaves it out.
+func (s *Sample) Empty() bool {
+	devices := len(s.Disks) + len(s.Pressures) + len(s.Cores) + len(s.Jobs) + len(s.Processes) + len(s.Candidates) +
+		len(s.GPUs) + len(s.Drives) + len(s.Latencies) + len(s.MountCounters)
+	events := s.Schedule != nil || s.Moments != nil
+	return devices == 0 && !events && s.GPUDirect == nil && !s.MountsRead
+}
+
 // Resource is what a task can wait for, as PSI divides it (Documentation/accounting/psi.rst).
 type Resource string
 

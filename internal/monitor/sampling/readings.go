@@ -197,7 +197,7 @@ func (s *state) learn(reading *sample.Sample) {
 	if len(reading.GPUs) > 0 && gpusChanged(s.latest.GPUs.GPUs, reading.GPUs) {
 		s.jobs.changed = true
 	}
-	if reading.At.Mono > s.newest.Mono {
+	if reading.At.Mono > s.newest.Mono && !reading.Empty() { // a replay has no empty ones
 		s.newest = reading.At
 	}
 	s.latest.Learn(reading)
