@@ -182,9 +182,20 @@ type Job struct {
 	// program's work in turn.
 	LeaderPIDs []int `json:"leader_pids,omitempty"`
 
+	// Ended are the newest processes that ended before the one that began them, and those that are stopped; immutable.
+	Ended []Ended `json:"ended,omitempty"`
+
 	// Began is Stamp.Mono when the counters of a candidate were 0: when it started, or when it was seen idle. 0 is the
 	// time of the first reading.
 	Began time.Duration `json:"began,omitempty"`
+}
+
+// Ended is how a process of a job ended, or that it is stopped.
+type Ended struct {
+	PID    int           `json:"pid"`
+	At     time.Duration `json:"at,omitempty"`     // Stamp.Mono of the reading that found it; 0 for before the job was followed
+	Lived  time.Duration `json:"lived,omitempty"`  // until then
+	Status int           `json:"status,omitempty"` // as of wait(2); 0 for success, or if that was not seen
 }
 
 // MemoryLimit is what a cgroup allows its processes to have in memory, files in the page cache included, and what that
