@@ -261,7 +261,7 @@ func (i *interval) gpu(id string) map[string]float64 {
 
 // ledger is the mean ledger of a job over its GPUs; of the whole machine for "".
 func (i *interval) ledger(job string) map[string]float64 {
-	sums := [3]use{}
+	sums := [4]use{}
 	var all [3]history.Delta
 	ids := slices.DeleteFunc(i.from.IDs(history.LedgerBusy), func(id string) bool {
 		of, _, _ := strings.Cut(id, "\x00")
@@ -276,9 +276,12 @@ func (i *interval) ledger(job string) map[string]float64 {
 				sums[c].add(all[c].Value / (i.end - i.start).Seconds())
 			}
 		}
+		if ready := i.mean(history.LedgerReady, id); !math.IsNaN(ready) {
+			sums[3].add(ready)
+		}
 	}
 	values := map[string]float64{}
-	for c, name := range []string{store.Busy, store.Storage, store.CPU} {
+	for c, name := range []string{store.Busy, store.Storage, store.CPU, store.NoCore} {
 		sums[c].set(values, name, "", "")
 	}
 	return values
