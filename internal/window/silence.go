@@ -128,13 +128,24 @@ func (v *view) silentStorage(r *Report, from, to time.Duration) (mount *MountUse
 	if mount != nil {
 		return mount, ""
 	}
+	edge := time.Duration(silenceEdge * float64(to-from)) // reading ahead goes on, and what is given up ends
+	from, to = from+edge, to-edge
 	longest := -1.0 // with an operation that does not complete: a disk without any is behind one that hangs
-	for _, name := range r.From {
+	consider := func(name string, least float64) {
 		if v.grown(history.DiskReadIOs, name, from, to)+v.grown(history.DiskWriteIOs, name, from, to) > 0 {
-			continue
+			return
 		}
-		if busy := v.grown(history.DiskIOTicks, name, from, to); busy > longest {
+		if busy := v.grown(history.DiskIOTicks, name, from, to); busy > max(longest, least) {
 			disk, longest = name, busy
+		}
+	}
+	for _, name := range r.From {
+		consider(name, -1)
+	}
+	s := stack{view: v}
+	for _, device := range slices.Concat(v.machine.Devices...) { // one that hangs all the time did nothing in the window
+		for _, name := range s.below(device) {
+			consider(name, 0)
 		}
 	}
 	return nil, disk

@@ -103,6 +103,20 @@ func TestSilenceWithinAWait(t *testing.T) {
 	}
 }
 
+// silentDisk reports whether a disk is silent that completes operations in the first part of a silence of 100 s.
+func silentDisk(t *testing.T, part float64) bool {
+	h := newHistory(t)
+	for at := time.Duration(0); at <= 100*s; at += s {
+		did := uint64(min(at.Seconds(), 100*part))
+		add(t, h, &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{
+			{Name: "sda", Leaf: true, ReadIOs: did, IOTicks: at},
+		}})
+	}
+	v := &view{&Window{End: sample.Stamp{Mono: 100 * s}}, h, &Machine{}}
+	_, got := v.silentStorage(&Report{Facts: Facts{From: []string{"sda"}}}, 0, 100*s)
+	return got == "sda"
+}
+
 // TestSilentDisk: of two disks that complete nothing, the silent one has an operation.
 func TestSilentDisk(t *testing.T) {
 	h := newHistory(t)
@@ -115,6 +129,10 @@ func TestSilentDisk(t *testing.T) {
 	r := &Report{Facts: Facts{From: []string{"vda", "loop1"}}}
 	if _, got := v.silentStorage(r, 4*s, 20*s); got != "loop1" {
 		t.Errorf("got %q, want loop1", got)
+	}
+	v.machine = &Machine{Devices: [][]string{{"vda"}, {"dm-0"}}, Layers: []Layer{{Name: "dm-0", On: []string{"loop1"}}}}
+	if _, got := v.silentStorage(&Report{}, 4*s, 20*s); got != "loop1" {
+		t.Errorf("got %q of disks that did nothing in the window, want loop1", got)
 	}
 }
 

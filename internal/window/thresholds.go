@@ -333,6 +333,9 @@ const (
 	// hushed is how much of what came in a wait may come in a part of it in which next to nothing came.
 	// Share of bytes; chosen; TestThresholds.
 	hushed = 0.01
+	// silenceEdge is the part of a silence at either end in which a disk that is silent may complete operations.
+	// Share of time; chosen; TestThresholds.
+	silenceEdge = 0.1
 	// idleWorkers is how much CPU time the job may use while it waits for processes that have ended: it looks whether they
 	// live, and replaces them.
 	// Share of time; chosen; TestThresholds.

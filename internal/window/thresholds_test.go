@@ -250,6 +250,7 @@ func TestThresholds(t *testing.T) {
 			p.hush(10, 10*x, 0)
 			return p.Silent
 		}},
+		"silenceEdge": {0.1, func(x float64) bool { return silentDisk(t, x) }},
 		"idleWorkers": {0.05, func(x float64) bool { return endedOf(t, 10*s, 2*s, 9, x) }},
 		"beforeWait":  {2, func(x float64) bool { return endedOf(t, 10*s-of(x), 2*s, 0, 0) }},
 		"helperLives": {1, func(x float64) bool { return endedOf(t, 10*s, of(x), 1<<8, 0) }},
