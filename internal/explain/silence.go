@@ -101,9 +101,9 @@ func (x *situation) findEnded() string {
 	case wait.Stopped():
 		return "Find out who stopped " + list + ". It goes on with SIGCONT: kill -CONT " + fmt.Sprint(last.PID) + "."
 	case wait.Signaled() && wait.Signal() == syscall.SIGKILL:
-		return "Find out what killed " + list + ": the kernel does so when memory runs out (see dmesg). The program waits for " +
-			"what will never come: end it, and use fewer processes, or give them more memory."
+		return "Find out what killed " + list + ": the kernel does so when memory runs out (see dmesg). The program " +
+			"waits for what will never come: end it, and use fewer processes, or give them more memory."
 	}
-	return "Find out why " + list + " ended: see what it printed last. The program waits for what will never come: end it, " +
-		"and give its queues a timeout."
+	return "Find out why " + list + " ended: see what it printed last. The program waits for what will never come: " +
+		"end it, and give its queues a timeout."
 }

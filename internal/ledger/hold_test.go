@@ -8,8 +8,8 @@ import (
 	"github.com/stallspan/stallspan/internal/ledger/chain"
 )
 
-// A wait that nothing interrupts is one, in however many blocks it is divided. One for other threads goes on after short
-// looks whether these live.
+// A wait that nothing interrupts is one, in however many blocks it is divided. One for other threads goes on after
+// short looks whether these live.
 func TestHolds(t *testing.T) {
 	n := names{}
 	at := time.Duration(0)

@@ -16,8 +16,8 @@ type names struct {
 	holds   []Hold        // those before it that are long enough, in the order of time
 }
 
-// Hold is a wait of a target's leading thread, or of one that it waits for, that nothing ended: for storage, or for what
-// other threads give it, by a pipe or a lock.
+// Hold is a wait of a target's leading thread, or of one that it waits for, that nothing ended: for storage, or for
+// what other threads give it, by a pipe or a lock.
 type Hold struct {
 	From, To time.Duration
 	Others   bool // for other threads

@@ -64,8 +64,8 @@ func (v *view) silence(r *Report, l *Ledger) (found *Silence) {
 }
 
 // ended lists the processes of the job that a wait for other threads may be for, as they have ended and no other one
-// works: those that a signal ended or stopped, and those that ended shortly before the wait or in it, with an error or while it
-// goes on. A pipeline's commands end as their readers do, and many helpers in no time.
+// works: those that a signal ended or stopped, and those that ended shortly before the wait or in it, with an error or
+// while it goes on. A pipeline's commands end as their readers do, and many helpers in no time.
 func (v *view) ended(h ledger.Hold, goes bool) (list []sample.Ended) {
 	length := h.To - h.From
 	if v.grown(history.JobCPUTime, v.machine.Target.Job, h.From, h.To) > idleWorkers*length.Seconds() {

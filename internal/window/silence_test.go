@@ -31,8 +31,8 @@ func silenceOf(t *testing.T, brought uint64) *Silence {
 	return (&view{w, h, m}).silence(r, &Ledger{Evidence: FromSchedule})
 }
 
-// endedOf reports whether a wait for other threads, from 10 s on, is for a process that ended then, with that status. The
-// job worked for a share of the time.
+// endedOf reports whether a wait for other threads, from 10 s on, is for a process that ended then, with that status.
+// The job worked for a share of the time.
 func endedOf(t *testing.T, at, lived time.Duration, status int, worked float64) bool {
 	h := newHistory(t)
 	for now := time.Duration(0); now <= 20*s; now += s {

@@ -37,11 +37,11 @@ func (m *machine) disks(ctx context.Context) []Finding {
 	return append(found, stuck(ctx, source, s.Disks)...)
 }
 
-// stuckFor is how long a disk completes nothing until it is reported. A disk that starts up takes longer: it is no fault,
-// but what reads from it waits.
+// stuckFor is how long a disk completes nothing until it is reported. A disk that starts up takes longer: it is no
+// fault, but what reads from it waits.
 const stuckFor = 2 * time.Second
 
-// stuck finds the disks with operations of which none completes.
+// stuck finds disks that have operations and complete none.
 func stuck(ctx context.Context, source *disk.Source, first []sample.Disk) []Finding {
 	waits := func(d sample.Disk) bool { return d.Leaf && d.InFlight > 0 }
 	left := slices.DeleteFunc(slices.Clone(first), func(d sample.Disk) bool { return !waits(d) })
@@ -70,8 +70,8 @@ func stuck(ctx context.Context, source *disk.Source, first []sample.Disk) []Find
 		names = append(names, left[i].Name)
 	}
 	f := Finding{Area: Disks, What: "disks that do not answer", Details: map[string]any{"devices": names}}
-	return f.as(Limited, "look at dmesg for errors and resets, and at what the disk is on", "%s completed nothing for %g s, "+
-		"with operations in flight: what reads there waits.", list(names), stuckFor.Seconds())
+	return f.as(Limited, "look at dmesg for errors and resets, and at what the disk is on",
+		"%s completed nothing for %g s, with operations in flight: what reads there waits.", list(names), stuckFor.Seconds())
 }
 
 func counters(devices []sample.Disk) []Finding {

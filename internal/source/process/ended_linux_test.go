@@ -28,11 +28,11 @@ func TestEnded(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatal(what)
+				t.Fatalf("got nothing in 20 s, want that %s", what)
 			}
 		}
 	}
-	wait("false does not end", func() bool { return is(before, 'Z') })
+	wait("false ends", func() bool { return is(before, 'Z') })
 
 	s := New("/")
 	t.Cleanup(s.Close)
@@ -62,14 +62,13 @@ func TestEnded(t *testing.T) {
 		t.Errorf("got %+v of what runs", got)
 	}
 	_ = killed.Process.Signal(syscall.SIGSTOP)
-	wait("no stop is seen", func() bool { return status(killed).Stopped() })
+	wait("the stop is seen", func() bool { return status(killed).Stopped() })
 	_ = killed.Process.Signal(syscall.SIGCONT)
-	wait("the stop does not end", func() bool { return ends(killed) == nil })
+	wait("the process goes on", func() bool { return ends(killed) == nil })
 	_ = killed.Process.Kill()
-	wait("no kill is seen", func() bool { return status(killed).Signaled() })
+	wait("the kill is seen", func() bool { return status(killed).Signaled() })
 	if got := ends(killed); got.At == 0 || got.Lived <= 0 {
 		t.Errorf("got %+v, want when it ended", got)
 	}
-	_ = fails // its input is at its end
-	wait("no exit code is seen", func() bool { return status(fails).ExitStatus() == 3 })
+	wait("the exit code is seen", func() bool { return status(fails).ExitStatus() == 3 })
 }
