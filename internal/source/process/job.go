@@ -141,7 +141,7 @@ func (j *job) note(m *member, s *Source) {
 		return
 	}
 	end := sample.Ended{PID: m.pid, Status: m.exit}
-	if !m.fresh {
+	if !m.fresh || j.readings > 1 {
 		end.At, end.Lived = s.now, max(0, duration(Uptime(s.root))-duration(m.start))
 	}
 	j.ended = append(j.ended[max(0, len(j.ended)+1-maxEnded):], end)
