@@ -29,11 +29,11 @@ var (
 	errCardLost = fmt.Errorf("its files are gone%w; look for amdgpu in the kernel log", silently{codeLost})
 )
 
-// silently is an error without a text.
-type silently struct{ code }
+// silently is an error without its text.
+type silently struct{ error }
 
 func (silently) Error() string   { return "" }
-func (s silently) Unwrap() error { return s.code }
+func (s silently) Unwrap() error { return s.error }
 
 var amd = &maker{vendor: "AMD", driver: "the driver amdgpu", trace: "amdgpu", listedBy: "/sys/class/drm",
 	lost: errCardLost, reasons: 0x4 | 0x20 | 0x40,

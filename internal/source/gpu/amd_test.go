@@ -339,6 +339,39 @@ func TestBothMakers(t *testing.T) {
 	})
 }
 
+// The first row waits for a driver that takes long to list its GPUs, but not for ever.
+func TestFirstRowOfBothMakers(t *testing.T) {
+	for takes, want := range map[time.Duration]int{time.Second: 2, time.Minute: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &fakeDriver{hangs: takes}
+			d.gpu("a", 0.3)
+			p := startSource(t.Context(), newSource(0, nil, d, &amdgpu{root: cardFiles(t, nil)}))
+			defer func() {
+				p.stop()
+				time.Sleep(time.Minute) // the call that is under way
+			}()
+			began := sample.Now().Mono
+			time.Sleep(2 * time.Second)
+			if rows := p.take(); len(rows) == 0 || len(rows[0].GPUs) != want || rows[0].came-began > maxFirst+patience {
+				t.Errorf("opening takes %v: got %+v, want a first row of %d GPUs", takes, rows, want)
+			}
+		})
+	}
+}
+
+// Of two cards, one may have a table that is not known.
+func TestCardOfAnUnknownVersion(t *testing.T) {
+	root := cardFiles(t, map[string]string{cardFolder + "gpu_metrics": string(tableAt(8, 1000, .4))})
+	const second = "sys/class/drm/card3/device/"
+	fixture.Write(t, root, second+"uevent", []byte("DRIVER=amdgpu\nPCI_ID=1002:75A0\nPCI_SLOT_NAME=0000:05:00.0\n"))
+	fixture.Write(t, root, second+"gpu_metrics", []byte{120, 0, 1, 9})
+	found, _ := Probe(t.Context(), Options{Root: root, Library: "/nonexistent.so"})
+	if got := found.Devices; len(got) != 2 || !got[0].Busy || got[0].Err != nil || got[1].Busy ||
+		!strings.Contains(fmt.Sprint(got[1].Err), "its version 1.9 is not known") {
+		t.Errorf("got %+v, want the first one read, and the version of the second", got)
+	}
+}
+
 // An AMD GPU alone needs no driver of NVIDIA's, whose lack is reported only where its library was asked for.
 func TestOneMakerAlone(t *testing.T) {
 	for library, says := range map[string]string{"": "", "/nonexistent.so": "/nonexistent.so"} {

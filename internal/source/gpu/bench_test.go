@@ -45,7 +45,7 @@ func BenchmarkRound(b *testing.B) {
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns")
 			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
-			r.end()
+			r.end(callTimeout)
 		})
 	}
 }

@@ -57,14 +57,18 @@ func (r *run) listSlot(i int) {
 
 // updateSlot updates the states from the list of a GPU and its MIG devices.
 func (r *run) updateSlot(s slot) {
-	for _, d := range s.devices {
+	for i, d := range s.devices {
+		if i == 0 {
+			r.replace(d)
+		}
 		r.addDevice(d, sample.Now().Mono)
 	}
 	r.devices = slices.DeleteFunc(r.devices, func(g *deviceState) bool { return isRepartitioned(g, s.devices) })
 	for _, g := range r.devices {
 		partitioned := len(s.devices) > 1
-		if s.err == nil && g.readable() && isListed(g, s.devices[:1]) && partitioned != g.partitioned {
-			g.partitioned, g.device = partitioned, g.device.reset() // the supported queries differ
+		if s.err == nil && g.readable() && isListed(g, s.devices[:1]) && partitioned != g.device.partitioned {
+			g.device = g.device.reset() // the supported queries differ
+			g.device.partitioned = partitioned
 			g.info.Has &^= sample.LacksBusy
 		}
 	}
@@ -77,9 +81,7 @@ func (r *run) endList() {
 		if s.call.isUnderWay() || !r.open {
 			return
 		}
-		if s.err != nil {
-			problems.Add(fmt.Errorf("GPU %d: %w", i, s.err))
-		}
+		r.addOf(i, s.err, &problems)
 	}
 	r.memory.keep(r.runs)
 	if len(r.devices) == 0 {
@@ -90,7 +92,9 @@ func (r *run) endList() {
 	if err := problems.Err(); err != nil {
 		r.reports.Add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
 	}
-	r.reportTwins()
+	for _, err := range r.twins() {
+		r.reports.Add(err.Error(), err, r.began)
+	}
 	isHere := func(g *deviceState) bool {
 		return slices.ContainsFunc(r.slots, func(s slot) bool { return isListed(g, s.devices) })
 	}
@@ -106,21 +110,26 @@ func (r *run) endList() {
 	}
 }
 
-// reportTwins reports GPUs that have one UUID.
-func (r *run) reportTwins() {
+// addOf adds the error, if any, of the GPU at an index.
+func (r *run) addOf(index int, err error, to *sample.Problems) {
+	if err != nil {
+		to.Add(fmt.Errorf("%s: %w", sample.GPUName(r.maker.vendor, index), err))
+	}
+}
+
+// twins returns an error for each GPU that has the UUID of another one.
+func (r *run) twins() (list []error) {
 	seen := map[string]bool{}
 	for _, s := range r.slots {
 		for _, d := range s.devices {
 			if seen[d.id()] {
-				r.reports.Add("twin "+d.id(), errTwin(r.maker, d.id()), r.began)
+				list = append(list, fmt.Errorf("%s lists %s twice, and only the first is read: compare %s", r.maker.driver,
+					d.id(), r.maker.listedBy))
 			}
 			seen[d.id()] = true
 		}
 	}
-}
-
-func errTwin(m *maker, id string) error {
-	return fmt.Errorf("%s lists %s twice, and only the first is read: compare %s", m.driver, id, m.listedBy)
+	return list
 }
 
 // isListed reports whether a device is among those of a list.
@@ -140,6 +149,21 @@ func isRepartitioned(g *deviceState, devices []device) bool {
 		slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.Parent })
 }
 
+// replace marks the GPU as lost whose number a GPU has that was not known: its handle, which may still answer, has
+// another UUID now.
+func (r *run) replace(d device) {
+	for _, g := range r.devices {
+		if g.info.ID == d.id() {
+			return
+		}
+	}
+	for _, g := range r.devices {
+		if g.readable() && g.info.Parent == "" && g.info.Index == d.index() {
+			r.markLost(g, fmt.Errorf("its number has another UUID now, %s", d.id()))
+		}
+	}
+}
+
 // addDevice adds the state of a new device, or updates that of a device that has returned.
 func (r *run) addDevice(d device, now time.Duration) {
 	i := slices.IndexFunc(r.devices, func(g *deviceState) bool { return g.info.ID == d.id() })
@@ -147,10 +171,10 @@ func (r *run) addDevice(d device, now time.Duration) {
 		if len(r.devices) >= maxDevices && !r.evictLost() {
 			return
 		}
-		if !r.hasDevices() && r.why != "" {
+		if !r.hasDevices() && r.why != nil {
 			r.At = sample.Now() // there is no data of the time before
 		}
-		r.why = ""
+		r.why = nil
 		r.devices = append(r.devices, &deviceState{})
 		i = len(r.devices) - 1
 	} else if r.devices[i].device != nil {
@@ -221,16 +245,23 @@ func (r *run) readEach(ctx context.Context, due []*deviceState, what func(*devic
 // read reads a device. Without room for another call nothing is known of it.
 func (r *run) read(g *deviceState, what request) {
 	var got *reading
-	reader := g.device
+	reader, hungAt := g.device, 0
 	g.call = r.begin(callTimeout, func() { got = reader.read(r.driver, what) }, func(late bool) {
 		switch {
 		case late: // what it returned is old
 			g.due = r.began
 			r.markUnknown(g)
+			if reader.hungAgain(hungAt) {
+				r.reports.Add(fmt.Sprint("spared ", hungAt, g.info.ID), fmt.Errorf("GPU %s: %s hung twice, and is not called "+
+					"again in this session with the driver", g.info.ID, r.maker.nameOf(hungAt)), r.began)
+			}
 		case r.open && g.device == reader:
 			r.apply(g, got)
 		}
-	}, func() { r.markHung(g, r.maker.nameOf(int(reader.current.Load()))) })
+	}, func() {
+		hungAt = int(reader.current.Load())
+		r.markHung(g, r.maker.nameOf(hungAt))
+	})
 	if g.call == nil {
 		g.due = r.began + readInterval
 		r.markUnknown(g)
@@ -239,7 +270,7 @@ func (r *run) read(g *deviceState, what request) {
 
 // request returns what to read of a device.
 func (r *run) request(g *deviceState, processes bool) request {
-	w := request{since: g.since, processes: processes && r.maker == nvidia, wantRate: !g.isNew(r.began),
+	w := request{since: g.since, newest: g.since, processes: processes && r.maker == nvidia, wantRate: !g.isNew(r.began),
 		gauges: g.gaugeAt == 0 || r.began-g.gaugeAt >= gaugeInterval,
 		reset:  g.gaugeAt == 0, power: g.gauges.Has&sample.HasEnergy == 0}
 	if g.newest != 0 {

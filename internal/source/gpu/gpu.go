@@ -119,7 +119,7 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	}
 	s.SetRunning(false)
 	for _, r := range w.runs {
-		r.end()
+		r.end(callTimeout)
 	}
 	if w.isClosed() {
 		s.setClosed()

@@ -34,11 +34,11 @@ type handle struct {
 
 func (l *library) device(d nvml.Device, index int, parentGPU *handle) (*handle, error) {
 	uuid, err := get(l, "nvmlDeviceGetUUID", d.GetUUID)
+	if isUnsupported(err) || err == nil && uuid == "" {
+		return nil, errors.New("it has no UUID to identify it by")
+	}
 	if err != nil {
 		return nil, err
-	}
-	if uuid == "" {
-		return nil, errors.New("it has no UUID to identify it by")
 	}
 	h := &handle{library: l, device: d, uuid: text(uuid), position: index, parentGPU: parentGPU}
 	product, _ := get(l, "nvmlDeviceGetName", d.GetName)
