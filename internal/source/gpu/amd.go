@@ -75,21 +75,21 @@ func (a *amdgpu) count() (int, error) {
 			folder = target // the number of a card may become that of another
 		}
 		about := fields(filepath.Join(folder, "uevent"), "=")
-		c := &card{root: a.root, folder: folder, bus: about["PCI_SLOT_NAME"]}
+		c := &card{identity: identity{maker: amd}, root: a.root, folder: folder, bus: about["PCI_SLOT_NAME"]}
 		twice := slices.ContainsFunc(cards, func(other *card) bool { return other.bus == c.bus })
 		if about["DRIVER"] != "amdgpu" || c.bus == "" || twice || len(cards) >= maxCards {
 			continue // a connector or a part of a card has its folder, too
 		}
-		c.uuid = "GPU-" + cmp.Or(c.text("unique_id"), c.bus)
-		c.product = cmp.Or(c.text("product_name"), "GPU "+strings.TrimPrefix(about["PCI_ID"], "1002:"))
-		if !strings.HasPrefix(strings.ToUpper(c.product), "AMD") {
-			c.product = "AMD " + c.product
+		c.id = "GPU-" + cmp.Or(c.text("unique_id"), c.bus)
+		c.name = cmp.Or(c.text("product_name"), "GPU "+strings.TrimPrefix(about["PCI_ID"], "1002:"))
+		if !strings.HasPrefix(strings.ToUpper(c.name), "AMD") {
+			c.name = "AMD " + c.name
 		}
 		cards = append(cards, c)
 	}
 	slices.SortFunc(cards, func(a, b *card) int { return cmp.Compare(a.bus, b.bus) })
 	for i, c := range cards {
-		c.position = i
+		c.index = i
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,22 +119,15 @@ func fields(path, between string) map[string]string {
 
 // card is a device that belongs to amdgpu.
 type card struct {
-	root          string
-	folder, bus   string // of the device in /sys, and its address on PCI: 0000:03:00.0
-	uuid, product string
-	position      int
+	identity
+	root        string
+	folder, bus string // of the device in /sys, and its address on PCI: 0000:03:00.0
 
 	table     metrics
 	parsed    error        // why the table has nothing
 	at        sample.Stamp // of the table; zero for none
 	throttled [3]float64   // seconds with reduced clocks, by powerCounts, thermalCounts and hotCounts
 }
-
-func (c *card) id() string     { return c.uuid }
-func (c *card) name() string   { return c.product }
-func (c *card) index() int     { return c.position }
-func (c *card) parent() string { return "" }
-func (c *card) maker() *maker  { return amd }
 
 func (c *card) processes() ([]sample.GPUProcess, error) { return nil, codeNotSupported } // see amdgpu.users
 

@@ -59,7 +59,7 @@ func (r *run) listSlot(i int) {
 func (r *run) updateSlot(s slot) {
 	for i, d := range s.devices {
 		if i == 0 {
-			r.replace(d)
+			r.replace(d.about())
 		}
 		r.addDevice(d, sample.Now().Mono)
 	}
@@ -122,11 +122,11 @@ func (r *run) twins() (list []error) {
 	seen := map[string]bool{}
 	for _, s := range r.slots {
 		for _, d := range s.devices {
-			if seen[d.id()] {
+			if seen[d.about().id] {
 				list = append(list, fmt.Errorf("%s lists %s twice, and only the first is read: compare %s", r.maker.driver,
-					d.id(), r.maker.listedBy))
+					d.about().id, r.maker.listedBy))
 			}
-			seen[d.id()] = true
+			seen[d.about().id] = true
 		}
 	}
 	return list
@@ -134,7 +134,7 @@ func (r *run) twins() (list []error) {
 
 // isListed reports whether a device is among those of a list.
 func isListed(g *deviceState, devices []device) bool {
-	return slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.ID })
+	return slices.ContainsFunc(devices, func(d device) bool { return d.about().id == g.info.ID })
 }
 
 // removeMIG drops the state of a MIG device that was destroyed. The next round lists the devices again.
@@ -146,28 +146,38 @@ func (r *run) removeMIG(g *deviceState) {
 // isRepartitioned reports whether a MIG device is gone while its GPU is listed: it was destroyed, not lost.
 func isRepartitioned(g *deviceState, devices []device) bool {
 	return g.info.Parent != "" && !isListed(g, devices) &&
-		slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.Parent })
+		slices.ContainsFunc(devices, func(d device) bool { return d.about().id == g.info.Parent })
+}
+
+// stateOf returns the state of the device with an ID; nil if there is none.
+func (r *run) stateOf(id string) *deviceState {
+	for _, g := range r.devices {
+		if g.info.ID == id {
+			return g
+		}
+	}
+	return nil
 }
 
 // replace marks the GPU as lost whose number a GPU has that was not known: its handle, which may still answer, has
 // another UUID now.
-func (r *run) replace(d device) {
-	for _, g := range r.devices {
-		if g.info.ID == d.id() {
-			return
-		}
+func (r *run) replace(by *identity) {
+	if r.stateOf(by.id) != nil {
+		return
 	}
 	for _, g := range r.devices {
-		if g.readable() && g.info.Parent == "" && g.info.Index == d.index() {
-			r.markLost(g, fmt.Errorf("its number has another UUID now, %s", d.id()))
+		if g.readable() && g.info.Parent == "" && g.info.Index == by.index {
+			r.markLost(g, fmt.Errorf("its number has another UUID now, %s", by.id))
 		}
 	}
 }
 
 // addDevice adds the state of a new device, or updates that of a device that has returned.
 func (r *run) addDevice(d device, now time.Duration) {
-	i := slices.IndexFunc(r.devices, func(g *deviceState) bool { return g.info.ID == d.id() })
-	if i < 0 {
+	about := d.about()
+	g := r.stateOf(about.id)
+	switch {
+	case g == nil:
 		if len(r.devices) >= maxDevices && !r.evictLost() {
 			return
 		}
@@ -175,18 +185,17 @@ func (r *run) addDevice(d device, now time.Duration) {
 			r.At = sample.Now() // there is no data of the time before
 		}
 		r.why = nil
-		r.devices = append(r.devices, &deviceState{})
-		i = len(r.devices) - 1
-	} else if r.devices[i].device != nil {
+		g = &deviceState{}
+		r.devices = append(r.devices, g)
+	case g.device != nil:
 		return
 	}
-	g := r.devices[i]
 	g.device, g.due, g.appeared = newDeviceReader(d), now, now
 	g.device.machine = r.machine
 	if g.status != sample.GPUHung {
 		g.status = sample.GPUWorks
 	}
-	g.info = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version, Parent: d.parent(),
+	g.info = sample.GPU{ID: about.id, Name: about.name, Index: about.index, Driver: r.version, Parent: about.parent,
 		Vendor: r.maker.vendor}
 	if s, ok := d.(sleepsAlone); ok && g.rest == nil {
 		g.rest = s.sleeps()

@@ -124,11 +124,9 @@ type fakeGPU struct {
 	onMemory  func()                  // called with d.mu held for each reading of it; may be nil
 }
 
-func (g *fakeGPU) id() string     { return g.uuid }
-func (g *fakeGPU) name() string   { return "fake" }
-func (g *fakeGPU) index() int     { return g.number }
-func (g *fakeGPU) parent() string { return g.parentGPU }
-func (g *fakeGPU) maker() *maker  { return nvidia }
+func (g *fakeGPU) about() *identity {
+	return &identity{id: g.uuid, name: "fake", index: g.number, parent: g.parentGPU, maker: nvidia}
+}
 
 // enter is called first in every call.
 func (g *fakeGPU) enter() error {

@@ -51,14 +51,14 @@ var conditions = []struct {
 			"ask the GPU's maker for a driver that reports it."},
 	{func(d *deviceReader, _ *reading) bool { return d.shared },
 		"It shares the machine's memory: what it uses is that of its processes, without the page cache."},
-	{func(d *deviceReader, _ *reading) bool { return d.parent() != "" || d.partitioned },
+	{func(d *deviceReader, _ *reading) bool { return d.parent != "" || d.partitioned },
 		"NVIDIA reports no utilization of MIG devices, nor of a GPU that has some: to divide a job's time, run it on a GPU without MIG."},
-	{func(d *deviceReader, _ *reading) bool { return virtual.MatchString(d.name()) },
+	{func(d *deviceReader, _ *reading) bool { return virtual.MatchString(d.name) },
 		"It is a virtual GPU: search for its Xid errors, power and temperature on its host."},
 	{func(d *deviceReader, _ *reading) bool { return d.machine.isWSL() && d.unsupported[processRows.from] },
 		"It is seen through /dev/dxg (WSL2), whose driver lists no processes: follow a program by its PID " +
 			"(stallspan attach PID)."},
-	{func(d *deviceReader, _ *reading) bool { return d.maker() == amd },
+	{func(d *deviceReader, _ *reading) bool { return d.maker == amd },
 		"It is read from files of amdgpu, which was not verified on a card."},
 	{func(_ *deviceReader, r *reading) bool { return len(r.points) > 0 && r.points[0].kind == averaged },
 		"Its busy time is an average at each second: the uncertainty of windows includes that."},
@@ -89,7 +89,7 @@ func features(m *maker) (names []string) {
 func (d *deviceReader) supports(feature string) (supported bool, since int) {
 	since = math.MaxInt
 	for i, p := range rows {
-		if p.feature == feature && d.maker().asks(p) {
+		if p.feature == feature && d.maker.asks(p) {
 			supported, since = supported || !d.unsupported[i], min(since, p.since)
 		}
 	}
@@ -203,7 +203,7 @@ func (g *deviceState) describe() Device {
 		return result
 	}
 	reader := g.device
-	r, maker, version := &reader.last, reader.maker(), g.info.Driver
+	r, maker, version := &reader.last, reader.maker, g.info.Driver
 	var newer []string
 	for _, f := range features(maker) {
 		supported, since := reader.supports(f)

@@ -21,6 +21,7 @@ type answer struct {
 // device, except current.
 type deviceReader struct {
 	device
+	*identity
 	unsupported []bool       // by row
 	succeeded   []bool       // by row: at least once
 	source      [nothing]int // by quantity: the row that provides it, from 1; 0 for none yet
@@ -50,11 +51,11 @@ type deviceReader struct {
 }
 
 func newDeviceReader(device device) *deviceReader {
-	d := &deviceReader{device: device, unsupported: make([]bool, len(rows)), succeeded: make([]bool, len(rows)),
-		rotation: device.index(), // so that several GPUs do not have the same turns at once
+	d := &deviceReader{device: device, identity: device.about(), unsupported: make([]bool, len(rows)), succeeded: make([]bool, len(rows)),
+		rotation: device.about().index, // so that several GPUs do not have the same turns at once
 		reasons:  anyReason}
 	for i, p := range rows {
-		d.unsupported[i] = device.parent() != "" && p.traits&onMIG == 0 || !d.maker().asks(p)
+		d.unsupported[i] = d.parent != "" && p.traits&onMIG == 0 || !d.maker.asks(p)
 	}
 	return d
 }
@@ -396,10 +397,7 @@ func (d *deviceReader) isPossible(p *row, number float64, r *reading) bool {
 // valid counts a value as garbage unless ok is set, which it returns.
 func (r *reading) valid(what string, ok bool) bool {
 	if !ok {
-		if r.garbage == nil {
-			r.garbage = map[string]int{}
-		}
-		r.garbage[what]++
+		r.garbage = add(r.garbage, what, 1)
 	}
 	return ok
 }
@@ -434,7 +432,7 @@ func (d *deviceReader) do(s span, r *reading, call func() error) bool {
 // device or the session is lost, or it failed.
 func (d *deviceReader) judge(i int, err error, whole bool, r *reading) {
 	p := &rows[i]
-	what := d.maker().nameOf(i)
+	what := d.maker.nameOf(i)
 	if p.name != "" && !whole {
 		what = p.name
 	}
@@ -448,11 +446,11 @@ func (d *deviceReader) judge(i int, err error, whole bool, r *reading) {
 		d.lose(i)
 		d.lacking = d.lacking || errors.Is(err, codeFunctionNotFound)
 		if refused { // reported once
-			r.report(fmt.Errorf("GPU %s: %s: %w", d.id(), what, err))
+			r.report(fmt.Errorf("GPU %s: %s: %w", d.id, what, err))
 		}
 	case !whole && errors.Is(err, codeNotFound): // no data at the moment
 	default:
-		r.report(fmt.Errorf("GPU %s: %s: %w", d.id(), what, err))
+		r.report(fmt.Errorf("GPU %s: %s: %w", d.id, what, err))
 	}
 }
 
@@ -466,7 +464,7 @@ func (r *reading) report(problem error) {
 // isRemovedMIG reports whether an error means that a MIG device was destroyed: a call that succeeded before is unknown
 // now. NVML does not document which error that is.
 func (d *deviceReader) isRemovedMIG(i int, err error) bool {
-	return d.succeeded[i] && d.parent() != "" && (errors.Is(err, codeNotFound) || errors.Is(err, codeInvalidArgument))
+	return d.succeeded[i] && d.parent != "" && (errors.Is(err, codeNotFound) || errors.Is(err, codeInvalidArgument))
 }
 
 // isUnsupported reports whether an error means that what was asked need not be asked again.
