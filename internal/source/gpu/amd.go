@@ -178,8 +178,10 @@ func (c *card) throttle(past *metrics, elapsed time.Duration) {
 	}
 }
 
+var errStands = errors.New("the numbers of its firmware stand still: look for amdgpu in the kernel log")
+
 // samples returns one sample, of the time since the reading before. It is an average where the firmware has no sum, or
-// a sum that was reset.
+// a sum that was reset or stands still for long.
 func (c *card) samples(uint64) ([]utilSample, error) {
 	if _, err := os.Stat(c.folder); err != nil {
 		return nil, errCardLost
@@ -187,24 +189,31 @@ func (c *card) samples(uint64) ([]utilSample, error) {
 	past, began := c.table, c.at
 	c.table, c.at = c.load(), sample.Now()
 	s := utilSample{timestamp: uint64(c.at.Wall.UnixMicro()), kind: summed}
+	stands := false
 	if began != (sample.Stamp{}) {
-		c.throttle(&past, c.at.Mono-began.Mono)
-		share, ok := c.grown(&past, c.at.Mono-began.Mono)
-		if math.IsNaN(share) { // the firmware has added nothing yet
-			c.table, c.at = past, began
-			return nil, nil
-		}
-		if s.value = 100 * share; ok {
+		elapsed := c.at.Mono - began.Mono
+		c.throttle(&past, elapsed)
+		share, ok := c.grown(&past, elapsed)
+		stands = math.IsNaN(share) || ok && c.table == past
+		if s.value = 100 * share; ok && !stands {
 			return []utilSample{s}, nil
+		}
+		if stands {
+			if c.table, c.at = past, began; elapsed < maxStep { // the firmware has added nothing yet
+				return nil, nil
+			}
 		}
 	} else if c.table.has[amdActivitySum] {
 		return []utilSample{s}, nil
 	}
 	s.kind = averaged
-	if s.value = float64(c.table.values[amdActivity]); c.table.has[amdActivity] {
+	if s.value = float64(c.table.values[amdActivity]); c.table.has[amdActivity] && !stands {
 		return []utilSample{s}, nil
 	}
 	percent, err := c.value("gpu_busy_percent")
+	if err != nil && stands {
+		return nil, errStands
+	}
 	if err != nil {
 		return nil, cmp.Or(c.refused(), err)
 	}

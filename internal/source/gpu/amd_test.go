@@ -211,6 +211,31 @@ func TestBusyTimeAfterReset(t *testing.T) {
 	})
 }
 
+// A table that stands still says nothing: there is an average, or busy time is not known.
+func TestTableThatStands(t *testing.T) {
+	for _, content := range []int{1, 3, 6, 8} {
+		for percent, want := range map[string]sample.GPUFields{"70": sample.AveragesBusy, "": sample.LacksBusy} {
+			synctest.Test(t, func(t *testing.T) {
+				root := cardFiles(t, map[string]string{cardFolder + "gpu_metrics": string(tableAt(content, 1000, .4))})
+				if percent == "" {
+					if err := os.Remove(filepath.Join(root, cardFolder, "gpu_busy_percent")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p := runCard(t, root)
+				defer p.stop()
+				time.Sleep(20 * time.Second)
+				rows := p.take()
+				first, last := rows[len(rows)/2], rows[len(rows)-1]
+				share := float64(last.GPUs[0].Busy-first.GPUs[0].Busy) / float64(last.At.Mono-first.At.Mono)
+				if last.GPUs[0].Has&(sample.AveragesBusy|sample.LacksBusy) != want || percent != "" && math.Abs(share-.7) > .01 {
+					t.Errorf("1.%d, average %q: got %+v, busy %.2f, want %b", content, percent, last.GPUs[0], share, want)
+				}
+			})
+		}
+	}
+}
+
 // A program that was stopped for long knows what the firmware summed meanwhile.
 func TestSumOverAGap(t *testing.T) {
 	for kind, want := range map[sampleKind]time.Duration{summed: 8 * time.Second, averaged: 800 * time.Millisecond} {

@@ -164,6 +164,8 @@ func TestConditions(t *testing.T) {
 		"no vGPU":          {"", "gpu 0 name=\"NVIDIA A100-SXM4-80GB\"\n", 0, true, ""},
 		"WSL2": {wsl, "gpu 0\n" + noBusy + "error call=nvmlDeviceGetComputeRunningProcesses_v3 code=3\n", 0, false,
 			"stallspan attach PID"},
+		"no memory, no processes": {t.TempDir(), "gpu 0\nerror call=nvmlDeviceGetMemoryInfo_v2 code=3\n" +
+			"error call=nvmlDeviceGetMemoryInfo code=3\nerror call=nvmlDeviceGetComputeRunningProcesses_v3 code=3\n", 0, true, ""},
 		"a GPU with MIG":   {"", "gpu 0\nmig 0\n", 0, false, "run it on a GPU without MIG"},
 		"used over total":  {"", "gpu 0 memory_used=90e9 memory_total=80e9\n", 0, true, "dropped (memory)"},
 		"an old driver":    {"", "driver 470.1\ngpu 0 gpm=0\n", 0, true, "GPM since 520"},

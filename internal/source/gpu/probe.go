@@ -49,7 +49,7 @@ var conditions = []struct {
 	{func(_ *deviceReader, r *reading) bool { return r.hollow },
 		"Its driver answers with zeros, as for integrated and some virtual GPUs: its busy time is not usable; " +
 			"ask the GPU's maker for a driver that reports it."},
-	{func(d *deviceReader, _ *reading) bool { return d.shared },
+	{func(d *deviceReader, _ *reading) bool { return d.shared && !d.unsupported[processRows.from] },
 		"It shares the machine's memory: what it uses is that of its processes, without the page cache."},
 	{func(d *deviceReader, _ *reading) bool { return d.parent != "" || d.partitioned },
 		"NVIDIA reports no utilization of MIG devices, nor of a GPU that has some: to divide a job's time, run it on a GPU without MIG."},
