@@ -184,8 +184,10 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ text, says string }{
-		"other versions":      {"gpu 0\ninit_error 18\n", "different versions"},
-		"off the bus":         {"gpu 0\ngpu 1\nlost 1\n", "GPU 1: the GPU is lost: look for NVRM and Xid"},
+		"other versions": {"gpu 0\ninit_error 18\n", "different versions"},
+		"off the bus":    {"gpu 0\ngpu 1\nlost 1\n", "GPU 1: the GPU is lost: look for NVRM and Xid"},
+		"unloaded meanwhile": {"gpu 0\ngpu 1\nerror gpu=1 call=nvmlDeviceGetHandleByIndex_v2 code=1\n",
+			"the session with the NVIDIA driver has ended"},
 		"off the bus, hidden": {"gpu 0\ngpu 1\nerror gpu=1 call=nvmlDeviceGetUUID code=999\n", "GPU 1: NVML error 999"},
 	} {
 		playText(t, c.text)

@@ -162,9 +162,13 @@ func (r *run) probe(ctx context.Context) (ProbeResult, error) {
 	for _, err := range r.twins() {
 		problems.Add(err)
 	}
+	if isSessionEnded(r.why) {
+		return ProbeResult{}, r.why
+	}
 	for _, g := range r.devices {
-		if g.rest == nil || !g.rest.awaits(false, 0) {
-			reader := g.device
+		if reader := g.device; g.rest != nil && g.rest.awaits(false, 0) {
+			g.status = sample.GPUAsleep
+		} else {
 			g.call = r.begin(callTimeout, func() {
 				reader.read(r.driver, request{wantRate: true, gauges: true, power: true, processes: true})
 			}, func(bool) {}, func() {})
@@ -173,7 +177,7 @@ func (r *run) probe(ctx context.Context) (ProbeResult, error) {
 	r.settle(ctx)
 	slices.SortStableFunc(r.devices, func(a, b *deviceState) int { return a.info.Index - b.info.Index })
 	for _, g := range r.devices {
-		if g.call.isUnderWay() {
+		if g.status != sample.GPUAsleep && (g.call == nil || g.call.isUnderWay()) {
 			r.addOf(g.info.Index, r.maker.errSilent(ctx, r.maker.nameOf(int(g.device.current.Load()))), &problems)
 			continue
 		}
@@ -198,8 +202,7 @@ func (m *maker) errSilent(ctx context.Context, call string) error {
 // describe says what a device answered to all queries.
 func (g *deviceState) describe() Device {
 	result := Device{ID: g.info.ID, Name: g.info.Name, Index: g.info.Index, Vendor: g.info.Vendor, Driver: g.info.Driver}
-	if g.call == nil {
-		result.Asleep = true
+	if result.Asleep = g.status == sample.GPUAsleep; result.Asleep {
 		return result
 	}
 	reader := g.device
