@@ -254,22 +254,22 @@ func (r *run) readEach(ctx context.Context, due []*deviceState, what func(*devic
 // read reads a device. Without room for another call nothing is known of it.
 func (r *run) read(g *deviceState, what request) {
 	var got *reading
-	reader, hungAt := g.device, 0
+	reader := g.device
 	g.call = r.begin(callTimeout, func() { got = reader.read(r.driver, what) }, func(late bool) {
 		switch {
 		case late: // what it returned is old
 			g.due = r.began
 			r.markUnknown(g)
-			if reader.hungAgain(hungAt) {
-				r.reports.Add(fmt.Sprint("spared ", hungAt, g.info.ID), fmt.Errorf("GPU %s: %s hung twice, and is not called "+
-					"again in this session with the driver", g.info.ID, r.maker.nameOf(hungAt)), r.began)
+			if reader.hungAgain(g.hungAt) {
+				r.reports.Add("spared "+g.info.ID, fmt.Errorf("GPU %s: %s hung twice, and is not called again in this session "+
+					"with the driver", g.info.ID, r.maker.nameOf(g.hungAt)), r.began)
 			}
 		case r.open && g.device == reader:
 			r.apply(g, got)
 		}
 	}, func() {
-		hungAt = int(reader.current.Load())
-		r.markHung(g, r.maker.nameOf(hungAt))
+		g.hungAt = int(reader.current.Load())
+		r.markHung(g, r.maker.nameOf(g.hungAt))
 	})
 	if g.call == nil {
 		g.due = r.began + readInterval

@@ -17,6 +17,7 @@ type deviceState struct {
 	device   *deviceReader // nil while the device is lost or not listed
 	info     sample.GPU    // constant properties
 	call     *call         // the newest reading
+	hungAt   int           // the row whose call took too long, if one did
 	check    *call         // of its processes
 	rest     *rest         // nil for one that rests with the others
 	status   sample.GPUStatus
