@@ -99,8 +99,8 @@ func (m *machine) noGPU(err error) []Finding {
 	notBuilt, noDriver := errors.Is(err, gpu.ErrNotBuilt), errors.Is(err, gpu.ErrNoDriver)
 	switch {
 	case errors.Is(err, gpu.ErrAsleep):
-		return f.as(Off, "", "The NVIDIA GPU sleeps (runtime_status below /sys/bus/pci/devices is suspended), and was not woken: "+
-			"it is read while a program uses it, and until a minute later.")
+		return f.as(Off, "", "The NVIDIA GPU sleeps (runtime_status below /sys/bus/pci/devices is suspended), and was not "+
+			"woken: it is read while a program uses it, and until a minute later.")
 	case notBuilt && (loaded || card == nvidia):
 		return f.as(Missing, "CGO_ENABLED=1 go install .",
 			"There is an NVIDIA GPU, but this program was built without NVML (without cgo).")

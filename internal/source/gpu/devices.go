@@ -149,7 +149,7 @@ func isRepartitioned(g *deviceState, devices []device) bool {
 		slices.ContainsFunc(devices, func(d device) bool { return d.about().id == g.info.Parent })
 }
 
-// stateOf returns the state of the device with an ID; nil if there is none.
+// stateOf returns the state of the device with an ID, or nil.
 func (r *run) stateOf(id string) *deviceState {
 	for _, g := range r.devices {
 		if g.info.ID == id {

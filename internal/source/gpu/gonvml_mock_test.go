@@ -173,7 +173,8 @@ func TestXIDEventHandles(t *testing.T) {
 	}
 	machine.Devices[3].(*server.Device).GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
 	list, err := l.events()
-	if want := []xidEvent{{devices[3].about().id, 79}, {devices[0].about().id, maxXID + 1}}; err != nil || !slices.Equal(list, want) {
+	want := []xidEvent{{devices[3].about().id, 79}, {devices[0].about().id, maxXID + 1}}
+	if err != nil || !slices.Equal(list, want) {
 		t.Errorf("got %v, %v, want %v", list, err, want)
 	}
 	l.close()

@@ -52,7 +52,8 @@ var conditions = []struct {
 	{func(d *deviceReader, _ *reading) bool { return d.shared && !d.unsupported[processRows.from] },
 		"It shares the machine's memory: what it uses is that of its processes, without the page cache."},
 	{func(d *deviceReader, _ *reading) bool { return d.parent != "" || d.partitioned },
-		"NVIDIA reports no utilization of MIG devices, nor of a GPU that has some: to divide a job's time, run it on a GPU without MIG."},
+		"NVIDIA reports no utilization of MIG devices, nor of a GPU that has some: to divide a job's time, run it on a GPU " +
+			"without MIG."},
 	{func(d *deviceReader, _ *reading) bool { return virtual.MatchString(d.name) },
 		"It is a virtual GPU: search for its Xid errors, power and temperature on its host."},
 	{func(d *deviceReader, _ *reading) bool { return d.machine.isWSL() && d.unsupported[processRows.from] },
@@ -143,7 +144,7 @@ func probe(ctx context.Context, d driver, m *machine) (result ProbeResult, err e
 
 func (r *run) probe(ctx context.Context) (ProbeResult, error) {
 	r.openSession()
-	r.settle(ctx)
+	r.awaitAll(ctx)
 	switch {
 	case r.session == 0 && r.driverCall.isUnderWay():
 		return ProbeResult{}, r.maker.errSilent(ctx, "")
@@ -174,7 +175,7 @@ func (r *run) probe(ctx context.Context) (ProbeResult, error) {
 			}, func(bool) {}, func() {})
 		}
 	}
-	r.settle(ctx)
+	r.awaitAll(ctx)
 	slices.SortStableFunc(r.devices, func(a, b *deviceState) int { return a.info.Index - b.info.Index })
 	for _, g := range r.devices {
 		if g.status != sample.GPUAsleep && (g.call == nil || g.call.isUnderWay()) {

@@ -278,8 +278,8 @@ func (r *run) endSession(err error) {
 
 func (r *run) anyReadable() bool { return slices.ContainsFunc(r.devices, (*deviceState).readable) }
 
-// settle waits until no call is under way, or until ctx is done.
-func (r *run) settle(ctx context.Context) {
+// awaitAll waits until no call is under way, or until ctx is done.
+func (r *run) awaitAll(ctx context.Context) {
 	for r.collect(); len(r.calls) > 0 && ctx.Err() == nil; r.collect() {
 		select {
 		case <-r.returned:
@@ -294,7 +294,7 @@ func (r *run) settle(ctx context.Context) {
 func (r *run) end(longest time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
-	r.settle(ctx)
+	r.awaitAll(ctx)
 	if calls := r.calls; len(calls) > 0 {
 		go func() {
 			for _, c := range calls {
