@@ -402,7 +402,7 @@ func TestOneMakerAlone(t *testing.T) {
 	for library, says := range map[string]string{"": "", "/nonexistent.so": "/nonexistent.so"} {
 		synctest.Test(t, func(t *testing.T) {
 			m := &machine{root: cardFiles(t, nil), mayLack: library == ""}
-			d := noDriver{err: fmt.Errorf("%w (%s)", ErrNoDriver, library)}
+			d := &fakeDriver{openErr: fmt.Errorf("%w (%s)", ErrNoDriver, library)}
 			p := startSource(t.Context(), newSource(0, m, d, &amdgpu{root: m.root}))
 			defer p.stop()
 			time.Sleep(5 * time.Second)

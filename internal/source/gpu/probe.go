@@ -118,7 +118,7 @@ func Probe(ctx context.Context, o Options) (result ProbeResult, err error) {
 	var listed sync.WaitGroup
 	listed.Go(func() { cards, missing = probe(ctx, &amdgpu{root: m.root}, nil) })
 	if err = ErrAsleep; !slices.ContainsFunc(m.mayRest(), isAsleep) {
-		result, err = probe(ctx, nvidiaDriver(o.Library), m)
+		result, err = probe(ctx, newDriver(o.Library), m)
 	}
 	if listed.Wait(); !errors.Is(missing, errNoCard) {
 		var problems sample.Problems
