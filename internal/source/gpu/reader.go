@@ -53,8 +53,8 @@ type deviceReader struct {
 func newDeviceReader(device device) *deviceReader {
 	d := &deviceReader{device: device, identity: device.about(), unsupported: make([]bool, len(rows)),
 		succeeded: make([]bool, len(rows)),
-		rotation: device.about().index, // so that several GPUs do not have the same turns at once
-		reasons:  anyReason}
+		rotation:  device.about().index, // so that several GPUs do not have the same turns at once
+		reasons:   anyReason}
 	for i, p := range rows {
 		d.unsupported[i] = d.parent != "" && p.traits&onMIG == 0 || !d.maker.asks(p)
 	}
