@@ -266,7 +266,11 @@ func (x *text) bracketed(i, n int) bool {
 
 // follows reports whether a number stands behind its word: nothing but a separator is between.
 func (x *text) follows(n int, sep []byte) bool {
-	return len(sep) <= maxSeparator && len(bytes.Trim(sep, aroundNumber)) == 0 && !x.glued(n)
+	if len(sep) > maxSeparator || x.glued(n) {
+		return false
+	}
+	sep = bytes.Trim(sep, aroundNumber)
+	return len(sep) == 0 || len(sep) > 1 && len(bytes.Trim(sep, ".…")) == 0 // Epoch ... : 3
 }
 
 // negative reports whether a separator ends in the sign of a number.
@@ -350,22 +354,30 @@ func (x *text) parts(i int) (all class) {
 	for to := range low {
 		switch {
 		case low[to] == '_':
-			all |= vocabulary[string(low[from:to])]
+			all = withPart(all, low[from:to])
 			from = to + 1
 		case to > from && name[to] < 'a' && name[to-1] >= 'a':
-			all |= vocabulary[string(low[from:to])]
+			all = withPart(all, low[from:to])
 			from = to
 		}
 	}
 	if from > 0 {
-		all |= vocabulary[string(low[from:])]
+		all = withPart(all, low[from:])
 	}
 	return all
 }
 
+// withPart adds what the next part of a compound says. num_epochs is a setting, and epoch_num a number.
+func withPart(all class, part []byte) class {
+	c := vocabulary[string(part)]
+	if all == epochWord && c&numberWord != 0 {
+		c &^= settingPart
+	}
+	return all | c
+}
+
 // event is what the name of an event says, without a value: epoch_end, onEpochEnd, epoch.end.
-func (x *text) event(i int) class {
-	all := x.parts(i)
+func (x *text) event(i int, all class) class {
 	if x.dotted(i) && (x.is(i-1, epochWord) || x.is(i+1, epochWord)) {
 		all |= x.tokens[i].class | epochWord
 	}
@@ -511,16 +523,22 @@ func (x *text) readWords(o *observation, from, to int) {
 			x.readNumber(o, i, to)
 			continue
 		}
-		event := x.event(i)
+		all := x.parts(i)
+		event := x.event(i, all)
+		said := t.class
+		if o.numbered && all&(beginWord|endWord|groupWord) != 0 { // eval_start, TrainingPhase, but not val_loss
+			said |= all
+		}
 		o.begins = o.begins || !o.ends && event&beginWord != 0
 		o.ends = o.ends || !o.begins && event&endWord != 0
 		if x.dotted(i) || i >= from && i < to {
 			continue
 		}
 		switch {
-		case role == 0 && x.is(i, trainWord):
+		case role != 0:
+		case said&trainWord != 0:
 			role = 1
-		case role == 0 && x.is(i, evalWord):
+		case said&evalWord != 0:
 			role = 2
 		}
 		if x.counts(i+1) && (x.tokens[i+1].form == decimal || bytes.ContainsAny(x.between(i+1), ":=")) && !x.isStep(i) {

@@ -9,6 +9,7 @@ package progress
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"time"
 )
@@ -223,11 +224,12 @@ func (x *text) cellBegins(i int) bool {
 func (x *text) cell(column int) int {
 	cells, found, measured := 0, -1, false
 	for i := range x.tokens {
-		measured = measured || x.tokens[i].form == decimal
+		whole := x.integer(i) || x.counts(i) && cells == column && x.tokens[i].value == math.Trunc(x.tokens[i].value)
+		measured = measured || x.tokens[i].form == decimal && !whole
 		if !x.cellBegins(i) {
 			continue
 		}
-		if cells == column && x.integer(i) {
+		if cells == column && whole {
 			found = i
 		}
 		cells++
