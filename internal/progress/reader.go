@@ -71,6 +71,9 @@ func (r *Reader) Line(at time.Duration, line []byte) []Event {
 	} else {
 		r.loads.line(at, &r.text)
 	}
+	if r.epochs.open && len(r.loads.open) > 0 {
+		r.loads.trains(r.epochs.cur.firstAt)
+	}
 	return r.events
 }
 
