@@ -453,6 +453,7 @@ func (e *epochs) update(o *observation) {
 		c.numbered = true
 	case o.begins && c.latest.at == 0:
 	default:
+		c.lasted(o, true)
 		e.endLine(o)
 	}
 	if c.firm && !c.byEnd {
@@ -539,7 +540,7 @@ func (e *epochs) other(o *observation, about bool) {
 func (c *epoch) lasted(o *observation, about bool) bool {
 	return slices.ContainsFunc(o.durations, func(d float64) bool {
 		from := o.at - seconds(d)
-		if about && c.loose && c.numbered && from > c.from && from <= c.firstAt {
+		if about && c.loose && from > c.from && from <= c.firstAt && (c.numbered || c.firstAt-from > (o.at-from)/4) {
 			c.from, c.loose = from, false
 		}
 		return d > 1 && (from-c.from).Abs() <= slack

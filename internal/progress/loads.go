@@ -76,7 +76,7 @@ func (l *loads) line(at time.Duration, x *text) {
 	switch {
 	case form == loadsElse && len(l.open) == 1 && l.open[0].part == 0:
 		l.open[0].part = at // the end is not printed
-	case form == noVerb && len(l.open) > 0 && x.onlyEnds():
+	case form == noVerb && len(l.open) > 0 && (x.onlyEnds() || l.lasted(at, x.loadTime())):
 		l.end(at, server, "", 0)
 	}
 	if form == noVerb || form == loadsElse {
@@ -119,6 +119,11 @@ func (l *loads) labelled(at time.Duration, x *text) bool {
 		l.label, l.loader = true, true
 	}
 	return true
+}
+
+// lasted reports whether something that took so long until now began with the latest load.
+func (l *loads) lasted(at, took time.Duration) bool {
+	return took > time.Second/2 && (at-took-l.open[len(l.open)-1].from).Abs() <= slack
 }
 
 // state handles a change of state, if it is one.
@@ -366,6 +371,9 @@ func (x *text) loadedThing(verb int) (what uint8) {
 			what = thing
 		}
 	}
+	if what == 0 && slices.ContainsFunc(x.tokens, func(t token) bool { return t.class&hugeUnit != 0 }) {
+		return model // Loaded mistral-7b (14.5 GB)
+	}
 	return what
 }
 
@@ -418,7 +426,7 @@ var modelNames = []*regexp.Regexp{
 	regexp.MustCompile(` from ["']?([^ "']*(?:[-._][^ "']*[A-Za-z0-9]|[0-9]))[."']*$`),
 	regexp.MustCompile(`'([^']+)'`),
 	regexp.MustCompile(`^[:= ]*(?:(?i:` + strings.Join(slices.Collect(maps.Keys(loaded)), "|") +
-		`)[:= ]+)?([A-Za-z][^ "'=\t,;]*?|[^ "'\t,;]*/[^ "'\t,;]*?)(?::\d[^ "'\t,;]*)?(?: (?:on|onto|to|into) .*)?[." ]*$`),
+		`)[:= ]+)?([A-Za-z][^ "'=\t,;]*?|[^ "'\t,;]*/[^ "'\t,;]*?)(?::\d[^ "'\t,;]*)?(?: (?:\(|(?:on|onto|to|into) ).*)?[." ]*$`),
 }
 
 func firstName(patterns []*regexp.Regexp, text []byte) string {

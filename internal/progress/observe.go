@@ -68,6 +68,7 @@ const (
 	settingPart // of a compound that is a setting: max_epoch
 	rateWord    // the learning rate is known when an epoch begins
 	speedWord
+	hugeUnit // of data of which models are made
 )
 
 // vocabulary is what words say, in lower case.
@@ -114,6 +115,7 @@ var vocabulary = func() map[string]class {
 		levelWord:   "info debug warning i",
 		settingPart: "max num n total best last start warmup per save every patience min stop resume end final nb number",
 		rateWord:    "lr learning_rate rate",
+		hugeUnit:    "gb gib",
 		speedWord:   "fps ips sps tps wps speed throughput",
 		counterWord: "iter iteration itr it step batch round cycle pass global_step global_iter",
 	} {
