@@ -47,6 +47,7 @@ type load struct {
 type loads struct {
 	emit   func(Event)
 	open   []load        // in the order of their begin; at most one has no name
+	failed string        // the line that ends a load now, if that failed
 	before time.Duration // when the line before was printed
 	lastTo time.Duration // end of the latest load
 	label  bool          // the open load began with the label of a function
@@ -95,6 +96,12 @@ func (l *loads) line(at time.Duration, x *text) {
 			l.open[len(l.open)-1].noun = string(x.lowered(verb + 1))
 		}
 	case form == verbBegins:
+	case form == verbFails:
+		if len(l.open) > 0 {
+			l.failed = nameOf(bytes.TrimSpace(x.line))
+			l.end(at, server, x.modelName(verb), 0)
+			l.failed = ""
+		}
 	default:
 		l.end(at, what, x.modelName(verb), x.loadTime())
 	}
@@ -186,7 +193,7 @@ func (l *loads) end(at time.Duration, what uint8, name string, took time.Duratio
 	}
 	l.open = append(l.open[:i], l.open[i+1:]...)
 	l.lastTo, l.label, l.loader, l.left = at, false, false, 0
-	l.emit(Event{Kind: LoadEnd, From: one.from, To: at, Model: name})
+	l.emit(Event{Kind: LoadEnd, From: one.from, To: at, Model: name, Failed: l.failed})
 }
 
 // trains ends the loads that were over when the training began.
@@ -222,6 +229,7 @@ const (
 	noVerb uint8 = iota
 	verbBegins
 	verbEnds
+	verbFails
 	loadsElse // begins to load something that is no model
 )
 
@@ -273,7 +281,7 @@ func (x *text) loadForm(i int) uint8 {
 	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord|readyWord) == 0:
 	case x.is(i-1, failedWord) || x.is(i-2, failedWord) && x.lowerIs(i-1, "to"): // failed to load, error reading
 		if x.loadedThing(i) > 0 || x.modelFile() != "" {
-			return verbEnds
+			return verbFails
 		}
 	case c&loadingWord != 0:
 		return x.loadingForm(i)
@@ -307,7 +315,9 @@ func (x *text) loadNounForm(i int) uint8 {
 	switch {
 	case x.lowerIs(i-1, "to") && x.is(i-2, requestWord):
 		return verbBegins
-	case x.hasAfter(i, failedWord), x.beginsText(i) && x.hasAfter(i, endWord):
+	case x.hasAfter(i, failedWord):
+		return verbFails
+	case x.beginsText(i) && x.hasAfter(i, endWord):
 		return verbEnds
 	case x.beginsText(i) && x.hasAfter(i, beginWord):
 		return verbBegins
