@@ -353,6 +353,9 @@ func (c *epoch) endOf() (to time.Duration, sure bool) {
 	case c.end.known && c.byEnd: // the line is printed again and again: it shows progress
 		c.latest.at = c.end.to
 		return 0, false
+	case c.done.known && c.done.to-c.done.from > (c.done.from-c.from)/2:
+		c.pause = c.done // what follows is of something else
+		return c.done.from, true
 	case c.done.known:
 		return c.done.to, true
 	}
@@ -563,9 +566,6 @@ func (e *epochs) close(at time.Duration) {
 		return
 	}
 	to, sure := c.endOf()
-	if sure && !c.end.known && c.done.to-c.done.from > (c.done.from-c.from)/2 {
-		to = c.done.from // what follows is of something else
-	}
 	if limit := at; !sure {
 		if c.pause.known {
 			limit = c.pause.from

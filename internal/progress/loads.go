@@ -317,7 +317,7 @@ func (x *text) loadNounForm(i int) uint8 {
 		return verbBegins
 	case x.hasAfter(i, failedWord):
 		return verbFails
-	case x.beginsText(i) && x.hasAfter(i, endWord):
+	case x.beginsText(i) && x.hasAfter(i, endWord|readyWord):
 		return verbEnds
 	case x.beginsText(i) && x.hasAfter(i, beginWord):
 		return verbBegins
@@ -336,7 +336,7 @@ func (x *text) thing(i int) uint8 {
 
 // beginsText reports whether a word is the first of what a line says, behind the logger's prefix.
 func (x *text) beginsText(i int) bool {
-	if i == 0 || x.tokens[i-1].form == clock {
+	if i == 0 || x.tokens[i-1].form == clock || x.is(i-1, levelWord) {
 		return true
 	}
 	gap := x.between(i)

@@ -83,7 +83,7 @@ var vocabulary = func() map[string]class {
 		mentionNext: "at from until since every the in reached last max maximum min total num this next previous prev " +
 			"each before to",
 		ofWord:     "of von de di sur van av af z ze из",
-		numberWord: "number no num nr idx id index count counter n nº n° numéro numero número nummer номер",
+		numberWord: "is number no num nr idx id index count counter n nº n° numéro numero número nummer номер",
 		beginWord: "start starts starting started begin begins beginning begun beginn beginnt gestartet début debut " +
 			"inicio início inizio iniciando początek начало начинается",
 		endWord: "end ends ended ending finish finished finishes finishing complete completed done took takes summary " +
@@ -103,7 +103,7 @@ var vocabulary = func() map[string]class {
 			"wczytywanie ładowanie загрузка загружаю",
 		loadedWord: "loaded reloaded initialized read restored geladen chargé chargée cargado cargada carregado " +
 			"caricato załadowano załadowany загружена загружен загружено",
-		loadWord:    "load reload",
+		loadWord:    "load loads reload",
 		requestWord: "start starting requested begin beginning",
 		failedWord:  "failed failure fail error unable cannot not",
 		startWord:   "starting launching",
@@ -112,7 +112,7 @@ var vocabulary = func() map[string]class {
 		dataWord: "data dataset datasets images annotations labels config configuration tokenizer vocab vocabulary " +
 			"library plugin plugins extension extensions environment corpus samples features settings metadata",
 		readingWord: "reading initializing restoring read restored",
-		levelWord:   "info debug warning i",
+		levelWord:   "info inf debug dbg warning warn wrn",
 		settingPart: "max num n total best last start warmup per save every patience min stop resume end final nb number",
 		rateWord:    "lr learning_rate rate",
 		hugeUnit:    "gb gib",
@@ -229,6 +229,9 @@ const (
 // numberOf finds the number of the word at i, before or behind it. from and to are the tokens that it takes up.
 func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 	if x.integer(i-1) && bytes.HasSuffix(bytes.TrimRight(x.between(i-1), " "), []byte("第")) {
+		return x.tokens[i-1].value, 0, i - 1, i + 1, true
+	}
+	if x.integer(i-1) && x.is(i-2, endWord) && x.joined(i) { // Finished 3 epoch
 		return x.tokens[i-1].value, 0, i - 1, i + 1, true
 	}
 	n, gap := i+1, string(x.between(i))
@@ -434,7 +437,9 @@ func (x *text) observe(at time.Duration, column int) (o observation) {
 		from, to = x.findEpoch(&o)
 	}
 	o.alone = to-from == len(x.tokens)
-	x.findPlace(&o, from, to)
+	if column >= 0 || !x.is(from-1, endWord) || !x.joined(from) { // Finished 3 epoch (60 steps)
+		x.findPlace(&o, from, to)
+	}
 	x.readWords(&o, from, to)
 	if column >= 0 {
 		o.metric, o.begins = true, false
