@@ -68,7 +68,7 @@ const (
 	settingPart // of a compound that is a setting: max_epoch
 	rateWord    // the learning rate is known when an epoch begins
 	speedWord
-	hugeUnit // of data of which models are made
+	hugeUnit // of data as large as a model
 )
 
 // vocabulary is what words say, in lower case.

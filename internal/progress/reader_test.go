@@ -81,7 +81,8 @@ func TestRuns(t *testing.T) {
 			want:  "1:1-3 2:3-4 1:4-5",
 		},
 		"a load that failed": {
-			lines: "Loading model from /m/a.pt\n  Failed to load model /m/a.pt: out of memory\nLoading model from /m/b.pt\nModel loaded",
+			lines: "Loading model from /m/a.pt\n  Failed to load model /m/a.pt: out of memory\n" +
+				"Loading model from /m/b.pt\nModel loaded",
 			want:  "</m/a.pt >/m/a.pt: Failed to load model /m/a.pt: out of memory </m/b.pt >/m/b.pt",
 		},
 		"the first framework stays": {

@@ -8,7 +8,7 @@ import (
 )
 
 // A process that enters another cgroup is killed by that one's limit. What the cgroup counted before is not its own, and
-// it does not forget where it was when it has ended.
+// where it was is known when it has ended.
 func TestMovedProcessRunsOutOfMemory(t *testing.T) {
 	root := t.TempDir()
 	mounts(t, root, "30 24 0:26 / "+root+"/sys/fs/cgroup rw - cgroup2 cgroup rw\n")
