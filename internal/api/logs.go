@@ -209,8 +209,8 @@ func (s *Server) linesOf(all *otlpLogs, who *caller) (lines map[int][]follow.Log
 	lines = map[int][]follow.LogLine{}
 	known := map[int]bool{}
 	mine := func(pid int) bool {
-		is, asked := known[pid]
-		if !asked {
+		is, seen := known[pid]
+		if !seen {
 			is = s.runs(who, pid)
 			known[pid] = is
 		}

@@ -83,7 +83,7 @@ func TestRuns(t *testing.T) {
 		"a load that failed": {
 			lines: "Loading model from /m/a.pt\n  Failed to load model /m/a.pt: out of memory\n" +
 				"Loading model from /m/b.pt\nModel loaded",
-			want:  "</m/a.pt >/m/a.pt: Failed to load model /m/a.pt: out of memory </m/b.pt >/m/b.pt",
+			want: "</m/a.pt >/m/a.pt: Failed to load model /m/a.pt: out of memory </m/b.pt >/m/b.pt",
 		},
 		"the first framework stays": {
 			lines: "Epoch 1/2\n{'loss': 1, 'epoch': 1.5}\nepoch=7 step=3\nEpoch 2/2",

@@ -7,7 +7,7 @@ import (
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
-// A process that enters another cgroup is killed by that one's limit. What the cgroup counted before is not its own, and
+// A process that enters another cgroup is killed by that one's limit. What that counted before is not its own, and
 // where it was is known when it has ended.
 func TestMovedProcessRunsOutOfMemory(t *testing.T) {
 	root := t.TempDir()
