@@ -53,8 +53,8 @@ type attributes []struct {
 	}
 }
 
-// logFiles are the processes that write to files, by path. The looks have the rights of this program. So a caller is
-// told of his own processes alone, and takes as long for a file of another user as for one that does not exist. It is
+// logFiles are the processes that write to files, by path. The looks have the rights of this program. So a caller gets
+// his own processes alone, and waits as long for a file of another user as for one that does not exist. It is
 // safe for concurrent use.
 type logFiles struct {
 	mu              sync.Mutex
@@ -76,11 +76,11 @@ const (
 
 // writer returns the process that writes to a file, and is the caller's, also if it ended a moment ago; 0 if none was
 // seen. It does not touch the file, whose file system may hang.
-func (l *logFiles) writer(path string, mine func(pid int) bool) (pid int) {
+func (l *logFiles) writer(path string, own func(pid int) bool) (pid int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	find := func(files map[string][]int) int {
-		i := slices.IndexFunc(files[path], mine)
+		i := slices.IndexFunc(files[path], own)
 		if i < 0 {
 			return 0
 		}
@@ -112,17 +112,17 @@ func (s *Server) runs(who *caller, pid int) bool {
 
 // of returns the process that wrote a log: process.pid, or whose file it is. It is 0 if none is named, if none has had
 // the file open, or if it is not the caller's.
-func (a attributes) of(files *logFiles, mine func(pid int) bool) (pid int, named bool) {
+func (a attributes) of(files *logFiles, own func(pid int) bool) (pid int, named bool) {
 	for _, one := range a {
 		switch one.Key {
 		case "process.pid":
 			number, err := strconv.Atoi(string(one.Value.IntValue))
-			if named = err == nil && number > 0; named && mine(number) {
+			if named = err == nil && number > 0; named && own(number) {
 				pid = number
 			}
 			return pid, named
 		case "log.file.path":
-			return files.writer(one.Value.StringValue, mine), true
+			return files.writer(one.Value.StringValue, own), true
 		}
 	}
 	return 0, false
@@ -208,7 +208,7 @@ func (s *Server) readLog(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) linesOf(all *otlpLogs, who *caller) (lines map[int][]follow.LogLine, left int) {
 	lines = map[int][]follow.LogLine{}
 	known := map[int]bool{}
-	mine := func(pid int) bool {
+	own := func(pid int) bool {
 		is, seen := known[pid]
 		if !seen {
 			is = s.runs(who, pid)
@@ -219,7 +219,7 @@ func (s *Server) linesOf(all *otlpLogs, who *caller) (lines map[int][]follow.Log
 	for _, resource := range all.ResourceLogs {
 		for _, scope := range resource.ScopeLogs {
 			for _, record := range scope.LogRecords {
-				pid, named := slices.Concat(record.Attributes, resource.Resource.Attributes).of(&s.logFiles, mine)
+				pid, named := slices.Concat(record.Attributes, resource.Resource.Attributes).of(&s.logFiles, own)
 				if !named {
 					pid = who.pid
 				}
