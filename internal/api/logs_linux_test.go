@@ -165,8 +165,9 @@ func TestLogsOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to run programs as other users")
 	}
-	var server *Server
-	serve(t, func(s *Server) { server = s })
+	servers := make(chan *Server, 1) // they are set up by another goroutine
+	untilKnown(t, serve(t, func(s *Server) { servers <- s }))
+	server := <-servers
 	start := func(attributes *syscall.SysProcAttr, files ...string) (end func(), pid int) {
 		cmd := exec.Command("sleep", "600")
 		cmd.SysProcAttr = attributes
