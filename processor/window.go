@@ -110,7 +110,7 @@ var (
 	loadWord = regexp.MustCompile(`(^|[^A-Za-z])(?i:load(ing)?)($|[^a-z])|[a-z]Load(ing)?($|[^a-z])` +
 		`|(?i:(reload|restore)[ ._-]?(model|weight|checkpoint|ckpt)|(model|weight|checkpoint|ckpt)s?[ ._-]restore)`)
 	checkpointWord = regexp.MustCompile(`(?i:checkpoint|(^|[^a-z])(ckpt|(save|write)[ ._-]?(model|weight)|models?[ ._-](save|write)))`)
-	stepWord       = regexp.MustCompile(`(?i)(^|[^a-z])train(ing)?[ ._-](single[ ._-])?(step|iteration)`)
+	stepWord       = regexp.MustCompile(`(?i)(^|[^a-z])train(ing)?[ ._-](single[ ._-])?(step|iteration)|^rl[.][a-z0-9_]+[.]step$`)
 	epochWord      = regexp.MustCompile(`(^|[^A-Za-z])(?i:epoch)($|[^a-z])|[a-z]Epoch($|[^a-z])`)
 	trailingNumber = regexp.MustCompile(`[0-9]+$`)
 )

@@ -27,7 +27,8 @@ func TestNamed(t *testing.T) {
 		"Reload weights": window.ModelLoad, "restore_checkpoint": window.ModelLoad, "ModelLoader.load": window.ModelLoad,
 		"megatron.save_checkpoint.io_write": window.Checkpoint, "checkpoint_save_async": window.Checkpoint,
 		"save_model": window.Checkpoint, "megatron.train_step": window.Steps, "nv.dl.training.iteration": window.Steps,
-		"training_single_iteration": window.Steps, "lens.epoch": window.Epoch, "Epoch/3": window.Epoch,
+		"rl.grpo.step": window.Steps, "rl.grpo.checkpointing": window.Checkpoint,
+		"nv.nvrx.ckpt.save.request": window.Checkpoint, "training_single_iteration": window.Steps, "lens.epoch": window.Epoch, "Epoch/3": window.Epoch,
 		"upload": window.Custom, "payload": window.Custom, "DataLoader": window.Custom, "reload": window.Custom,
 		"epochal": window.Custom, "": window.Custom,
 	} {
