@@ -70,6 +70,10 @@ func TestFallback(t *testing.T) {
 	if got := f.pid(); got != 7 {
 		t.Errorf("pid: got %d, want the 7 of the resource", got)
 	}
+	f = facts{pcommon.NewMap(), attrs(t, "vllm.process_id", "8"), func(attribute.Key) {}}
+	if got := f.pid(); got != 8 {
+		t.Errorf("pid: got %d, want vLLM's 8", got)
+	}
 }
 
 func TestGPUs(t *testing.T) {
