@@ -51,8 +51,7 @@ until curl -fs http://127.0.0.1:16786/ >"$work/page"; do
 done
 
 OTEL_SERVICE_NAME=trainer OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:14317 build/stallspan run \
-	--baseline off --load-begin 'Loading model (?P<model>\S+)' --load-end 'Model ready' \
-	--slow-epoch 3s --slow-status error --span-names indexed -- python3 lab/tracepictures/train.py "$work"
+	--baseline off --slow-epoch 3s --slow-status error --span-names indexed -- python3 lab/tracepictures/train.py "$work"
 # trace SERVICE prints the address of a service's trace, or nothing.
 trace() {
 	curl -fs "http://127.0.0.1:16786/api/traces?service=$1" |
