@@ -3,7 +3,6 @@ package past
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -85,10 +84,10 @@ func (i *interval) ids(s history.Series, most int) []string {
 	return ids[:min(len(ids), most)]
 }
 
-// gpuName is the number that nvidia-smi gives a GPU, where it is known.
+// gpuName is how people name a GPU, where its number is known.
 func (i *interval) gpuName(id string) string {
 	if limits, known := i.from.LimitsOf(id); known {
-		return "GPU " + strconv.Itoa(limits.Index)
+		return limits.Name()
 	}
 	return ""
 }
