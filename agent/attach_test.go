@@ -146,7 +146,8 @@ func sleeper(t *testing.T, prepare func(*exec.Cmd) error) (v *invocation, pid st
 func TestAttachNamesAnOutput(t *testing.T) {
 	t.Parallel()
 	v, _ := sleeper(t, func(job *exec.Cmd) error { _, err := job.StdoutPipe(); return err })
-	if want := "its output cannot be read: it goes to a pipe, not to a file"; !strings.Contains(v.err.String(), want) {
+	want := "its standard output cannot be read: it goes to a pipe, not to a file"
+	if !strings.Contains(v.err.String(), want) {
 		t.Errorf("got %s, want %q in it", &v.err, want)
 	}
 }

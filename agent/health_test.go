@@ -66,6 +66,15 @@ func TestHealthFrom(t *testing.T) {
 	}
 }
 
+// The sample for those who have no drive at hand.
+func TestHealthSample(t *testing.T) {
+	v := stallspan(t, "health", "--from", "../examples/smart.json")
+	if code := v.run(); code != 0 || !strings.Contains(v.out.String(), "degraded") ||
+		!strings.Contains(v.out.String(), "Try: ") {
+		t.Errorf("exit code %d, got\n%s%s, want a degraded drive and what to do", code, v.out.String(), v.err.String())
+	}
+}
+
 func TestHealthJSON(t *testing.T) {
 	v := stallspan(t, "health", "--json", "--from", "-")
 	file, err := os.Open(savedHealth(t, "nvme-samsung"))

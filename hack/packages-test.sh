@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs, upgrades, removes and purges the packages of dist/ in a fresh Debian under a real systemd, and compares all
 # files, users and groups with those before. Then it installs, upgrades and erases the rpm in a folder, with Debian's rpm.
-# It needs root, debootstrap, systemd-container and rpm (and lintian, if it is there), and what `make dist` left behind.
+# It needs root, debootstrap, systemd-container and rpm (and lintian, if it is there), and what `make dist` left behind,
+# with the same VERSION.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 missing=()
@@ -40,6 +41,7 @@ read -r number commit SOURCE_DATE_EPOCH < <(hack/version.sh)
 export SOURCE_DATE_EPOCH
 version=$number
 [[ $number != *-* ]] || version=$number+$commit
+[[ -e build/dist/stallspan_${version}_linux_$arch ]] || fail "there is no $version in build/dist: set VERSION as for make dist"
 for kind in agent collector; do
 	sed '1i # The default of an older version.' "packaging/etc/$kind.yaml" >"$work/$kind.yaml"
 	sed "s|packaging/etc/$kind.yaml|$work/$kind.yaml|" "packaging/$kind.nfpm.yaml" >"$work/$kind.nfpm.yaml"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Draws docs/images/jaeger-*.png: the spans of a real slow load and a real slow epoch in Jaeger's own page, and an epoch
-# of a program that knows nothing of Stallspan, which the Collector's processor annotated.
+# Draws docs/images/jaeger-*.png: the spans of a real slow epoch in Jaeger's own page, and an epoch of a program that
+# knows nothing of Stallspan, which the Collector's processor annotated.
 #
 #   JAEGER_UI=FOLDER hack/tracepictures.sh
 #
-# FOLDER is a build of Jaeger's page, v2.17.0, which is not in Jaeger's Go module. It also needs npm, Python and Debian's
-# chromium.
+# FOLDER is a build of Jaeger's page, which is not in Jaeger's Go module: jaegertracing/jaeger-ui v2.17.0, npm ci, and
+# npx vite build in packages/jaeger-ui, with Node 24. It also needs npm, Python and Debian's chromium, and that no
+# Collector sends to 127.0.0.1:14317, as that of laptop.yaml does.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [[ ! -f ${JAEGER_UI:?set it to a build of Jaeger\'s page: see the first lines of this script}/index.html ]]; then
@@ -49,20 +50,14 @@ until curl -fs http://127.0.0.1:16786/ >"$work/page"; do
 	sleep 0.2
 done
 
-# trace SERVICE FLAG... runs the training under Stallspan, and prints the address of its trace.
+OTEL_SERVICE_NAME=trainer OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:14317 build/stallspan run \
+	--baseline off --slow-epoch 3s --slow-status error --span-names indexed -- python3 lab/tracepictures/train.py "$work"
+# trace SERVICE prints the address of a service's trace, or nothing.
 trace() {
-	local service=$1
-	shift
-	OTEL_SERVICE_NAME=$service OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:14317 build/stallspan run \
-		--baseline off --load-begin 'Loading model (?P<model>\S+)' --load-end 'Model ready' "$@" \
-		-- python3 lab/tracepictures/train.py "$work" >&2
-	curl -fs "http://127.0.0.1:16786/api/traces?service=$service" |
-		sed 's|.*"traceID":"\([0-9a-f]*\)".*|http://127.0.0.1:16786/trace/\1|'
+	curl -fs "http://127.0.0.1:16786/api/traces?service=$1" |
+		sed -n 's|.*"traceID":"\([0-9a-f]*\)".*|http://127.0.0.1:16786/trace/\1|p'
 }
-load=$(trace loader --slow-load 500ms)
-epoch=$(trace trainer --slow-epoch 3s --slow-status error --span-names indexed)
-node lab/tracepictures/take.mjs "$load" docs/images/jaeger-load.png 610 'load llama'
-node lab/tracepictures/take.mjs "$epoch" docs/images/jaeger-epoch.png 720 'epoch 1'
+node lab/tracepictures/take.mjs "$(trace trainer)" docs/images/jaeger-epoch.png 720 'epoch 1'
 
 cat >"$work/collector.yaml" <<YAML
 receivers:
@@ -84,9 +79,6 @@ until curl -s http://127.0.0.1:14318/ >"$work/page"; do
 	sleep 0.2
 done
 OTLP_HTTP=127.0.0.1:14318 python3 examples/collector/epochs.py "$work/samples.bin"
-until curl -fs "http://127.0.0.1:16786/api/traces?service=epochs.py" >"$work/traces" && grep -q traceID "$work/traces"; do
-	sleep 0.5
-done
-annotated=$(sed 's|.*"traceID":"\([0-9a-f]*\)".*|http://127.0.0.1:16786/trace/\1|' "$work/traces")
+until annotated=$(trace epochs.py) && [[ -n $annotated ]]; do sleep 0.5; done
 node lab/tracepictures/take.mjs "$annotated" docs/images/jaeger-processor.png 530 'epoch'
 ls -l docs/images/jaeger-*.png

@@ -36,23 +36,39 @@ type annotator struct {
 	silent     bool // logs no failing conditions
 
 	panics, failures rate.Sometimes // at most one message a minute
+
+	nested nested
 }
 
 // annotate annotates a batch. It never drops a span.
 func (a *annotator) annotate(batch ptrace.Traces) (t tally) {
 	for _, rs := range batch.ResourceSpans().All() {
 		p := &pass{annotator: a, tally: &t, resource: rs}
-		for i := range rs.ScopeSpans().Len() { // without the scope that we may append
-			ss := rs.ScopeSpans().At(i)
+		var chosen []choice
+		for _, ss := range rs.ScopeSpans().All() {
 			if ss.Scope().Name() == emit.ScopeName {
 				continue // our own spans: they have a verdict, or are children
 			}
 			for _, span := range ss.Spans().All() {
-				p.span(ss, span)
+				if k, ok := p.choose(ss, span); ok {
+					chosen = append(chosen, choice{span, k})
+				}
 			}
+		}
+		slices.SortStableFunc(chosen, func(a, b choice) int { // children before their parents
+			return cmp.Or(cmp.Compare(a.EndTimestamp(), b.EndTimestamp()), cmp.Compare(b.StartTimestamp(), a.StartTimestamp()))
+		})
+		for _, c := range chosen {
+			p.span(c.kind, c.Span)
 		}
 	}
 	return t
+}
+
+// choice is a span to annotate, with its stallspan.window.kind, or "".
+type choice struct {
+	ptrace.Span
+	kind window.Kind
 }
 
 // pass annotates the spans of one resource.
@@ -64,8 +80,15 @@ type pass struct {
 	own      *ptrace.ScopeSpans // for the children of all spans; nil until it is needed
 }
 
+// choose reports whether to annotate a span, and returns its stallspan.window.kind, or "".
+func (p *pass) choose(ss ptrace.ScopeSpans, span ptrace.Span) (window.Kind, bool) {
+	k := kindOf(span, p.tally.ignore)
+	_, done := span.Attributes().Get(string(semconv.VerdictKey))
+	return k, (k != "" || p.conditions.met(p.resource, ss, span, p.failed)) && !done
+}
+
 // span annotates a span, or leaves it unchanged.
-func (p *pass) span(ss ptrace.ScopeSpans, span ptrace.Span) {
+func (p *pass) span(k window.Kind, span ptrace.Span) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p.tally.skip(failed)
@@ -76,13 +99,6 @@ func (p *pass) span(ss ptrace.ScopeSpans, span ptrace.Span) {
 			})
 		}
 	}()
-	k := kindOf(span, p.tally.ignore)
-	if k == "" && !p.conditions.met(p.resource, ss, span, p.failed) {
-		return
-	}
-	if _, done := span.Attributes().Get(string(semconv.VerdictKey)); done {
-		return
-	}
 	r := p.report(k, span)
 	if r == nil {
 		return
@@ -168,6 +184,7 @@ const (
 // write adds the report to the span. Existing attributes stay unchanged.
 func (p *pass) write(r *window.Report, span ptrace.Span) {
 	s := emit.WindowSpan(r, p.show)
+	p.nested.once(r.Kind, span, &s)
 	added := slices.DeleteFunc(s.Attributes, func(kv attribute.KeyValue) bool {
 		_, exists := span.Attributes().Get(string(kv.Key))
 		return exists

@@ -18,6 +18,7 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/identity/locate"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 func TestGolden(t *testing.T) {
@@ -53,12 +54,12 @@ func TestMegatron(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(to, "megatron.pretrain", at(0.5), at(6), nil)
-	put(to, "megatron.load_checkpoint", at(1), at(2), nil)
-	put(to, "megatron.load_checkpoint.io_read", at(1), at(1.8), nil)
+	load := put(to, "megatron.load_checkpoint", at(1), at(2), nil)
+	put(to, "megatron.load_checkpoint.io_read", at(1), at(1.8), nil).SetParentSpanID(load.SpanID())
 	put(to, "megatron.train_step", at(2), at(3), map[string]any{"megatron.iteration": 1})
 	put(to, "nv.dl.training.iteration", at(3), at(4), map[string]any{"nv.dl.training.step": 2})
-	put(to, "megatron.save_checkpoint", at(4), at(5), map[string]any{"megatron.iteration": 2})
-	put(to, "megatron.save_checkpoint.io_write", at(4.2), at(5), nil)
+	save := put(to, "megatron.save_checkpoint", at(4), at(5), map[string]any{"megatron.iteration": 2})
+	put(to, "megatron.save_checkpoint.io_write", at(4.2), at(5), nil).SetParentSpanID(save.SpanID())
 	put(to, "megatron.train_step", at(5), at(6), map[string]any{"megatron.iteration": 3, "nemo.span.truncated": true})
 	if got := fresh(t, p.Monitor).annotate(traces); got.annotated != 7 {
 		t.Errorf("tally: got %+v, want 7 annotated spans", got)
@@ -360,5 +361,62 @@ func TestSlow(t *testing.T) {
 		if span.Status().Code() != want || span.Status().Message() != message {
 			t.Errorf("configured %v: %s", configured, text(traces, dawn))
 		}
+	}
+}
+
+// What was slow is shown once: on the innermost span of its kind, in whichever batch and scope its parents come.
+func TestNested(t *testing.T) {
+	m := machine(t, 1, 2)
+	for _, batches := range []int{1, 2} {
+		a := fresh(t, m)
+		traces, to := batch()
+		at := func(s float64) time.Time { return dawn.Add(time.Duration(s * float64(time.Second))) }
+		epoch := put(to, "epoch 1", at(11), at(12), nil)
+		load := put(to, "megatron.load_checkpoint", at(11), at(12), nil)
+		load.SetParentSpanID(epoch.SpanID())
+		other, inner := traces, traces.ResourceSpans().At(0).ScopeSpans().AppendEmpty().Spans()
+		if batches == 2 {
+			other, inner = batch()
+		}
+		read := put(inner, "megatron.load_checkpoint.io_read", at(11.1), at(12), nil)
+		read.SetSpanID([8]byte{7})
+		read.SetParentSpanID(load.SpanID())
+		a.annotate(other)
+		a.annotate(traces)
+		for _, c := range []struct {
+			ptrace.Span
+			events int
+		}{{read, 1}, {load, 0}, {epoch, 1}} {
+			if slow, _ := c.Attributes().Get("stallspan.slow"); !slow.Bool() || c.Events().Len() != c.events {
+				t.Errorf("%d batches, %s: got slow %v and %d events, want true and %d\n%s", batches, c.Name(), slow.Bool(),
+					c.Events().Len(), c.events, text(traces, dawn))
+			}
+		}
+		stalls := 0
+		for _, rs := range []ptrace.ResourceSpans{traces.ResourceSpans().At(0), other.ResourceSpans().At(0)}[:batches] {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, span := range ss.Spans().All() {
+					if span.ParentSpanID() == load.SpanID() && ss.Scope().Name() == emit.ScopeName {
+						stalls++
+					}
+				}
+			}
+		}
+		if stalls > 0 {
+			t.Errorf("%d batches: got %d stalls below the load, want all below its io_read", batches, stalls)
+		}
+	}
+}
+
+// What is remembered of spans without a parent's batch is bounded.
+func TestNestedIsBounded(t *testing.T) {
+	var n nested
+	span := ptrace.NewSpan()
+	for i := range 5 * maxNested {
+		span.SetParentSpanID([8]byte{byte(i), byte(i >> 8), byte(i >> 16), 1})
+		n.once(window.ModelLoad, span, &emit.Span{Events: make([]emit.Event, 1)})
+	}
+	if len(n.young)+len(n.older) > 2*maxNested {
+		t.Errorf("spans remembered: got %d, want at most %d", len(n.young)+len(n.older), 2*maxNested)
 	}
 }

@@ -24,10 +24,11 @@ func DefaultConditions() []string {
 		`IsMatch(span.name, "(?i)(^|[^a-z])` + model + `([ ._-]?(artifacts|loader))?[ ._-](load|restore)([ ._]io_read)?` + end,
 		`HasPrefix(span.name, "Loading (")`,
 		`IsMatch(span.name, "(?i)(^|[^a-z])(save|write)[ ._-]?` + model + `([ ._]io_write)?` + end,
-		`IsMatch(span.name, "(?i)(^|[^a-z])` + model + `[ ._-](save|write)([ ._](io_write|a?sync|finali[sz][a-z]+))?` + end,
+		`IsMatch(span.name, "(?i)(^|[^a-z])` + model + `[ ._-](save|write)([ ._](io_write|write|request|a?sync|finali[sz][a-z]+))?` + end,
 		`IsMatch(span.name, "(?i)^([a-z0-9_]+[.:/])*((run|train|training|one)[ _.-]?){0,3}epoch([ _.#/-]*[0-9]+)?` + end +
 			` and not IsMatch(span.name, "(?i)val|test")`,
 		`IsMatch(span.name, "(?i)(^|[^a-z])train(ing)?[ ._-](single[ ._-])?(step|iteration)([ _.#/-]*[0-9]+)?` + end,
+		`IsMatch(span.name, "^rl[.][a-z0-9_]+[.](step|checkpointing)$") and not IsMatch(span.name, "[.](agent|env|episode|rollout)[.]")`,
 	}
 }
 

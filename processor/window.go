@@ -61,15 +61,20 @@ func (f facts) text(keys ...attribute.Key) string {
 	return ""
 }
 
-// pid returns process.pid, or 0. Some SDKs send it as a string.
-func (f facts) pid() int {
-	pid, _ := find(f, semconv.ProcessPIDKey, func(v pcommon.Value) (int, bool) {
-		n, err := v.Int(), error(nil)
-		if v.Type() == pcommon.ValueTypeStr {
-			n, err = strconv.ParseInt(v.Str(), 10, 32)
+// pid returns process.pid or vLLM's vllm.process_id, or 0. Some SDKs send it as a string.
+func (f facts) pid() (pid int) {
+	for _, key := range []attribute.Key{semconv.ProcessPIDKey, "vllm.process_id"} {
+		pid, _ = find(f, key, func(v pcommon.Value) (int, bool) {
+			n, err := v.Int(), error(nil)
+			if v.Type() == pcommon.ValueTypeStr {
+				n, err = strconv.ParseInt(v.Str(), 10, 32)
+			}
+			return int(n), err == nil && n > 0 && n <= math.MaxInt32
+		})
+		if pid > 0 {
+			break
 		}
-		return int(n), err == nil && n > 0 && n <= math.MaxInt32
-	})
+	}
 	return pid
 }
 
@@ -110,7 +115,7 @@ var (
 	loadWord = regexp.MustCompile(`(^|[^A-Za-z])(?i:load(ing)?)($|[^a-z])|[a-z]Load(ing)?($|[^a-z])` +
 		`|(?i:(reload|restore)[ ._-]?(model|weight|checkpoint|ckpt)|(model|weight|checkpoint|ckpt)s?[ ._-]restore)`)
 	checkpointWord = regexp.MustCompile(`(?i:checkpoint|(^|[^a-z])(ckpt|(save|write)[ ._-]?(model|weight)|models?[ ._-](save|write)))`)
-	stepWord       = regexp.MustCompile(`(?i)(^|[^a-z])train(ing)?[ ._-](single[ ._-])?(step|iteration)`)
+	stepWord       = regexp.MustCompile(`(?i)(^|[^a-z])train(ing)?[ ._-](single[ ._-])?(step|iteration)|^rl[.][a-z0-9_]+[.]step$`)
 	epochWord      = regexp.MustCompile(`(^|[^A-Za-z])(?i:epoch)($|[^a-z])|[a-z]Epoch($|[^a-z])`)
 	trailingNumber = regexp.MustCompile(`[0-9]+$`)
 )

@@ -27,7 +27,8 @@ func TestNamed(t *testing.T) {
 		"Reload weights": window.ModelLoad, "restore_checkpoint": window.ModelLoad, "ModelLoader.load": window.ModelLoad,
 		"megatron.save_checkpoint.io_write": window.Checkpoint, "checkpoint_save_async": window.Checkpoint,
 		"save_model": window.Checkpoint, "megatron.train_step": window.Steps, "nv.dl.training.iteration": window.Steps,
-		"training_single_iteration": window.Steps, "lens.epoch": window.Epoch, "Epoch/3": window.Epoch,
+		"rl.grpo.step": window.Steps, "rl.grpo.checkpointing": window.Checkpoint,
+		"nv.nvrx.ckpt.save.request": window.Checkpoint, "training_single_iteration": window.Steps, "lens.epoch": window.Epoch, "Epoch/3": window.Epoch,
 		"upload": window.Custom, "payload": window.Custom, "DataLoader": window.Custom, "reload": window.Custom,
 		"epochal": window.Custom, "": window.Custom,
 	} {
@@ -68,6 +69,10 @@ func TestFallback(t *testing.T) {
 	f := facts{attrs(t, "process.pid", "x"), attrs(t, "process.pid", 7), func(attribute.Key) {}}
 	if got := f.pid(); got != 7 {
 		t.Errorf("pid: got %d, want the 7 of the resource", got)
+	}
+	f = facts{pcommon.NewMap(), attrs(t, "vllm.process_id", "8"), func(attribute.Key) {}}
+	if got := f.pid(); got != 8 {
+		t.Errorf("pid: got %d, want vLLM's 8", got)
 	}
 }
 

@@ -103,7 +103,7 @@ func TestClaimsAreDeleted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		always := []string{"container.id", "process.pid", "k8s.pod.uid", "k8s.namespace.name"}
+		always := []string{"container.id", "process.pid", "vllm.process_id", "k8s.pod.uid", "k8s.namespace.name"}
 		for _, name := range append(always, of.claimed...) {
 			if !deleted.MatchString(name) {
 				t.Errorf("%s: the claim %s: got it kept by %s, want it deleted", path, name, pattern)

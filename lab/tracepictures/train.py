@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What hack/tracepictures.sh traces: a load and two epochs that read a real disk in small pieces, one at a time.
+"""What hack/tracepictures.sh traces: two epochs that read a real disk in small pieces, one at a time.
 
 With a second argument, N, it trains for N epochs on a stand-in for a GPU (testdata/fakenvml) whose kernels the file
 named by the third one shows. Each second epoch finds its data in memory.
@@ -13,7 +13,7 @@ import time
 import zlib
 
 PIECE = 4096  # bytes
-MODEL, SAMPLES = 16384, 49152  # pieces: 64 and 192 MiB
+SAMPLES = 49152  # pieces: 192 MiB
 
 
 def cold(path, pieces):
@@ -61,13 +61,13 @@ def train(folder, epochs, gpu):
             gpu.compute(0.015)
 
 
-def read(file, pieces, work):
+def read(file):
     """Read a file in a random order, with some work on each piece."""
-    order = list(range(pieces))
+    order = list(range(SAMPLES))
     random.Random(1).shuffle(order)
     for piece in order:
         data = os.pread(file, PIECE, piece * PIECE)
-        for _ in range(work):
+        for _ in range(20):
             zlib.crc32(data)
 
 
@@ -75,10 +75,7 @@ folder = sys.argv[1]
 if len(sys.argv) > 2:
     train(folder, int(sys.argv[2]), GPU(sys.argv[3]))
     sys.exit()
-model, samples = cold(folder + "/model.bin", MODEL), cold(folder + "/samples.bin", SAMPLES)
-print("Loading model llama", flush=True)
-read(model, MODEL, 1)
-print("Model ready", flush=True)
+samples = cold(folder + "/samples.bin", SAMPLES)
 for epoch in (1, 2):
     print(f"Epoch {epoch}/2", flush=True)
-    read(samples, SAMPLES, 20)
+    read(samples)

@@ -30,6 +30,7 @@ class Notebook(unittest.TestCase):
         cells = ["".join(c["source"]) for c in self.notebook["cells"] if c["cell_type"] == "code"]
         with folder() as home, agent() as socket:
             shutil.copytree(os.path.join(EXAMPLES, "pytorch"), os.path.join(home, "pytorch"))
+            shutil.copy(os.path.join(EXAMPLES, "train.py"), home)  # it is beside the notebook, and not what is meant
             done = run(sys.executable, "-c", PATIENT + "\n".join(cells), cwd=home,
                        env=environment(STALLSPAN_SOCKET=socket))
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -41,7 +41,7 @@ type stream struct {
 }
 
 // openStreams opens the files that are a program's standard output and standard error. Other outputs cannot be read
-// twice: why says what they are.
+// twice: why says what the standard output is.
 func openStreams(pid int, line func([]byte)) (list []*stream, why error) {
 	var first os.FileInfo
 	for _, number := range []string{"1", "2"} {
@@ -51,8 +51,8 @@ func openStreams(pid int, line func([]byte)) (list []*stream, why error) {
 			one = openContainerLog(pid, one)
 		}
 		switch err = errors.Join(one.err, err); {
-		case err != nil && why == nil:
-			why = fmt.Errorf("its output cannot be read: %w", err)
+		case err != nil && number == "1":
+			why = fmt.Errorf("its standard output cannot be read: %w", err)
 		case err != nil:
 		case first != nil && os.SameFile(first, one.info):
 			_ = one.file.Close()

@@ -39,7 +39,7 @@ function layout(data: Data): Layout {
     const ends: number[] = [];
     data.windows.forEach((window, index) => {
       if (window.report.kind !== kind) return;
-      let lane = ends.findIndex((e) => e <= window.start_s + 1e-6);
+      let lane = ends.findIndex((e) => e <= window.start_s + 1e-3);
       if (lane < 0) lane = Math.min(ends.length, maxLanes - 1);
       ends[lane] = Math.max(ends[lane] ?? 0, end(window));
       placed.push({ index, window, lane: first + lane });
