@@ -554,8 +554,12 @@ func (x *situation) raiseLimit() string {
 // raiseMemory is for files that a limit of memory has dropped from the page cache.
 func (x *situation) raiseMemory() string {
 	m := x.Squeezed
-	text := fmt.Sprintf("Raise the memory limit of cgroup %s (%s, %s in use): it dropped files from memory, and %s were "+
-		"read again", m.Cgroup, Size(m.Limit), Size(m.Used), Size(m.Again))
+	limit := Size(m.Limit)
+	if m.Used > 0 {
+		limit += ", " + Size(m.Used) + " in use"
+	}
+	text := fmt.Sprintf("Raise the memory limit of cgroup %s (%s): it dropped files from memory, and %s were read again",
+		m.Cgroup, limit, Size(m.Again))
 	if m.Free > 0 {
 		text += "; the machine has " + Size(m.Free) + " free"
 	}

@@ -86,7 +86,7 @@ func (s *stack) reached(top []string) (all []string) {
 	for _, device := range top {
 		all = append(all, s.below(device)...)
 	}
-	if len(all) > 0 && len(s.Seen.Under) == 0 {
+	if len(s.Seen.Under) == 0 {
 		for _, device := range slices.Concat(s.machine.Devices...) {
 			all = append(all, s.below(device)...)
 		}

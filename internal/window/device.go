@@ -170,14 +170,16 @@ func (s *stack) level(devices []string) (l level) {
 	return l
 }
 
-// timed reports whether the kernel counts how long the operations of devices take. Without a device, the job may have
-// used one whose operations it does not count.
+// timed reports whether it is known, for all of the window, how long the operations of devices took. Without a device,
+// the job may have used one whose operations are not counted.
 func (s *stack) timed(devices []string) bool {
 	if len(devices) == 0 {
-		devices = slices.Collect(maps.Keys(s.machine.Lacks))
+		devices = slices.Concat(slices.Concat(s.machine.Devices...), slices.Collect(maps.Keys(s.machine.Lacks)))
 	}
 	return !slices.ContainsFunc(devices, func(d string) bool {
-		return (s.use(d).Lacks|s.machine.Lacks[d])&sample.LacksTimes != 0
+		use := s.use(d)
+		counted := s.isLayer(d) || slices.Contains(s.machine.Leaves, d)
+		return (use.Lacks|s.machine.Lacks[d])&sample.LacksTimes != 0 || use.Partial || !counted
 	})
 }
 

@@ -100,7 +100,7 @@ func (v *view) pressure() (io *Pressure, starved time.Duration) {
 	target := &v.machine.Target
 	some, okSome := v.between(history.IOSome, target.Pressure)
 	full, okFull := v.between(history.IOFull, target.Pressure)
-	if okSome && okFull {
+	if okSome && okFull && !some.Reset {
 		io = &Pressure{seconds(some.Value), seconds(full.Value)}
 	}
 	if target.Own {
