@@ -116,8 +116,12 @@ func TestWalk(t *testing.T) {
 	}{
 		"reads itself": {func(s *script) {
 			s.out(20, 1, disk)
-			s.in(70, 68, 1, 0)
+			s.in(70, 69.5, 1, 0)
 		}, []float64{50, 0, 50, 0, 0}},
+		"has no core after it read": {func(s *script) {
+			s.out(20, 1, disk)
+			s.in(70, 40, 1, 0)
+		}, []float64{50, 30, 20, 0, 0}},
 		"sleeps on a file without a block device": {func(s *script) {
 			s.out(20, 1, fuseRead)
 			s.in(70, 70, 1, 99)

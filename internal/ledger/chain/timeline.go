@@ -94,12 +94,12 @@ type pause struct {
 type kind uint8
 
 const (
-	running kind = iota
-	ready        // without a CPU
-	readyAfterStorage
-	storage // waits for storage
-	taken   // on a CPU whose time the hypervisor stole
-	asleep  // until waker, or for reason if that is 0
+	running           kind = iota
+	ready                  // without a CPU
+	readyAfterStorage      // for less than minSlice: it wakes up; longer, others have the cores
+	storage                // waits for storage
+	taken                  // on a CPU whose time the hypervisor stole
+	asleep                 // until waker, or for reason if that is 0
 	unknown
 )
 
@@ -288,7 +288,7 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	}
 	th.close(t, woken, s)
 	after := segment{kind: ready}
-	if s.kind == storage {
+	if s.kind == storage && e.At-woken < minSlice {
 		after.kind = readyAfterStorage
 	}
 	th.close(t, e.At, after)
