@@ -338,7 +338,7 @@ func TestUntimedDevices(t *testing.T) {
 	}
 }
 
-// A disk that the kernel does not count, or of which nothing could be read, may be the one that the job waited for. A
+// A disk that the kernel does not count, or that could not be read, may be the one that the job waited for. A
 // limit on another device, which others reached, does not explain it.
 func TestUncountedDevice(t *testing.T) {
 	for name, c := range map[string]struct {

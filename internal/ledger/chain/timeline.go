@@ -96,7 +96,7 @@ type kind uint8
 const (
 	running           kind = iota
 	ready                  // without a CPU
-	readyAfterStorage      // for less than minSlice: it wakes up; longer, others have the cores
+	readyAfterStorage      // it wakes up, for less than minSlice, or the job's own threads read and work in turn
 	storage                // waits for storage
 	taken                  // on a CPU whose time the hypervisor stole
 	asleep                 // until waker, or for reason if that is 0
@@ -240,7 +240,7 @@ func (th *thread) out(t *Timeline, e *sample.ThreadEvent) {
 
 // in ends a pause.
 func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
-	t.replaces(e.At)
+	left := t.replaces(e.At)
 	th.leave(e.At)
 	if th.state == stateOn {
 		th.close(t, e.At, segment{kind: unknown})
@@ -288,7 +288,8 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	}
 	th.close(t, woken, s)
 	after := segment{kind: ready}
-	if s.kind == storage && e.At-woken < minSlice {
+	ownCore := left != nil && left.job == th.job
+	if s.kind == storage && (ownCore || e.At-woken < minSlice) {
 		after.kind = readyAfterStorage
 	}
 	th.close(t, e.At, after)

@@ -183,7 +183,7 @@ type skipped struct {
 	lines int
 	first int // its number in the text, from 1
 
-	// device is the beginning of that line, its name included. The rest grows, and would make each reading another problem.
+	// device is the beginning of that line, its name included. The rest grows: each reading would be another problem.
 	device []byte
 }
 

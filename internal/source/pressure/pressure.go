@@ -248,8 +248,9 @@ var (
 	totalField = []byte(" total=")
 )
 
-// parse reads the lines "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" and "full ...", totals in microseconds. full is
-// -1 without such a line. The averages are not needed, because the totals give any average. Other lines are ignored.
+// parse reads the lines "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" and "full ...", totals in microseconds.
+// full is -1 without such a line. The averages are not needed, because the totals give any average. Other lines are
+// ignored.
 func parse(text []byte) (some, full time.Duration, ok bool) {
 	full = -1
 	for line := range bytes.Lines(text) {
