@@ -87,9 +87,7 @@ func (s *stack) reached(top []string) (all []string) {
 		all = append(all, s.below(device)...)
 	}
 	if len(s.Seen.Under) == 0 {
-		for _, device := range slices.Concat(s.machine.Devices...) {
-			all = append(all, s.below(device)...)
-		}
+		all = append(all, s.open()...)
 	}
 	return all
 }

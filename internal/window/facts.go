@@ -34,6 +34,7 @@ type Facts struct {
 	Uses  []GPUUse      // of the GPUs that report more than their busy time
 	Steps *ledger.Steps // of an epoch; nil if they are not known
 
+	opened []string           // view.open
 	layers map[string]DiskUse // devices above the disks with I/O in the window, by name
 	reset  []string           // disks of the window that were added or removed in it, or whose counters restarted
 	torn   bool               // a counter of some disk restarted
@@ -62,7 +63,7 @@ func gather(v *view) Facts {
 	}
 	f := Facts{
 		Scope: v.scope(), GPUIDs: v.gpus(), Own: v.own(), Disks: disks, From: v.readFrom(disks),
-		Mounts: busiestFirst(mounts, uses), MountUses: uses, layers: v.layersInUse(), torn: len(reset) > 0,
+		Mounts: busiestFirst(mounts, uses), MountUses: uses, layers: v.layersInUse(), torn: len(reset) > 0, opened: v.open(),
 	}
 	for _, disk := range reset {
 		if f.worksWith(disk, v.Seen.Under) {
