@@ -51,7 +51,8 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusServiceUnavailable, "too many requests for the history: try again in a few seconds")
 	}
 	defer s.copies.Release(who.name)
-	to := &patientWriter{w: w, control: http.NewResponseController(w)}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	to := newPatientWriter(w)
 	if err := s.past.Copy(to, from, until, who.entries()); err != nil && !to.begun {
 		return refuse(http.StatusServiceUnavailable, "%v", err)
 	} else if err != nil {
@@ -60,18 +61,20 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// patientWriter gives a client writeTimeout for each part of a response, in place of the whole.
+// patientWriter gives a client writeTimeout for each part of a response, in place of the whole and of the time that
+// making it takes.
 type patientWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	begun   bool
 }
 
+func newPatientWriter(w http.ResponseWriter) *patientWriter {
+	return &patientWriter{w: w, control: http.NewResponseController(w)}
+}
+
 func (p *patientWriter) Write(text []byte) (int, error) {
-	if !p.begun {
-		p.begun = true
-		p.w.Header().Set("Content-Type", "application/octet-stream")
-	}
+	p.begun = true
 	if err := p.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -138,5 +139,31 @@ func TestHistoryThatHangs(t *testing.T) {
 	}
 	if _, err := s.Windows(context.Background()); err != nil {
 		t.Errorf("a list of windows: got %v, want it", err)
+	}
+}
+
+// TestPatientWriter: the time that making a response takes is not the client's.
+func TestPatientWriter(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(100 * time.Millisecond)
+		to := io.Writer(w)
+		if r.URL.Path == "/patient" {
+			to = newPatientWriter(w)
+		}
+		_, _ = io.WriteString(to, strings.Repeat("x", 1<<20))
+	}))
+	server.Config.WriteTimeout = 10 * time.Millisecond
+	server.Start()
+	defer server.Close()
+	for path, want := range map[string]bool{"/patient": true, "/hasty": false} {
+		whole := false
+		if response, err := server.Client().Get(server.URL + path); err == nil {
+			text, err := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			whole = err == nil && len(text) == 1<<20
+		}
+		if whole != want {
+			t.Errorf("%s: got a whole response %v, want %v", path, whole, want)
+		}
 	}
 }

@@ -41,7 +41,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	running := slices.DeleteFunc(s.monitor.Windows.Running(), others)
 	ended := slices.DeleteFunc(s.monitor.Windows.Ended(), others)
 	w.Header().Set("Content-Type", "application/json")
-	out := bufio.NewWriterSize(w, 32<<10)
+	out := bufio.NewWriterSize(newPatientWriter(w), 32<<10)
 	_, _ = out.WriteString(`{"running":[`) // out keeps the first error
 	writeReports(out, "", running, explain.NewReport)
 	_, _ = out.WriteString(`],"ended":[`)
