@@ -138,31 +138,24 @@ func (v *view) layersInUse() map[string]DiskUse {
 	return all
 }
 
-// BytesRead is how much the disks read, for any process.
-func (f *Facts) BytesRead() (bytes uint64) {
-	for i := range f.Disks {
-		bytes += f.Disks[i].ReadBytes
-	}
-	return bytes
-}
-
 // BytesReadFrom is how much the disks read from which the window can have read, for any process; of all disks if these
 // are not known.
 func (f *Facts) BytesReadFrom() (bytes uint64) {
 	for i := range f.Disks {
-		if slices.Contains(f.From, f.Disks[i].Name) {
-			bytes += f.Disks[i].ReadBytes
+		if d := &f.Disks[i]; len(f.From) == 0 || slices.Contains(f.From, d.Name) {
+			bytes += d.ReadBytes
 		}
-	}
-	if len(f.From) == 0 {
-		return f.BytesRead()
 	}
 	return bytes
 }
 
 // CanHaveRead reports whether the disks read enough for a process with that many bytes in its counters.
 func (f *Facts) CanHaveRead(bytes uint64) bool {
-	return float64(bytes) <= maxRead*float64(f.BytesRead())
+	read := 0.0
+	for i := range f.Disks {
+		read += float64(f.Disks[i].ReadBytes)
+	}
+	return float64(bytes) <= maxRead*read
 }
 
 // Squeezed is what a limit of memory cost a window: files were dropped from the page cache and read again.
