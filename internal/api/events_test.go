@@ -41,7 +41,7 @@ var errEnough = errors.New("enough")
 // lines returns n lines of a stream.
 func lines(t *testing.T, s *service, last, n int, follow bool, each func()) (got []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	err := s.Events(ctx, last, follow, func(line []byte) error {
 		got = append(got, string(line))

@@ -92,7 +92,7 @@ func TestReporting(t *testing.T) {
 	if path == "" {
 		t.Skip("the program of another user, for TestReportedByOthers")
 	}
-	client, n := NewClient(path), 0
+	client, n := patient(path), 0
 	var err error
 	for ; err == nil && n <= maxReported; n++ {
 		err = client.Report(t.Context(), slowEvent())

@@ -115,7 +115,7 @@ func TestReportingWindows(t *testing.T) {
 	if path == "" {
 		t.Skip("the program of another user, for TestWindowsReportedByOthers")
 	}
-	client, n := NewClient(path), 0
+	client, n := patient(path), 0
 	var err error
 	for ; err == nil && n <= maxReportedWindows; n++ {
 		err = client.ReportWindow(t.Context(), endedReport(fmt.Sprint("b", n)))

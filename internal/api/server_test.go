@@ -94,7 +94,14 @@ func serve(t testing.TB, change func(*Server)) *service {
 			t.Error(err)
 		}
 	})
-	return &service{Client: NewClient(path), path: path, opener: o, monitor: m, server: s, stop: stop}
+	return &service{Client: patient(path), path: path, opener: o, monitor: m, server: s, stop: stop}
+}
+
+// patient returns a client with time for a machine under load, on which the detector of races looks for them.
+func patient(path string) *Client {
+	client := NewClient(path)
+	client.http.Timeout = 2 * time.Minute
+	return client
 }
 
 // folder returns a temporary folder with a short name: a socket's path has at most 107 bytes.

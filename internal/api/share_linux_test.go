@@ -30,7 +30,7 @@ func TestGreedy(t *testing.T) {
 	if path == "" {
 		t.Skip("the program of another user, for TestShares")
 	}
-	client := NewClient(path)
+	client := patient(path)
 	_, err := client.Begin(t.Context(), Announcement{Kind: window.Custom, PID: 1})
 	fmt.Printf("process 1: %v\n", err)
 	begun := 0
@@ -200,7 +200,7 @@ func TestPrying(t *testing.T) {
 	if path == "" {
 		t.Skip("the program of another user, for TestWindowsOfOthers")
 	}
-	client := NewClient(path)
+	client := patient(path)
 	status := func(err error) int {
 		if refused := new(Error); errors.As(err, &refused) {
 			return refused.Status

@@ -56,7 +56,7 @@ func TestUnknown(t *testing.T) {
 	if path == "" {
 		t.Skip("the program of another user, for TestUnknownInNamespaces")
 	}
-	client := NewClient(path)
+	client := patient(path)
 	got := func(method, path string, body any) string {
 		answer, err := client.call(t.Context(), method, path, body)
 		switch refused, ok := err.(*Error); { //nolint:errorlint // call wraps none
