@@ -338,8 +338,8 @@ func (x *situation) full() bool {
 	return x.CPUUsed >= coresFull || starved
 }
 
-// freeCores is for work that had no core, also by the pressure of its cgroup alone. Where others took the cores, nothing
-// follows: the finding says so.
+// freeCores is for work that had no core, also by the pressure of its cgroup alone. Where others took the cores,
+// nothing follows: the finding says so.
 func (x *situation) freeCores() string {
 	text := "It had no core " + percent(cmp.Or(x.shares.Ready, x.Starved.Seconds()/x.Duration().Seconds())) + " of the time"
 	switch {

@@ -98,10 +98,12 @@ func TestCeilings(t *testing.T) {
 	}
 }
 
-// Disks on which the job has files open are in front, and those that others read meanwhile are none that it read from.
+// Disks on which the job has files open are in front. It read from no disk that only others read.
 func TestDisksOfOthers(t *testing.T) {
 	devices := []device{{"sda", "", false, 900, 1000, s, false}, {"vda", "", false, 100, 1000, s, false}}
-	for open, want := range map[string][2]string{"vda": {"vda", "vda"}, "": {"sda", "sda vda"}, "sdz": {"sda", "sda vda"}} {
+	for open, want := range map[string][2]string{
+		"vda": {"vda", "vda"}, "": {"sda", "sda vda"}, "sdz": {"sda", "sda vda"},
+	} {
 		r := slow(t, devices, 8*s, 100, func(b *bench) { b.machine.Devices = [][]string{strings.Fields(open)} })
 		if got := [2]string{r.Disks[0].Name, strings.Join(r.From, " ")}; got != want {
 			t.Errorf("files open on %q: got %q, want %q", open, got, want)
