@@ -341,7 +341,8 @@ func (x *situation) full() bool {
 // freeCores is for work that had no core, also by the pressure of its cgroup alone. Where others took the cores,
 // nothing follows: the finding says so.
 func (x *situation) freeCores() string {
-	text := "It had no core " + percent(cmp.Or(x.shares.Ready, x.Starved.Seconds()/x.Duration().Seconds())) + " of the time"
+	share := cmp.Or(x.shares.Ready, x.Starved.Seconds()/x.Duration().Seconds())
+	text := "It had no core " + percent(share) + " of the time"
 	switch {
 	case takenCores(x.Report) != "":
 		return ""
