@@ -29,7 +29,7 @@ type Config struct {
 	Smart    *config.Smart   `mapstructure:"smart"`
 	Metrics  config.Metrics  `mapstructure:"metrics"`
 	Disks    FilterConfig    `mapstructure:"disks"`      // matched by name, as in /dev
-	GPUs     FilterConfig    `mapstructure:"gpus"`       // matched by hw.id, hw.name or index
+	GPUs     FilterConfig    `mapstructure:"gpus"`       // matched by hw.id, hw.name, index, or "AMD GPU 0"
 	Socket   string          `mapstructure:"socket"`     // "" for api.DefaultSocket
 	Endpoint string          `mapstructure:"endpoint"`   // TCP port of the API; "" for none
 	Token    string          `mapstructure:"token_file"` // with the text that clients of the port need; "" for none

@@ -64,5 +64,5 @@ func (f deviceFilter) apply(s *sample.Snapshot) {
 }
 
 func (f deviceFilter) includesGPU(g *sample.GPU) bool {
-	return f.gpus.includes(g.ID, g.Name, strconv.Itoa(g.Index))
+	return f.gpus.includes(g.ID, g.Name, strconv.Itoa(g.Index), sample.GPUName(g.Vendor, g.Index))
 }

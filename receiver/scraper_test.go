@@ -160,6 +160,17 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// Each maker's GPUs are counted from 0.
+func TestChoiceOfAMaker(t *testing.T) {
+	for strict, want := range map[string][2]bool{"0": {false, false}, "GPU 0": {false, true}, "AMD GPU 0": {true, false}} {
+		f := deviceFilter{gpus: FilterConfig{Exclude: []filter.Config{{Strict: strict}}}.compile()}
+		got := [2]bool{f.includesGPU(&sample.GPU{ID: "GPU-a"}), f.includesGPU(&sample.GPU{ID: "GPU-b", Vendor: "AMD"})}
+		if got != want {
+			t.Errorf("without %q: got %v, want NVIDIA's and AMD's %v", strict, got, want)
+		}
+	}
+}
+
 // A panic while metrics are made is an error of that scrape.
 func TestPanicOfAScrape(t *testing.T) {
 	w := newReceiver(settings(), laboratory(t))

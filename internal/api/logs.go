@@ -53,11 +53,20 @@ type attributes []struct {
 	}
 }
 
-// logFiles are the processes that write to files, by path. It is safe for concurrent use.
+// logFiles are the processes that write to files, by path. The looks have the rights of this program. So a caller gets
+// his own processes alone, and waits as long for a file of another user as for one that does not exist. It is
+// safe for concurrent use.
 type logFiles struct {
 	mu              sync.Mutex
-	writers, before map[string]int // of the newest two looks
+	writers, before map[string][]int // of the newest two looks
 	looked          time.Time
+}
+
+// logOwners are the clients of processes whose logs were sent, as of when they ran.
+type logOwners struct {
+	sync.Mutex
+
+	of map[int]string
 }
 
 const (
@@ -65,36 +74,63 @@ const (
 	lookAgain   = 2 * time.Second // a look reads the open files of all processes
 )
 
-// writer returns the process that writes to a file, also if it ended a moment ago; 0 if none was seen. It does not
-// touch the file, whose file system may hang.
-func (l *logFiles) writer(path string) (pid int) {
+// writer returns the process that writes to a file, and is the caller's, also if it ended a moment ago; 0 if none was
+// seen. It does not touch the file, whose file system may hang.
+func (l *logFiles) writer(path string, own func(pid int) bool) (pid int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	pid = l.writers[path]
+	find := func(files map[string][]int) int {
+		i := slices.IndexFunc(files[path], own)
+		if i < 0 {
+			return 0
+		}
+		return files[path][i]
+	}
+	pid = find(l.writers)
 	if (pid == 0 || unix.Kill(pid, 0) != nil) && time.Since(l.looked) >= lookAgain {
 		l.before, l.writers, l.looked = l.writers, writers(), time.Now()
 	}
-	return cmp.Or(l.writers[path], l.before[path])
+	return cmp.Or(find(l.writers), find(l.before))
 }
 
-// of returns the process that wrote a log: process.pid, or whose file it is. It is 0 if none is named, or none has had
-// the file open.
-func (a attributes) of(files *logFiles) (pid int, named bool) {
+// runs reports whether a process is the caller's, or was his when it was last asked for.
+func (s *Server) runs(who *caller, pid int) bool {
+	if who.privileged() {
+		return true
+	}
+	owner := s.callers.owners.Of(pid)
+	s.owners.Lock()
+	defer s.owners.Unlock()
+	if owner.PID != 0 {
+		if s.owners.of == nil || len(s.owners.of) == maxLogFiles {
+			s.owners.of = map[int]string{}
+		}
+		s.owners.of[pid] = owner.Client
+	}
+	return !who.anonymous() && s.owners.of[pid] == who.name
+}
+
+// of returns the process that wrote a log: process.pid, or whose file it is. It is 0 if none is named, if none has had
+// the file open, or if it is not the caller's.
+func (a attributes) of(files *logFiles, own func(pid int) bool) (pid int, named bool) {
 	for _, one := range a {
 		switch one.Key {
 		case "process.pid":
 			number, err := strconv.Atoi(string(one.Value.IntValue))
-			return number, err == nil && number > 0
+			if named = err == nil && number > 0; named && own(number) {
+				pid = number
+			}
+			return pid, named
 		case "log.file.path":
-			return files.writer(one.Value.StringValue), true
+			return files.writer(one.Value.StringValue, own), true
 		}
 	}
 	return 0, false
 }
 
-// writers returns the process that has each file open for writing, the one with the smallest number. A process for
-// which the kernel does not answer is left out.
-func writers() map[string]int {
+// writers returns the processes that have each file open for writing. A process for which the kernel does not answer
+// is left out.
+func writers() map[string][]int {
 	var pids []int
 	names, _ := kernfile.Names(procfs.DefaultMountPoint, maxLogFiles)
 	for _, name := range names {
@@ -105,13 +141,15 @@ func writers() map[string]int {
 	files := make([][]string, len(pids))
 	procfile.NewBatch(procfs.DefaultMountPoint, func(pid int) int { return pid },
 		func(pid int, _ []byte) []string { return writtenBy(pid) }, func(int) []string { return nil }).Each(pids, files)
-	all := map[string]int{}
+	all, left := map[string][]int{}, maxLogFiles
 	for i, pid := range pids {
-		for _, path := range files[i] {
-			if known := all[path]; known > 0 && pid < known || known == 0 && len(all) < maxLogFiles {
-				all[path] = pid
-			}
+		for _, path := range files[i][:min(len(files[i]), left)] {
+			all[path] = append(all[path], pid)
 		}
+		left -= min(len(files[i]), left)
+	}
+	for _, list := range all {
+		slices.Sort(list)
 	}
 	return all
 }
@@ -169,18 +207,23 @@ func (s *Server) readLog(w http.ResponseWriter, r *http.Request) error {
 // linesOf returns the lines of each process. left is the number of those that no process of the caller wrote.
 func (s *Server) linesOf(all *otlpLogs, who *caller) (lines map[int][]follow.LogLine, left int) {
 	lines = map[int][]follow.LogLine{}
-	allowed := map[int]bool{who.pid: who.pid != 0}
+	known := map[int]bool{}
+	own := func(pid int) bool {
+		is, seen := known[pid]
+		if !seen {
+			is = s.runs(who, pid)
+			known[pid] = is
+		}
+		return is
+	}
 	for _, resource := range all.ResourceLogs {
 		for _, scope := range resource.ScopeLogs {
 			for _, record := range scope.LogRecords {
-				pid, named := slices.Concat(record.Attributes, resource.Resource.Attributes).of(&s.logFiles)
+				pid, named := slices.Concat(record.Attributes, resource.Resource.Attributes).of(&s.logFiles, own)
 				if !named {
 					pid = who.pid
 				}
-				if _, known := allowed[pid]; !known {
-					allowed[pid] = pid > 0 && s.callers.mayName(who, pid)
-				}
-				if !allowed[pid] {
+				if pid == 0 {
 					left++
 					continue
 				}

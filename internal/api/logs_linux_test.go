@@ -9,12 +9,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/identity/locate"
 	"github.com/stallspan/stallspan/internal/progress/follow"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -154,4 +157,58 @@ func TestLogsOfAnUnknownCaller(t *testing.T) {
 	if answer.StatusCode != http.StatusForbidden {
 		t.Errorf("got %d, want 403", answer.StatusCode)
 	}
+}
+
+// Of a file that several users write, a caller's lines are those of his own process, also when that has ended. Those of
+// another user's file are no one's, whether its process runs or not.
+func TestLogsOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to run programs as other users")
+	}
+	servers := make(chan *Server, 1) // they are set up by another goroutine
+	untilKnown(t, serve(t, func(s *Server) { servers <- s }))
+	server := <-servers
+	start := func(attributes *syscall.SysProcAttr, files ...string) (end func(), pid int) {
+		cmd := exec.Command("sleep", "600")
+		cmd.SysProcAttr = attributes
+		for _, file := range files {
+			out, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = out.Close() }()
+			cmd.ExtraFiles = append(cmd.ExtraFiles, out)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		end = sync.OnceFunc(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		t.Cleanup(end)
+		return end, cmd.Process.Pid
+	}
+	shared, private := filepath.Join(t.TempDir(), "shared.log"), filepath.Join(t.TempDir(), "private.log")
+	endRoot, root := start(nil, shared, private)
+	other := &syscall.Credential{Uid: 65534, Gid: 65534}
+	endUser, user := start(&syscall.SysProcAttr{Credential: other}, shared)
+	who := &caller{uid: 65534, name: server.callers.owners.Of(user).Client}
+	check := func(when string, who *caller, file string, want int) {
+		t.Helper()
+		var all otlpLogs
+		body := logBody(t, time.Now(), file, map[time.Duration]string{0: "Epoch 1/2"})
+		if err := json.Unmarshal([]byte(body), &all); err != nil {
+			t.Fatal(err)
+		}
+		lines, left := server.linesOf(&all, who)
+		if got := len(lines[want]) == 1 && left == 0; got != (want > 0) || len(lines) > 1 {
+			t.Errorf("%s: got lines of %v and %d left out, want those of process %d", when, lines, left, want)
+		}
+	}
+	check("the user's", who, shared, user)
+	check("another user's", who, private, 0)
+	check("root's", &caller{}, private, root)
+	endRoot()
+	check("another user's, ended", who, private, 0)
+	endUser()
+	check("the user's, ended", who, shared, user)
+	check("unknown caller", &caller{uid: -1, name: locate.Unknown}, shared, 0)
 }

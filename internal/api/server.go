@@ -55,6 +55,7 @@ type Server struct {
 	windowRate *trust.Rate // of windows by other programs
 	callers    *callers
 	logFiles   logFiles
+	owners     logOwners
 	ending     chan struct{} // closed when the server stops
 	events     Events
 	metrics    Scraped       // for Prometheus; either may be nil

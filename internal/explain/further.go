@@ -137,5 +137,5 @@ func gpuName(r *window.Report, u *window.GPUUse) string {
 	if strings.HasPrefix(u.ID, "MIG-") {
 		return u.ID
 	}
-	return fmt.Sprintf("GPU %d", u.Limits.Index)
+	return u.Limits.Name()
 }

@@ -25,6 +25,15 @@ func TestSilence(t *testing.T) {
 			"server or daemon"},
 		{window.Silence{Disk: "sda", Since: 2 * time.Second, Until: 10 * time.Second, Goes: true},
 			"Nothing has come from disk sda for 8.0 s, since 14:02:02. ", "dmesg"},
+		{window.Silence{Ended: []sample.Ended{{PID: 7}, {PID: 9, At: time.Second, Status: 9}}, Until: 10 * time.Second,
+			Goes: true}, "Nothing has come from its own processes for 10.0 s, since 14:02:00; 2 of them ended " +
+			"by SIGKILL at 14:02:01. ", "killed process 9"},
+		{window.Silence{Ended: []sample.Ended{{PID: 9, Status: 3 << 8}}, Until: 10 * time.Second},
+			"Nothing came from its own processes for 10.0 s, since 14:02:00; 1 of them ended with exit code 3 " +
+				"before. ", "timeout"},
+		{window.Silence{Ended: []sample.Ended{{PID: 9, At: time.Second, Status: 0x137f}}, Until: 10 * time.Second},
+			"Nothing came from its own processes for 10.0 s, since 14:02:00; 1 of them stopped by SIGSTOP at " +
+				"14:02:01. ", "kill -CONT 9"},
 	} {
 		r := &window.Report{Judgement: window.Judgement{Verdict: window.StorageBound}}
 		divide(r, window.Shares{Storage: 1})

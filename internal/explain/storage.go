@@ -11,6 +11,8 @@ import (
 // where names the storage that the window waited for.
 func where(r *window.Report) string {
 	switch slow := r.SlowDevice; {
+	case r.Silence != nil && r.Silence.Disk != "": // it is named; what others did explains nothing
+		return ""
 	case slow != nil && slow.Limit != nil:
 		return held(slow)
 	case r.NoDevice:

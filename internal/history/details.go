@@ -153,7 +153,7 @@ func (s *detailState) advance(at, step time.Duration, value float64, ok, counter
 }
 
 func (l *GPULimits) note(g *sample.GPU, v *sample.GPUValues) {
-	l.Index = g.Index
+	l.Index, l.Vendor = g.Index, g.Vendor
 	if g.Has&sample.HasMemory != 0 {
 		l.Memory = g.MemoryTotal
 	}
@@ -265,12 +265,16 @@ func (m *Means) Empty() bool { return m.has == 0 }
 
 // GPULimits are the newest limits of a GPU; 0 where one is not known.
 type GPULimits struct {
-	Index      int     // as in nvidia-smi
+	Index      int     // as in nvidia-smi, or among AMD's
+	Vendor     string  // sample.GPU.Vendor
 	Memory     uint64  // bytes
 	Power      float64 // watts
 	SlowdownAt float64 // degrees Celsius
 	Clock      float64 // hertz, highest SM clock so far
 }
+
+// Name is how people name the GPU.
+func (l *GPULimits) Name() string { return sample.GPUName(l.Vendor, l.Index) }
 
 // Means returns the means of a GPU's details between two times. A reading covers the time since the previous one, about
 // a second. The mean leaves out the end, if its readings are late, and all before the first reading or before a gap of

@@ -12,12 +12,18 @@ type names struct {
 	recent  []namedTime   // in the order of time
 	dropped time.Duration // end of the newest that had no room in recent
 	all     []named       // of the last minutes
-	hold    Hold          // the newest wait for storage, up to the newest block
+	hold    Hold          // the newest wait for storage or other threads, up to the newest block
 	holds   []Hold        // those before it that are long enough, in the order of time
 }
 
-// Hold is a wait of a target's leading thread, or of one that it waits for, for storage that brought nothing in it.
-type Hold struct{ From, To time.Duration }
+// Hold is a wait of a target's leading thread, or of one that it waits for, that nothing ended: for storage, or for
+// what other threads give it, by a pipe or a lock.
+type Hold struct {
+	From, To time.Duration
+	Others   bool // for other threads
+
+	looked time.Duration // in which it looked whether these live
+}
 
 // namedTime is what one reason took of a block.
 type namedTime struct {
@@ -62,7 +68,7 @@ func (n *names) learn(b *block, leader int, from, to time.Duration) {
 	var of []named
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		n.extend(p)
+		n.extend(p, b.timeline)
 		if p.Kind == chain.Other {
 			of = add(of, named{b.timeline.Reason(leader, p), (p.To - p.From).Seconds() * b.idle[b.classOf(i)], 1})
 		}
@@ -74,10 +80,25 @@ func (n *names) learn(b *block, leader int, from, to time.Duration) {
 }
 
 // extend takes the next piece of the thread's time.
-func (n *names) extend(p *chain.Piece) {
-	if p.Kind == chain.Storage && p.From == n.hold.To {
-		n.hold.To = p.To
-		return
+func (n *names) extend(p *chain.Piece, of threads) {
+	h := Hold{From: p.From, To: p.To}
+	holds := p.Kind == chain.Storage
+	if p.Kind == chain.Other {
+		switch of.ReasonKind(p) {
+		case chain.ForPipe, chain.ForLock, chain.ForEvent, chain.ForChild:
+			h.Others, holds = true, true
+		}
+	}
+	if p.From == n.hold.To {
+		looked := n.hold.looked + p.To - p.From
+		switch {
+		case holds && h.Others == n.hold.Others:
+			n.hold.To = p.To
+			return
+		case n.hold.Others && p.Kind != chain.Storage && looked.Seconds() <= looks*(p.To-n.hold.From).Seconds():
+			n.hold.To, n.hold.looked = p.To, looked
+			return
+		}
 	}
 	if n.hold.long() {
 		if len(n.holds) == maxHolds {
@@ -85,15 +106,15 @@ func (n *names) extend(p *chain.Piece) {
 		}
 		n.holds = append(n.holds, n.hold)
 	}
-	if n.hold = (Hold{}); p.Kind == chain.Storage {
-		n.hold = Hold{p.From, p.To}
+	if n.hold = (Hold{}); holds {
+		n.hold = h
 	}
 }
 
 // long reports whether a wait is longer than storage takes that works.
 func (h Hold) long() bool { return h.To-h.From >= MinHold }
 
-// Holds lists the long waits for storage of a target's leading thread from one moment to another, each as long as it is
+// Holds lists the long waits of a target's leading thread from one moment to another, each as long as it is
 // within.
 func (e *Estimator) Holds(id string, from, to time.Duration) (all []Hold) {
 	for _, a := range e.accounts {
@@ -103,10 +124,10 @@ func (e *Estimator) Holds(id string, from, to time.Duration) (all []Hold) {
 		s := a.evidence()
 		ahead := names{hold: s.names.hold, holds: slices.Clone(s.names.holds)}
 		for _, p := range s.pieces(from, to) {
-			ahead.extend(&p)
+			ahead.extend(&p, s.timeline)
 		}
 		for _, h := range append(ahead.holds, ahead.hold) {
-			if h = (Hold{max(h.From, from), min(h.To, to)}); h.long() {
+			if h.From, h.To = max(h.From, from), min(h.To, to); h.long() {
 				all = append(all, h)
 			}
 		}

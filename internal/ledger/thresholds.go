@@ -100,6 +100,9 @@ const (
 	// MinHold is the shortest wait in which storage or a peer counts as silent. A disk that starts up takes longer.
 	// s; chosen; TestThresholds.
 	MinHold = 3 * time.Second
+	// looks is the part of a wait for other threads in which the waiting one may look whether they live.
+	// Share of time; chosen; TestThresholds.
+	looks = 0.01
 	// mostly is the part of a kind's time from which its largest reason stands for all.
 	// Share of time; chosen; TestThresholds.
 	mostly = 0.8

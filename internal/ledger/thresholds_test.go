@@ -126,6 +126,14 @@ func TestThresholds(t *testing.T) {
 			n.learn(&block{}, 1, 0, time.Second)
 			return n.all[0].time < x
 		}},
+		"looks": {0.01, func(share float64) bool {
+			n, wait := names{}, time.Second
+			look := time.Duration(share * float64(wait))
+			for _, p := range []chain.Piece{{To: wait - look, Kind: chain.Other}, {From: wait - look, To: wait}} {
+				n.extend(&p, chain.NewTimeline())
+			}
+			return n.hold.To == wait
+		}},
 		"mostly": {0.8, func(share float64) bool {
 			list := Waits{{Reason: chain.Reason{Name: "a"}, Time: share}, {Reason: chain.Reason{Name: "b"}, Time: 1 - share}}
 			return strings.Contains(list.Name(chain.ForGPU), "others")

@@ -264,6 +264,7 @@ func (m *Monitor) tick() {
 	if due := m.due.Load(); int64(now.Mono) >= due && m.due.CompareAndSwap(due, int64(now.Mono+cleanEvery)) {
 		m.Windows.EndOverdue()
 		m.Jobs.RemoveDead()
+		m.Jobs.SeeMoved("")
 		m.measured.Refresh()
 	}
 }

@@ -363,10 +363,10 @@ func (m *maker) gpuBusy() []Panel {
 	return []Panel{p}
 }
 
-// GPUName is the number that nvidia-smi gives a GPU, where it is known.
+// GPUName is how people name a GPU, where its number is known.
 func (s Source) GPUName(id string) string {
 	if limits := s.History.Limits(id); limits.Clock > 0 || limits.Memory > 0 || limits.Power > 0 {
-		return "GPU " + strconv.Itoa(limits.Index)
+		return limits.Name()
 	}
 	return s.Past.gpuName(id)
 }

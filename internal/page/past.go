@@ -80,7 +80,7 @@ var shown = map[store.Kind][]string{
 	store.Disk: {
 		store.ReadBytes, store.WriteBytes, store.Reads, store.Writes, store.ReadAwait, store.WriteAwait, store.Queue,
 	},
-	store.Job: {store.Busy, store.Storage, store.CPU, store.Cores},
+	store.Job: {store.Busy, store.Storage, store.CPU, store.NoCore, store.Cores},
 }
 
 // Add adds a block.
@@ -208,6 +208,7 @@ var stored = map[history.Series]struct {
 	history.LedgerBusy:      {store.Job, store.Busy},
 	history.LedgerStorage:   {store.Job, store.Storage},
 	history.LedgerCPU:       {store.Job, store.CPU},
+	history.LedgerReady:     {store.Job, store.NoCore},
 }
 
 // storedDetails says the same of the details of GPUs.
@@ -243,7 +244,8 @@ func (p *Past) known(s history.Series) []string {
 // rate is the growth of a quantity in interval i, in a second; NaN if it is not known.
 func (p *Past) rate(s history.Series, id string, i int) float64 {
 	where := stored[s]
-	if s == history.LedgerBusy || s == history.LedgerStorage || s == history.LedgerCPU {
+	switch s {
+	case history.LedgerBusy, history.LedgerStorage, history.LedgerCPU, history.LedgerReady:
 		job, _, _ := strings.Cut(id, "\x00")
 		if id = job; job == "" {
 			return p.machineLedger(s, where.quantity, i)

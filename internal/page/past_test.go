@@ -18,6 +18,13 @@ func TestLedgerOfThePast(t *testing.T) {
 		Columns: []store.Column{{Of: store.Machine, Quantity: store.Storage, Step: 1}}, Length: 10 * time.Second,
 		Starts: []int64{start.Unix()}, Values: [][]float64{{0.5}},
 	}})
+	p.Add(&store.Item{Rows: &store.Rows{
+		Columns: []store.Column{{Of: store.Job, ID: "job", Quantity: store.NoCore, Step: 1}}, Length: 10 * time.Second,
+		Starts: []int64{start.Unix()}, Values: [][]float64{{0.25}},
+	}})
+	if got := p.rate(history.LedgerReady, ledger.ID("job", someGPU), 0); got != 0.25 {
+		t.Errorf("got %v of the time without a core, want 0.25", got)
+	}
 	for s, want := range map[history.Series]float64{history.LedgerBusy: 0, history.LedgerStorage: 0.5} {
 		if got := p.rate(s, ledger.ID("", ""), 0); got != want {
 			t.Errorf("series %d: got %v, want %v", s, got, want)

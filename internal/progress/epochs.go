@@ -83,6 +83,8 @@ type epoch struct {
 	endExact        uint64
 	template        uint64        // of its progress
 	pause           span          // evaluation and checkpoints behind that
+	lags            bool          // its first line came within the evaluation
+	resumed         bool          // lines of training came behind the pause
 	unnumbered      time.Duration // time of the latest line with results and without a number
 }
 
@@ -351,6 +353,9 @@ func (c *epoch) endOf() (to time.Duration, sure bool) {
 	case c.end.known && c.byEnd: // the line is printed again and again: it shows progress
 		c.latest.at = c.end.to
 		return 0, false
+	case c.done.known && c.done.to-c.done.from > (c.done.from-c.from)/2:
+		c.pause = c.done // what follows is of something else
+		return c.done.from, true
 	case c.done.known:
 		return c.done.to, true
 	}
@@ -361,6 +366,9 @@ func (c *epoch) endOf() (to time.Duration, sure bool) {
 func (c *epoch) endBefore(limit time.Duration) time.Duration {
 	rate := c.rate()
 	if c.latest.place.of == 0 || rate == 0 {
+		if c.lags {
+			return c.latest.at + (limit-c.latest.at)/2
+		}
 		return limit
 	}
 	rest := c.latest.place.of - c.latest.place.at
@@ -438,6 +446,7 @@ func (e *epochs) update(o *observation) {
 	c.total = max(c.total, o.total)
 	switch {
 	case o.evaluates && (c.numbered || c.end.known || c.latest.at > 0 || !c.byEnd) && !c.evaluation:
+		c.lags = c.lags || !c.pause.known && c.latest.at > 0 && o.place.at > 0
 		c.pause.add(o.at)
 	case o.place.known && o.place.of == 0 && o.metric && o.template != c.template && (!c.numbered && c.byEnd ||
 		c.numbered && (c.latest.place.of > 0 || o.place.at <= c.latest.place.at)): // in a line of results
@@ -447,6 +456,7 @@ func (e *epochs) update(o *observation) {
 		c.numbered = true
 	case o.begins && c.latest.at == 0:
 	default:
+		c.lasted(o, true)
 		e.endLine(o)
 	}
 	if c.firm && !c.byEnd {
@@ -466,7 +476,7 @@ func (e *epochs) progress(o *observation) {
 	if !c.started.place.known {
 		c.started = line
 	}
-	c.latest, c.end, c.pause, c.done, c.template = line, span{}, span{}, span{}, o.template
+	c.latest, c.end, c.pause, c.done, c.template, c.lags = line, span{}, span{}, span{}, o.template, false
 	last := o.place.of
 	if c.started.place.at == 0 && last > 2 {
 		last-- // steps count from 0
@@ -510,11 +520,12 @@ func (e *epochs) other(o *observation, about bool) {
 	if o.metric && !o.place.known {
 		c.unnumbered = o.at
 	}
+	c.resumed = c.resumed || c.pause.known && c.byEnd && o.trains
 	switch {
 	case !o.evaluates && !o.place.known && c.lasted(o, about):
 		e.endLine(o)
 	case o.evaluates || o.saves || c.pause.known && o.metric && !o.place.known:
-		if c.end.known || c.latest.at > 0 || o.saves || !c.byEnd {
+		if !c.resumed && (c.end.known || c.latest.at > 0 || o.saves || !c.byEnd) {
 			c.pause.add(o.at)
 		}
 	case c.done.known && !c.pause.known && !c.end.known:
@@ -532,7 +543,7 @@ func (e *epochs) other(o *observation, about bool) {
 func (c *epoch) lasted(o *observation, about bool) bool {
 	return slices.ContainsFunc(o.durations, func(d float64) bool {
 		from := o.at - seconds(d)
-		if about && c.loose && c.numbered && from > c.from && from <= c.firstAt {
+		if about && c.loose && from > c.from && from <= c.firstAt && (c.numbered || c.firstAt-from > (o.at-from)/4) {
 			c.from, c.loose = from, false
 		}
 		return d > 1 && (from-c.from).Abs() <= slack
@@ -555,9 +566,6 @@ func (e *epochs) close(at time.Duration) {
 		return
 	}
 	to, sure := c.endOf()
-	if sure && !c.end.known && c.done.to-c.done.from > (c.done.from-c.from)/2 {
-		to = c.done.from // what follows is of something else
-	}
 	if limit := at; !sure {
 		if c.pause.known {
 			limit = c.pause.from

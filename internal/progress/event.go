@@ -31,5 +31,7 @@ type Event struct {
 	Epochs int  // how many the window stands for, of an EpochEnd: 10 if a program prints each tenth
 	Loose  bool // the begin or the end is that of the program: the window contains time of something else
 
+	Failed string // of a LoadEnd: the line about its failure, at most 256 bytes of UTF-8
+
 	Model string // name or path as printed, at most 256 bytes of UTF-8; empty if no line has it
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,25 +47,23 @@ type load struct {
 type loads struct {
 	emit   func(Event)
 	open   []load        // in the order of their begin; at most one has no name
+	failed string        // the line that ends a load now, if that failed
+	before time.Duration // when the line before was printed
 	lastTo time.Duration // end of the latest load
 	label  bool          // the open load began with the label of a function
-	loader bool          // and a loader printed since: it ends with the first line of another function
+	loader bool          // and a loader printed since
+	left   uint64        // the function that printed behind the loader; the load ended there, if no loader prints again
 }
+
+const (
+	loaderGap   = time.Second     // in which a loader prints again
+	longStartUp = 5 * time.Minute // of a program that loads first of all
+)
 
 // line handles a line by its verb: it begins a load, ends it, or is within.
 func (l *loads) line(at time.Duration, x *text) {
-	label := x.label()
-	loader := bytes.Contains(label, []byte("load"))
-	if loader || l.loader && label != nil {
-		switch {
-		case l.label && len(l.open) > 0 && loader:
-			l.loader = true
-		case l.label && len(l.open) > 0:
-			l.end(at, server, "", 0)
-		case len(l.open) == 0 && x.modelFile() != "":
-			l.begin(at, model, x.modelFile())
-			l.label, l.loader = true, true
-		}
+	defer func() { l.before = at }()
+	if l.labelled(at, x) {
 		return
 	}
 	if bytes.Contains(x.line, []byte(" -> ")) && l.state(at, stateChange.FindSubmatch(x.line)) {
@@ -75,10 +74,13 @@ func (l *loads) line(at time.Duration, x *text) {
 		x.loading = l.open[n-1].noun
 	}
 	verb, form := x.loadVerb()
-	if form == noVerb {
-		if len(l.open) > 0 && x.onlyEnds() {
-			l.end(at, server, "", 0)
-		}
+	switch {
+	case form == loadsElse && len(l.open) == 1 && l.open[0].part == 0:
+		l.open[0].part = at // the end is not printed
+	case form == noVerb && len(l.open) > 0 && (x.onlyEnds() || l.lasted(at, x.loadTime())):
+		l.end(at, server, "", 0)
+	}
+	if form == noVerb || form == loadsElse {
 		return
 	}
 	what := x.loadedThing(verb)
@@ -89,14 +91,46 @@ func (l *loads) line(at time.Duration, x *text) {
 		l.end(at, what, "", 0)
 	case bar:
 	case form == verbBegins && l.begin(at, what, x.modelName(verb)):
-		l.label = label != nil
+		l.label = x.label() != nil
 		if what == 0 {
 			l.open[len(l.open)-1].noun = string(x.lowered(verb + 1))
 		}
 	case form == verbBegins:
+	case form == verbFails:
+		if len(l.open) > 0 {
+			l.failed = nameOf(bytes.TrimSpace(x.line))
+			l.end(at, server, x.modelName(verb), 0)
+			l.failed = ""
+		}
 	default:
 		l.end(at, what, x.modelName(verb), x.loadTime())
 	}
+}
+
+// labelled handles a line that begins with the name of a function, if it belongs to a load.
+func (l *loads) labelled(at time.Duration, x *text) bool {
+	label := x.label()
+	loader := bytes.Contains(label, []byte("load"))
+	if l.left != 0 && !loader && (label != nil && x.words(1) != l.left || at-l.open[0].part > loaderGap) {
+		l.end(l.open[0].part, server, "", 0)
+	}
+	switch {
+	case !loader && (!l.loader || label == nil):
+		return false
+	case l.label && len(l.open) > 0 && loader:
+		l.loader, l.left = true, 0
+	case l.label && len(l.open) > 0 && l.left == 0:
+		l.left, l.open[0].part = x.words(1), at
+	case len(l.open) == 0 && x.modelFile() != "":
+		l.begin(at, model, x.modelFile())
+		l.label, l.loader = true, true
+	}
+	return true
+}
+
+// lasted reports whether something that took so long until now began with the latest load.
+func (l *loads) lasted(at, took time.Duration) bool {
+	return took > time.Second/2 && (at-took-l.open[len(l.open)-1].from).Abs() <= slack
 }
 
 // state handles a change of state, if it is one.
@@ -121,7 +155,7 @@ func (l *loads) begin(at time.Duration, what uint8, name string) bool {
 		return false
 	}
 	l.open = append(l.open, load{model: name, what: what, from: at})
-	l.label, l.loader = false, false
+	l.label, l.loader, l.left = false, false, 0
 	l.emit(Event{Kind: LoadBegin, From: at, Model: name})
 	return true
 }
@@ -131,12 +165,17 @@ func (l *loads) begin(at time.Duration, what uint8, name string) bool {
 func (l *loads) end(at time.Duration, what uint8, name string, took time.Duration) {
 	i := len(l.open) - 1
 	switch {
+	case i < 0 && took == 0 && what >= model && name != "" && l.lastTo == 0 && at-l.before > at/2 && at < longStartUp:
+		took = at - l.before // most of the time since the start
+		fallthrough
 	case i < 0 && took > 0 && at-took >= l.lastTo && what >= weights:
 		l.open = append(l.open, load{model: name, what: what, from: at - took})
 		l.emit(Event{Kind: LoadBegin, From: at - took, Model: name})
 		i = 0
 	case i < 0:
 		return
+	case what == 0 && name == "" && took == 0 && l.open[i].what == server:
+		return // of something else
 	case what != 0 && what < l.open[i].what && took < (at-l.open[i].from)*9/10:
 		l.open[i].part = at
 		return
@@ -153,17 +192,26 @@ func (l *loads) end(at time.Duration, what uint8, name string, took time.Duratio
 		name = one.model
 	}
 	l.open = append(l.open[:i], l.open[i+1:]...)
-	l.lastTo, l.label, l.loader = at, false, false
-	l.emit(Event{Kind: LoadEnd, From: one.from, To: at, Model: name})
+	l.lastTo, l.label, l.loader, l.left = at, false, false, 0
+	l.emit(Event{Kind: LoadEnd, From: one.from, To: at, Model: name, Failed: l.failed})
+}
+
+// trains ends the loads that were over when the training began.
+func (l *loads) trains(since time.Duration) {
+	l.open = slices.DeleteFunc(l.open, func(one load) bool {
+		over := one.part > 0 && one.from < since
+		if over {
+			l.label, l.loader, l.left = false, false, 0
+			l.emit(Event{Kind: LoadEnd, From: one.from, To: one.part, Model: one.model})
+		}
+		return over
+	})
 }
 
 func (l *loads) close() {
+	l.trains(math.MaxInt64)
 	for _, one := range l.open {
-		if one.part > 0 {
-			l.emit(Event{Kind: LoadEnd, From: one.from, To: one.part, Model: one.model})
-		} else {
-			l.emit(Event{Kind: LoadDrop, From: one.from, Model: one.model})
-		}
+		l.emit(Event{Kind: LoadDrop, From: one.from, Model: one.model})
 	}
 	l.open = l.open[:0]
 }
@@ -181,16 +229,21 @@ const (
 	noVerb uint8 = iota
 	verbBegins
 	verbEnds
+	verbFails
+	loadsElse // begins to load something that is no model
 )
 
 // loadVerb finds the verb of a line that is about a load, and whether it begins or ends it.
 func (x *text) loadVerb() (verb int, form uint8) {
 	for i := range x.tokens {
-		if form := x.loadForm(i); form != noVerb && !x.loadsData(i) {
-			return i, form
+		switch found := x.loadForm(i); {
+		case found != noVerb && !x.loadsData(i):
+			return i, found
+		case found == verbBegins && form == noVerb:
+			form = loadsElse
 		}
 	}
-	return 0, noVerb
+	return 0, form
 }
 
 // loadsData reports whether what a verb is about is no model: the last of its nouns is data.
@@ -228,7 +281,7 @@ func (x *text) loadForm(i int) uint8 {
 	case c&(loadingWord|loadedWord|loadWord|startWord|startedWord|readyWord) == 0:
 	case x.is(i-1, failedWord) || x.is(i-2, failedWord) && x.lowerIs(i-1, "to"): // failed to load, error reading
 		if x.loadedThing(i) > 0 || x.modelFile() != "" {
-			return verbEnds
+			return verbFails
 		}
 	case c&loadingWord != 0:
 		return x.loadingForm(i)
@@ -262,7 +315,9 @@ func (x *text) loadNounForm(i int) uint8 {
 	switch {
 	case x.lowerIs(i-1, "to") && x.is(i-2, requestWord):
 		return verbBegins
-	case x.hasAfter(i, failedWord), x.beginsText(i) && x.hasAfter(i, endWord):
+	case x.hasAfter(i, failedWord):
+		return verbFails
+	case x.beginsText(i) && x.hasAfter(i, endWord|readyWord):
 		return verbEnds
 	case x.beginsText(i) && x.hasAfter(i, beginWord):
 		return verbBegins
@@ -281,7 +336,7 @@ func (x *text) thing(i int) uint8 {
 
 // beginsText reports whether a word is the first of what a line says, behind the logger's prefix.
 func (x *text) beginsText(i int) bool {
-	if i == 0 || x.tokens[i-1].form == clock {
+	if i == 0 || x.tokens[i-1].form == clock || x.is(i-1, levelWord) {
 		return true
 	}
 	gap := x.between(i)
@@ -325,6 +380,9 @@ func (x *text) loadedThing(verb int) (what uint8) {
 		if thing := x.thing(i); thing > 0 && (what == 0 || thing == shards) {
 			what = thing
 		}
+	}
+	if what == 0 && slices.ContainsFunc(x.tokens, func(t token) bool { return t.class&hugeUnit != 0 }) {
+		return model // Loaded mistral-7b (14.5 GB)
 	}
 	return what
 }
@@ -378,7 +436,7 @@ var modelNames = []*regexp.Regexp{
 	regexp.MustCompile(` from ["']?([^ "']*(?:[-._][^ "']*[A-Za-z0-9]|[0-9]))[."']*$`),
 	regexp.MustCompile(`'([^']+)'`),
 	regexp.MustCompile(`^[:= ]*(?:(?i:` + strings.Join(slices.Collect(maps.Keys(loaded)), "|") +
-		`)[:= ]+)?([A-Za-z][^ "'=\t,;]*?|[^ "'\t,;]*/[^ "'\t,;]*?)(?::\d[^ "'\t,;]*)?[." ]*$`),
+		`)[:= ]+)?([A-Za-z][^ "'=\t,;]*?|[^ "'\t,;]*/[^ "'\t,;]*?)(?::\d[^ "'\t,;]*)?(?: (?:\(|(?:on|onto|to|into) ).*)?[." ]*$`),
 }
 
 func firstName(patterns []*regexp.Regexp, text []byte) string {

@@ -68,6 +68,7 @@ const (
 	settingPart // of a compound that is a setting: max_epoch
 	rateWord    // the learning rate is known when an epoch begins
 	speedWord
+	hugeUnit // of data as large as a model
 )
 
 // vocabulary is what words say, in lower case.
@@ -82,7 +83,7 @@ var vocabulary = func() map[string]class {
 		mentionNext: "at from until since every the in reached last max maximum min total num this next previous prev " +
 			"each before to",
 		ofWord:     "of von de di sur van av af z ze из",
-		numberWord: "number no num nr idx id index count counter n nº n° numéro numero número nummer номер",
+		numberWord: "is number no num nr idx id index count counter n nº n° numéro numero número nummer номер",
 		beginWord: "start starts starting started begin begins beginning begun beginn beginnt gestartet début debut " +
 			"inicio início inizio iniciando początek начало начинается",
 		endWord: "end ends ended ending finish finished finishes finishing complete completed done took takes summary " +
@@ -102,7 +103,7 @@ var vocabulary = func() map[string]class {
 			"wczytywanie ładowanie загрузка загружаю",
 		loadedWord: "loaded reloaded initialized read restored geladen chargé chargée cargado cargada carregado " +
 			"caricato załadowano załadowany загружена загружен загружено",
-		loadWord:    "load reload",
+		loadWord:    "load loads reload",
 		requestWord: "start starting requested begin beginning",
 		failedWord:  "failed failure fail error unable cannot not",
 		startWord:   "starting launching",
@@ -111,9 +112,10 @@ var vocabulary = func() map[string]class {
 		dataWord: "data dataset datasets images annotations labels config configuration tokenizer vocab vocabulary " +
 			"library plugin plugins extension extensions environment corpus samples features settings metadata",
 		readingWord: "reading initializing restoring read restored",
-		levelWord:   "info debug warning i",
+		levelWord:   "info inf debug dbg warning warn wrn",
 		settingPart: "max num n total best last start warmup per save every patience min stop resume end final nb number",
 		rateWord:    "lr learning_rate rate",
+		hugeUnit:    "gb gib",
 		speedWord:   "fps ips sps tps wps speed throughput",
 		counterWord: "iter iteration itr it step batch round cycle pass global_step global_iter",
 	} {
@@ -229,6 +231,9 @@ func (x *text) numberOf(i int) (number, total float64, from, to int, ok bool) {
 	if x.integer(i-1) && bytes.HasSuffix(bytes.TrimRight(x.between(i-1), " "), []byte("第")) {
 		return x.tokens[i-1].value, 0, i - 1, i + 1, true
 	}
+	if x.integer(i-1) && x.is(i-2, endWord) && x.joined(i) { // Finished 3 epoch
+		return x.tokens[i-1].value, 0, i - 1, i + 1, true
+	}
 	n, gap := i+1, string(x.between(i))
 	glued := gap == "" && x.integer(i-1) // 3epoch:train:51-100batch
 	if x.is(n, trainWord|numberWord) {
@@ -266,7 +271,11 @@ func (x *text) bracketed(i, n int) bool {
 
 // follows reports whether a number stands behind its word: nothing but a separator is between.
 func (x *text) follows(n int, sep []byte) bool {
-	return len(sep) <= maxSeparator && len(bytes.Trim(sep, aroundNumber)) == 0 && !x.glued(n)
+	if len(sep) > maxSeparator || x.glued(n) {
+		return false
+	}
+	sep = bytes.Trim(sep, aroundNumber)
+	return len(sep) == 0 || len(sep) > 1 && len(bytes.Trim(sep, ".…")) == 0 // Epoch ... : 3
 }
 
 // negative reports whether a separator ends in the sign of a number.
@@ -350,22 +359,30 @@ func (x *text) parts(i int) (all class) {
 	for to := range low {
 		switch {
 		case low[to] == '_':
-			all |= vocabulary[string(low[from:to])]
+			all = withPart(all, low[from:to])
 			from = to + 1
 		case to > from && name[to] < 'a' && name[to-1] >= 'a':
-			all |= vocabulary[string(low[from:to])]
+			all = withPart(all, low[from:to])
 			from = to
 		}
 	}
 	if from > 0 {
-		all |= vocabulary[string(low[from:])]
+		all = withPart(all, low[from:])
 	}
 	return all
 }
 
+// withPart adds what the next part of a compound says. num_epochs is a setting, and epoch_num a number.
+func withPart(all class, part []byte) class {
+	c := vocabulary[string(part)]
+	if all == epochWord && c&numberWord != 0 {
+		c &^= settingPart
+	}
+	return all | c
+}
+
 // event is what the name of an event says, without a value: epoch_end, onEpochEnd, epoch.end.
-func (x *text) event(i int) class {
-	all := x.parts(i)
+func (x *text) event(i int, all class) class {
 	if x.dotted(i) && (x.is(i-1, epochWord) || x.is(i+1, epochWord)) {
 		all |= x.tokens[i].class | epochWord
 	}
@@ -420,7 +437,9 @@ func (x *text) observe(at time.Duration, column int) (o observation) {
 		from, to = x.findEpoch(&o)
 	}
 	o.alone = to-from == len(x.tokens)
-	x.findPlace(&o, from, to)
+	if column >= 0 || !x.is(from-1, endWord) || !x.joined(from) { // Finished 3 epoch (60 steps)
+		x.findPlace(&o, from, to)
+	}
 	x.readWords(&o, from, to)
 	if column >= 0 {
 		o.metric, o.begins = true, false
@@ -511,16 +530,22 @@ func (x *text) readWords(o *observation, from, to int) {
 			x.readNumber(o, i, to)
 			continue
 		}
-		event := x.event(i)
+		all := x.parts(i)
+		event := x.event(i, all)
+		said := t.class
+		if o.numbered && all&(beginWord|endWord|groupWord) != 0 { // eval_start, TrainingPhase, but not val_loss
+			said |= all
+		}
 		o.begins = o.begins || !o.ends && event&beginWord != 0
 		o.ends = o.ends || !o.begins && event&endWord != 0
 		if x.dotted(i) || i >= from && i < to {
 			continue
 		}
 		switch {
-		case role == 0 && x.is(i, trainWord):
+		case role != 0:
+		case said&trainWord != 0:
 			role = 1
-		case role == 0 && x.is(i, evalWord):
+		case said&evalWord != 0:
 			role = 2
 		}
 		if x.counts(i+1) && (x.tokens[i+1].form == decimal || bytes.ContainsAny(x.between(i+1), ":=")) && !x.isStep(i) {

@@ -9,6 +9,7 @@ package progress
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"time"
 )
@@ -70,6 +71,9 @@ func (r *Reader) Line(at time.Duration, line []byte) []Event {
 	} else {
 		r.loads.line(at, &r.text)
 	}
+	if r.epochs.open && len(r.loads.open) > 0 {
+		r.loads.trains(r.epochs.cur.firstAt)
+	}
 	return r.events
 }
 
@@ -127,10 +131,15 @@ type nested struct {
 	proven      bool
 	lines       int // with the number
 	first, last observation
+	end         observation // of the line behind them that has the number alone, if at is not 0
 }
 
-// findNested reads a number without a word: behind "Train:", or at the begin of a line. It needs a place in the epoch.
+// findNested reads a number without a word: behind "Train:", at the begin of a line, or in a list of steps. It needs a
+// place in the epoch, but in the list.
 func (x *text) findNested(o *observation) bool {
+	if i := slices.IndexFunc(x.tokens, func(t token) bool { return t.class&stepWord != 0 }); i >= 0 && x.listAt(o, i+1) {
+		return true
+	}
 	i := slices.IndexFunc(x.tokens, func(t token) bool { return t.class&trainWord != 0 })
 	return i >= 0 && !x.dotted(i) && len(bytes.Trim(x.between(i+1), aroundNumber)) == 0 && x.nestedAt(o, i+1) ||
 		len(bytes.Trim(x.between(0), " [(")) == 0 && x.nestedAt(o, 0)
@@ -156,6 +165,19 @@ func (x *text) nestedAt(o *observation, i int) bool {
 	return true
 }
 
+// listAt reads "step": [0, 10] of epoch 0, and [0] at its end.
+func (x *text) listAt(o *observation, i int) bool {
+	if !x.integer(i) || x.tokens[i].value > maxNumber || bytes.IndexByte(x.between(i), '[') < 0 {
+		return false
+	}
+	o.number, o.place, o.lead = x.tokens[i].value, place{}, x.words(i)
+	if x.integer(i+1) && string(x.between(i+1)) == ", " {
+		o.place = place{known: true, at: x.tokens[i+1].value}
+		i++
+	}
+	return bytes.HasPrefix(x.between(i+1), []byte("]"))
+}
+
 func (n *nested) line(o *observation, e *epochs) {
 	if !n.proven && o.firm {
 		n.proven = true
@@ -166,8 +188,13 @@ func (n *nested) line(o *observation, e *epochs) {
 		return
 	}
 	switch {
+	case !o.place.known:
+		if n.lines > 0 && n.first.number == o.number {
+			n.end = *o
+		}
+		return
 	case n.lines > 0 && n.first.lead == o.lead && n.first.number == o.number:
-		n.last = *o
+		n.last, n.end.at = *o, 0
 		n.lines++
 		return
 	case n.lines > 1 && n.first.lead == o.lead && n.first.number+1 == o.number &&
@@ -176,10 +203,13 @@ func (n *nested) line(o *observation, e *epochs) {
 		n.first.firm = true
 		e.line(&n.first)
 		e.line(&n.last)
+		if n.end.at > 0 {
+			e.line(&n.end)
+		}
 		e.line(o)
 		return
 	}
-	n.first, n.last, n.lines = *o, *o, 1
+	n.first, n.last, n.end.at, n.lines = *o, *o, 0, 1
 }
 
 // Tables.
@@ -223,11 +253,12 @@ func (x *text) cellBegins(i int) bool {
 func (x *text) cell(column int) int {
 	cells, found, measured := 0, -1, false
 	for i := range x.tokens {
-		measured = measured || x.tokens[i].form == decimal
+		whole := x.integer(i) || x.counts(i) && cells == column && x.tokens[i].value == math.Trunc(x.tokens[i].value)
+		measured = measured || x.tokens[i].form == decimal && !whole
 		if !x.cellBegins(i) {
 			continue
 		}
-		if cells == column && x.integer(i) {
+		if cells == column && whole {
 			found = i
 		}
 		cells++

@@ -80,6 +80,11 @@ func TestRuns(t *testing.T) {
 			lines: "Epoch 1/2\nEpoch 1/2\nEpoch 2/2\nEpoch 1/2",
 			want:  "1:1-3 2:3-4 1:4-5",
 		},
+		"a load that failed": {
+			lines: "Loading model from /m/a.pt\n  Failed to load model /m/a.pt: out of memory\n" +
+				"Loading model from /m/b.pt\nModel loaded",
+			want: "</m/a.pt >/m/a.pt: Failed to load model /m/a.pt: out of memory </m/b.pt >/m/b.pt",
+		},
 		"the first framework stays": {
 			lines: "Epoch 1/2\n{'loss': 1, 'epoch': 1.5}\nepoch=7 step=3\nEpoch 2/2",
 			want:  "1:1-4 2:4-5",
@@ -219,6 +224,9 @@ func short(e Event) string {
 	case LoadBegin:
 		return "<" + e.Model
 	case LoadEnd:
+		if e.Failed != "" {
+			return ">" + e.Model + ": " + e.Failed
+		}
 		return ">" + e.Model
 	case LoadDrop:
 		return "void " + e.Model

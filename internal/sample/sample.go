@@ -4,7 +4,11 @@
 // sizes are bytes, whatever the unit of the kernel.
 package sample
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Stamp is the time of a reading on two clocks. Mono never steps; use it to compare stamps of one process. Wall is for
 // spans and metrics.
@@ -182,9 +186,20 @@ type Job struct {
 	// program's work in turn.
 	LeaderPIDs []int `json:"leader_pids,omitempty"`
 
+	// Ended are the newest processes that ended before the one that began them, and those that are stopped; immutable.
+	Ended []Ended `json:"ended,omitempty"`
+
 	// Began is Stamp.Mono when the counters of a candidate were 0: when it started, or when it was seen idle. 0 is the
 	// time of the first reading.
 	Began time.Duration `json:"began,omitempty"`
+}
+
+// Ended is how a process of a job ended, or that it is stopped.
+type Ended struct {
+	PID    int           `json:"pid"`
+	At     time.Duration `json:"at,omitempty"`     // Stamp.Mono of the reading that found it; 0 for before the job was followed
+	Lived  time.Duration `json:"lived,omitempty"`  // until then
+	Status int           `json:"status,omitempty"` // as of wait(2); 0 for success, or if that was not seen
 }
 
 // MemoryLimit is what a cgroup allows its processes to have in memory, files in the page cache included, and what that
@@ -229,11 +244,16 @@ type Mount struct {
 	Device   string        `json:"device,omitempty"`    // of a mount of a Job: the whole block devices directly below, with spaces between them
 }
 
+// GPUName is how people name a GPU, by its GPU.Vendor and Index: each maker's tools count from 0.
+func GPUName(vendor string, index int) string {
+	return strings.TrimLeft(vendor+" GPU "+strconv.Itoa(index), " ")
+}
+
 // GPU is one GPU, or one MIG device of it.
 type GPU struct {
 	ID     string        `json:"id"`               // hw.id: "GPU-<uuid>", "MIG-<uuid>", "emulated-0"
 	Name   string        `json:"name"`             // hw.name: product name, "NVIDIA H200"
-	Index  int           `json:"index,omitempty"`  // as in nvidia-smi
+	Index  int           `json:"index,omitempty"`  // as in nvidia-smi, or among AMD's
 	Driver string        `json:"driver,omitempty"` // driver version
 	Vendor string        `json:"vendor,omitempty"` // hw.vendor: "AMD"; "" for NVIDIA, if there is a driver
 	Parent string        `json:"parent,omitempty"` // hw.parent: of a MIG device, the ID of its GPU

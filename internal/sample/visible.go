@@ -47,6 +47,9 @@ func (v *VisibleGPUs) Among(gpus []GPU) (ids []string, known bool) {
 	if v == nil || len(gpus) == 0 {
 		return nil, false
 	}
+	if nvidias := ofNVIDIA(gpus); len(nvidias) > 0 { // else they are HIP's, which reads CUDA's setting
+		gpus = nvidias
+	}
 	inside, limited := v.inContainer(gpus)
 	if limited {
 		gpus = inside
@@ -119,6 +122,15 @@ func (v *VisibleGPUs) amongCUDA(gpus []GPU) (ids []string, known bool) {
 		ids = append(ids, found...)
 	}
 	return ids, true
+}
+
+// ofNVIDIA returns the GPUs without those of other makers, which count theirs from 0, too.
+func ofNVIDIA(gpus []GPU) []GPU {
+	isOther := func(g GPU) bool { return g.Vendor != "" }
+	if !slices.ContainsFunc(gpus, isOther) {
+		return gpus
+	}
+	return slices.DeleteFunc(slices.Clone(gpus), isOther)
 }
 
 // sliced reports whether there are MIG devices.

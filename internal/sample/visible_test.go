@@ -10,6 +10,8 @@ func TestVisibleGPUs(t *testing.T) {
 	same := []GPU{{ID: "GPU-aa", Name: "A", Index: 0}, {ID: "GPU-ab", Name: "A", Index: 1},
 		{ID: "GPU-b", Name: "A", Index: 2}}
 	mixed := []GPU{{ID: "GPU-aa", Name: "A", Index: 0}, {ID: "GPU-b", Name: "B", Index: 1}}
+	makers := []GPU{{ID: "GPU-aa", Name: "A", Index: 0}, {ID: "GPU-c", Name: "AMD C", Index: 0, Vendor: "AMD"},
+		{ID: "GPU-d", Name: "AMD C", Index: 1, Vendor: "AMD"}}
 	sliced := []GPU{{ID: "GPU-aa", Name: "A", Index: 0}, {ID: "MIG-1", Name: "A MIG", Parent: "GPU-aa"},
 		{ID: "GPU-b", Name: "A", Index: 1}}
 	for _, test := range []struct {
@@ -32,6 +34,9 @@ func TestVisibleGPUs(t *testing.T) {
 		{"1", false, mixed, nil, false},
 		{"1", true, mixed, []string{"GPU-b"}, true},
 		{"-1", false, mixed, nil, true},
+		{"0", false, makers, []string{"GPU-aa"}, true},
+		{"1", false, makers, nil, true},
+		{"1", false, makers[1:], []string{"GPU-d"}, true},
 		{"MIG-1", false, sliced, []string{"MIG-1"}, true},
 		{"MIG-2", false, sliced, nil, false},
 		{"GPU-aa", false, sliced, []string{"GPU-aa", "MIG-1"}, true},

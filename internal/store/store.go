@@ -150,6 +150,7 @@ const (
 
 	Storage = "storage_ratio" // parts of the ledger of a job, or of the whole machine
 	CPU     = "cpu_ratio"
+	NoCore  = "no_core_ratio" // of a job, part of CPU: ready for a core, and without one
 )
 
 const (
@@ -192,6 +193,7 @@ var Quantities = []Quantity{
 	{Of: Job, Name: Busy, Step: thousandth},
 	{Of: Job, Name: Storage, Step: thousandth},
 	{Of: Job, Name: CPU, Step: thousandth},
+	{Of: Job, Name: NoCore, Step: thousandth},
 	{Of: Job, Name: Cores, Step: thousandth},
 	{Of: Job, Name: ReadBytes, Step: kilobyte},
 	{Of: Job, Name: WriteBytes, Step: kilobyte},

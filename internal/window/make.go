@@ -28,7 +28,8 @@ type Machine struct {
 	// Waits lists what the job's leading thread waited for, by GPU of Ledgers; empty without evidence of its threads.
 	Waits map[string]ledger.Waits
 
-	Holds []ledger.Hold // long waits of that thread for storage
+	Holds []ledger.Hold  // long waits of that thread
+	Ended []sample.Ended // the newest processes of the job that have ended
 
 	Steps *ledger.Steps // of the loop of that thread, of an epoch; nil if they are not known
 

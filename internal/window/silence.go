@@ -2,17 +2,21 @@ package window
 
 import (
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Silence is a time in which the window's job waited and nothing came: from a peer, a file system or a disk.
+// Silence is a time in which the window's job waited and nothing came: from a peer, a file system, a disk, or processes
+// of its own that have ended.
 type Silence struct {
-	Peer  *PeerUse  // that the job waited for; nil for storage
-	Mount *MountUse // without a disk; nil if it is another one, or not known
-	Disk  string    // that completed nothing; "" if it is another one, or not known
+	Peer  *PeerUse       // that the job waited for; nil for others
+	Mount *MountUse      // without a disk; nil if it is another one, or not known
+	Disk  string         // that completed nothing; "" if it is another one, or not known
+	Ended []sample.Ended // processes that will give nothing more, in the order of their ends; nil for others
 
 	Since, Until time.Duration // monotonic
 	Goes         bool          // it goes on at the window's end
@@ -43,6 +47,13 @@ func (v *view) silence(r *Report, l *Ledger) (found *Silence) {
 		}
 	}
 	for _, h := range v.machine.Holds {
+		if h.Others {
+			s := Silence{Since: h.From, Until: h.To, Goes: v.End.Mono-h.To < startSlack}
+			if s.Ended = v.ended(h, s.Goes); len(s.Ended) > 0 {
+				keep(&s)
+			}
+			continue
+		}
 		h = v.quiet(history.JobReadBytes, v.quiet(history.JobReadChars, h))
 		s := Silence{Since: h.From, Until: h.To, Goes: v.End.Mono-h.To < startSlack}
 		s.Came = v.brought(v.Start.Mono, h.From)
@@ -50,6 +61,26 @@ func (v *view) silence(r *Report, l *Ledger) (found *Silence) {
 		keep(&s)
 	}
 	return found
+}
+
+// ended lists the processes of the job that a wait for other threads may be for, as they have ended and no other one
+// works: those that a signal ended or stopped, and those that ended shortly before the wait or in it, with an error or
+// while it goes on. A pipeline's commands end as their readers do, and many helpers in no time.
+func (v *view) ended(h ledger.Hold, goes bool) (list []sample.Ended) {
+	length := h.To - h.From
+	if v.grown(history.JobCPUTime, v.machine.Target.Job, h.From, h.To) > idleWorkers*length.Seconds() {
+		return nil
+	}
+	for _, e := range v.machine.Ended {
+		status := syscall.WaitStatus(e.Status)
+		switch {
+		case e.At > h.To, status.Signaled() && status.Signal() == syscall.SIGPIPE:
+		case status.Signaled(), status.Stopped(),
+			e.Lived >= helperLives && e.At >= h.From-beforeWait && (e.Status != 0 || goes):
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // quiet returns the longest part of a wait in which next to nothing came, by a count of bytes. Where others read for
@@ -97,13 +128,24 @@ func (v *view) silentStorage(r *Report, from, to time.Duration) (mount *MountUse
 	if mount != nil {
 		return mount, ""
 	}
+	edge := time.Duration(silenceEdge * float64(to-from)) // reading ahead goes on, and what is given up ends
+	from, to = from+edge, to-edge
 	longest := -1.0 // with an operation that does not complete: a disk without any is behind one that hangs
-	for _, name := range r.From {
+	consider := func(name string, least float64) {
 		if v.grown(history.DiskReadIOs, name, from, to)+v.grown(history.DiskWriteIOs, name, from, to) > 0 {
-			continue
+			return
 		}
-		if busy := v.grown(history.DiskIOTicks, name, from, to); busy > longest {
+		if busy := v.grown(history.DiskIOTicks, name, from, to); busy > max(longest, least) {
 			disk, longest = name, busy
+		}
+	}
+	for _, name := range r.From {
+		consider(name, -1)
+	}
+	s := stack{view: v}
+	for _, device := range slices.Concat(v.machine.Devices...) { // one that hangs all the time did nothing in the window
+		for _, name := range s.below(device) {
+			consider(name, 0)
 		}
 	}
 	return nil, disk

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +29,43 @@ func silenceOf(t *testing.T, brought uint64) *Silence {
 	r := &Report{Window: *w, Facts: Facts{Mounts: []sample.Mount{{ID: 1, Point: "/a"}, {ID: 2, Point: "/b"}},
 		MountUses: []MountUse{{Mount: sample.Mount{ID: 2, Point: "/b"}, Waiting: 12 * s}}}}
 	return (&view{w, h, m}).silence(r, &Ledger{Evidence: FromSchedule})
+}
+
+// endedOf reports whether a wait for other threads, from 10 s on, is for a process that ended then, with that status.
+// The job worked for a share of the time.
+func endedOf(t *testing.T, at, lived time.Duration, status int, worked float64) bool {
+	h := newHistory(t)
+	for now := time.Duration(0); now <= 20*s; now += s {
+		cpu := of(worked * now.Seconds())
+		add(t, h, &sample.Sample{At: sample.Stamp{Mono: now}, Jobs: []sample.Job{{ID: "job", CPUTime: cpu}}})
+	}
+	m := &Machine{Target: ledger.Target{Job: "job"}, Holds: []ledger.Hold{{From: 10 * s, To: 20 * s, Others: true}},
+		Ended: []sample.Ended{{PID: 9, At: at, Lived: lived, Status: status}}}
+	found := (&view{&Window{End: sample.Stamp{Mono: 20 * s}}, h, m}).silence(&Report{}, &Ledger{Evidence: FromSchedule})
+	return found != nil && len(found.Ended) == 1 && found.Length() == 10*s && found.Goes
+}
+
+// A wait is for what ended by a signal at any time, and for what ended by itself as it began: not for a reader that
+// closed its pipe, nor for what ended with success while a wait is over.
+func TestEndedWorkers(t *testing.T) {
+	for name, c := range map[string]struct {
+		at     time.Duration
+		status syscall.WaitStatus
+		want   bool
+	}{
+		"killed":                  {3 * s, syscall.WaitStatus(syscall.SIGKILL), true},
+		"killed before it began":  {0, syscall.WaitStatus(syscall.SIGKILL), true},
+		"killed after it":         {21 * s, syscall.WaitStatus(syscall.SIGKILL), false},
+		"stopped":                 {12 * s, syscall.WaitStatus(syscall.SIGSTOP)<<8 | 0x7f, true},
+		"its reader went away":    {10 * s, syscall.WaitStatus(syscall.SIGPIPE), false},
+		"an error in the wait":    {15 * s, 3 << 8, true},
+		"an error long before it": {3 * s, 3 << 8, false},
+		"ended, or not known how": {10 * s, 0, true},
+	} {
+		if got := endedOf(t, c.at, 2*s, int(c.status), 0); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
 }
 
 // quietOf returns the silence of a wait of 20 s in which so much came: in the first two seconds, and a share of it
@@ -65,6 +103,20 @@ func TestSilenceWithinAWait(t *testing.T) {
 	}
 }
 
+// silentDisk reports whether a disk is silent that completes operations in the first part of a silence of 100 s.
+func silentDisk(t *testing.T, part float64) bool {
+	h := newHistory(t)
+	for at := time.Duration(0); at <= 100*s; at += s {
+		did := uint64(min(at.Seconds(), 100*part))
+		add(t, h, &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{
+			{Name: "sda", Leaf: true, ReadIOs: did, IOTicks: at},
+		}})
+	}
+	v := &view{&Window{End: sample.Stamp{Mono: 100 * s}}, h, &Machine{}}
+	_, got := v.silentStorage(&Report{Facts: Facts{From: []string{"sda"}}}, 0, 100*s)
+	return got == "sda"
+}
+
 // TestSilentDisk: of two disks that complete nothing, the silent one has an operation.
 func TestSilentDisk(t *testing.T) {
 	h := newHistory(t)
@@ -77,6 +129,10 @@ func TestSilentDisk(t *testing.T) {
 	r := &Report{Facts: Facts{From: []string{"vda", "loop1"}}}
 	if _, got := v.silentStorage(r, 4*s, 20*s); got != "loop1" {
 		t.Errorf("got %q, want loop1", got)
+	}
+	v.machine = &Machine{Devices: [][]string{{"vda"}, {"dm-0"}}, Layers: []Layer{{Name: "dm-0", On: []string{"loop1"}}}}
+	if _, got := v.silentStorage(&Report{}, 4*s, 20*s); got != "loop1" {
+		t.Errorf("got %q of disks that did nothing in the window, want loop1", got)
 	}
 }
 

@@ -333,6 +333,19 @@ const (
 	// hushed is how much of what came in a wait may come in a part of it in which next to nothing came.
 	// Share of bytes; chosen; TestThresholds.
 	hushed = 0.01
+	// silenceEdge is the part of a silence at either end in which a disk that is silent may complete operations.
+	// Share of time; chosen; TestThresholds.
+	silenceEdge = 0.1
+	// idleWorkers is how much CPU time the job may use while it waits for processes that have ended: it looks whether they
+	// live, and replaces them.
+	// Share of time; chosen; TestThresholds.
+	idleWorkers = 0.05
+	// beforeWait is how long before such a wait the processes may have ended: what they gave before is used up first.
+	// s; chosen; TestThresholds.
+	beforeWait = 2 * time.Second
+	// helperLives is what a process lives at least that is no helper of a moment.
+	// s; chosen; TestThresholds.
+	helperLives = time.Second
 	// maxPeers is how many peers a report has.
 	// Count; chosen; TestThresholds.
 	maxPeers = 8

@@ -250,8 +250,12 @@ func TestThresholds(t *testing.T) {
 			p.hush(10, 10*x, 0)
 			return p.Silent
 		}},
-		"hushed":  {0.01, func(x float64) bool { return quietOf(t, 10<<20, x).From == 2*s }},
-		"trickle": {1 << 20, func(x float64) bool { return silenceOf(t, uint64(x)) == nil }},
+		"silenceEdge": {0.1, func(x float64) bool { return silentDisk(t, x) }},
+		"idleWorkers": {0.05, func(x float64) bool { return endedOf(t, 10*s, 2*s, 9, x) }},
+		"beforeWait":  {2, func(x float64) bool { return endedOf(t, 10*s-of(x), 2*s, 0, 0) }},
+		"helperLives": {1, func(x float64) bool { return endedOf(t, 10*s, of(x), 1<<8, 0) }},
+		"hushed":      {0.01, func(x float64) bool { return quietOf(t, 10<<20, x).From == 2*s }},
+		"trickle":     {1 << 20, func(x float64) bool { return silenceOf(t, uint64(x)) == nil }},
 		"minServed": {0.8, func(x float64) bool {
 			h := newHistory(t)
 			peers := []sample.Peer{{Job: "job", Address: "10.0.0.7:443"}, {Job: "job", Address: "10.0.0.8:9000"}}

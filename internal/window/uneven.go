@@ -3,27 +3,28 @@ package window
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // GPULedger is one GPU's part of the ledger of a window with several GPUs.
 type GPULedger struct {
 	ID                        string
-	Index                     int // as in nvidia-smi; -1 if it is unknown
+	Index                     int    // as in nvidia-smi, or among AMD's; -1 if it is unknown
+	Vendor                    string // sample.GPU.Vendor
 	Busy, Storage, CPU, Other time.Duration
 	Ready                     time.Duration // part of CPU, as in Ledger
 }
 
-// Name is how people name the GPU: by its number in nvidia-smi, if that is known.
+// Name is how people name the GPU: by its number, if that is known.
 func (l *GPULedger) Name() string {
 	if l.Index < 0 || strings.HasPrefix(l.ID, "MIG-") {
 		return l.ID
 	}
-	return "GPU " + strconv.Itoa(l.Index)
+	return sample.GPUName(l.Vendor, l.Index)
 }
 
 // Uneven returns the GPU that worked least and the one that worked most, if they differ by more than a tenth of the
@@ -64,7 +65,7 @@ func (v *view) gpuLedger(gpu string, busy, storage, cpu time.Duration) GPULedger
 	l.Ready = min(cpu, seconds(v.scheduledOf(history.LedgerReady, gpu)))
 	l.Other = max(0, v.Duration()-busy-storage-cpu)
 	if limits, known := v.history.LimitsOf(gpu); known {
-		l.Index = limits.Index
+		l.Index, l.Vendor = limits.Index, limits.Vendor
 	}
 	return l
 }

@@ -122,6 +122,9 @@ func (g *Registry) begin(o *openWindow, at sampling.Moment) error {
 	o.ID = cmp.Or(o.ID, NewID())
 	if !g.config.Recorded {
 		o.Seen = g.config.Probe.Path(&o.Window)
+		if o.Job != "" {
+			g.config.Jobs.SeeMoved(o.Job)
+		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,10 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/bpf"
+	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/test/fixture"
 	"github.com/stallspan/stallspan/test/golden"
 )
@@ -286,5 +290,49 @@ func TestImpossibleDisks(t *testing.T) {
 	if last.What != "disk columns" || strings.Contains(last.Fix, "boot") ||
 		!strings.Contains(last.Message, "another program writes") {
 		t.Errorf("got %+v, want no advice to boot a kernel that is older", last)
+	}
+}
+
+// TestDiskWithoutAnswer writes the counters of two disks as the kernel does while one of them completes nothing.
+func TestDiskWithoutAnswer(t *testing.T) {
+	root := t.TempDir()
+	tick := func(i int) {
+		file := fmt.Sprintf("8 0 sda 9 0 80 90 0 0 0 0 1 %[1]d %[1]d 0 0 0 0 0 0\n"+
+			"8 16 sdb %[1]d 0 80 90 0 0 0 0 1 %[1]d %[1]d 0 0 0 0 0 0\n", 1000+i)
+		next := filepath.Join(root, "next")
+		if err := os.WriteFile(next, []byte(file), 0o600); err != nil {
+			t.Error(err)
+		}
+		if err := os.Rename(next, filepath.Join(root, "proc/diskstats")); err != nil {
+			t.Error(err)
+		}
+	}
+	fixture.Write(t, root, "sys/class/block/sda/stat", nil)
+	fixture.Write(t, root, "sys/class/block/sdb/stat", nil)
+	fixture.Write(t, root, "proc/sys/kernel/osrelease", []byte("6.18.3\n"))
+	tick(0)
+	source, err := disk.New(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	var first sample.Sample
+	if err := source.Read(&first); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 1; ctx.Err() == nil; i++ {
+			tick(i)
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	found := stuck(t.Context(), source, first.Disks)
+	stop()
+	<-done
+	if len(found) != 1 || !strings.HasPrefix(found[0].Message, "sda completed nothing for 2 s") {
+		t.Errorf("got %+v, want sda alone", found)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/agent/internal/output"
@@ -12,7 +13,7 @@ import (
 )
 
 // disks reads /proc/diskstats, and each device's tree from /sys.
-func (m *machine) disks(context.Context) []Finding {
+func (m *machine) disks(ctx context.Context) []Finding {
 	source, err := disk.New(m.Root)
 	if err != nil {
 		return m.noDisks(err)
@@ -32,7 +33,45 @@ func (m *machine) disks(context.Context) []Finding {
 	if !sysfs {
 		found = append(found, m.noSysfs()...)
 	}
-	return append(append(found, m.columns(s.Disks)...), m.impossible(s.Disks)...)
+	found = append(append(found, m.columns(s.Disks)...), m.impossible(s.Disks)...)
+	return append(found, stuck(ctx, source, s.Disks)...)
+}
+
+// stuckFor is how long a disk completes nothing until it is reported. A disk that starts up takes longer: it is no
+// fault, but what reads from it waits.
+const stuckFor = 2 * time.Second
+
+// stuck finds disks that have operations and complete none.
+func stuck(ctx context.Context, source *disk.Source, first []sample.Disk) []Finding {
+	waits := func(d sample.Disk) bool { return d.Leaf && d.InFlight > 0 }
+	left := slices.DeleteFunc(slices.Clone(first), func(d sample.Disk) bool { return !waits(d) })
+	for end := time.Now().Add(stuckFor); len(left) > 0 && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(stuckFor / 10):
+		}
+		var s sample.Sample
+		if source.Read(&s) != nil {
+			return nil
+		}
+		left = slices.DeleteFunc(left, func(was sample.Disk) bool {
+			return !slices.ContainsFunc(s.Disks, func(d sample.Disk) bool {
+				return d.Name == was.Name && waits(d) && d.ReadIOs == was.ReadIOs && d.WriteIOs == was.WriteIOs &&
+					d.IOTicks > was.IOTicks // else these are files of another machine
+			})
+		})
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	var names []string
+	for i := range left {
+		names = append(names, left[i].Name)
+	}
+	f := Finding{Area: Disks, What: "disks that do not answer", Details: map[string]any{"devices": names}}
+	return f.as(Limited, "look at dmesg for errors and resets, and at what the disk is on",
+		"%s completed nothing for %g s, with operations in flight: what reads there waits.", list(names), stuckFor.Seconds())
 }
 
 func counters(devices []sample.Disk) []Finding {

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/gpu"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
@@ -43,11 +43,15 @@ func (m *machine) gpus(ctx context.Context) []Finding {
 
 // fixOf returns what to do about an error of a GPU.
 func fixOf(err error) string {
-	switch text := err.Error(); {
-	case strings.Contains(text, "update this program"):
-		return "update stallspan, which may know what that GPU's driver writes"
-	case strings.Contains(text, "amdgpu"):
-		return "search the kernel's log for amdgpu"
+	for _, known := range [...]struct{ text, fix string }{
+		{"update this program", "update stallspan, which may know what that GPU's driver writes"},
+		{"amdgpu", "search the kernel's log for amdgpu"},
+		{"no permission", "give this user /dev/nvidia* and /dev/nvidiactl, or run it as root"},
+		{"needs a reset", "sudo nvidia-smi --gpu-reset"},
+	} {
+		if strings.Contains(err.Error(), known.text) {
+			return known.fix
+		}
 	}
 	return "run nvidia-smi, and search the kernel's log for NVRM and Xid"
 }
@@ -55,22 +59,28 @@ func fixOf(err error) string {
 func device(d gpu.Device, nvml string) Finding {
 	f := Finding{Area: GPU, What: d.ID, State: Seen, Details: map[string]any{"driver": d.Driver, "nvml": nvml, "id": d.ID,
 		"name": d.Name, "index": d.Index, "tells": nonNil(d.Supported), "lacks": nonNil(d.Unsupported), "busy": d.Busy}}
+	f.Message = sample.GPUName(d.Vendor, d.Index) + ", " + d.Name
+	if d.Driver != "" {
+		f.Message += " (driver " + d.Driver + ")"
+	}
 	if d.Asleep {
-		f.State, f.Message = Off, fmt.Sprintf("GPU %d, %s, sleeps (power/runtime_status is suspended), and was not woken: "+
-			"it is read while a program uses it, and until a minute later.", d.Index, d.Name)
+		f.State = Off
+		f.Message += ", sleeps (power/runtime_status is suspended), and was not woken: it is read while a program uses it, " +
+			"and until a minute later."
 		return f
 	}
-	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read", d.Index, d.Name, d.Driver)
-	if len(d.Unsupported) > 0 {
+	switch f.Message += ", can be read"; {
+	case len(d.Supported) == 0:
+		f.Message += ", but reports nothing"
+	case len(d.Unsupported) > 0:
 		f.Message += ", but does not report: " + strings.Join(d.Unsupported, ", ")
 	}
 	f.Message = strings.Join(append([]string{f.Message + "."}, d.Notes...), " ")
-	switch {
-	case d.Err != nil:
-		f.State = Limited
-		f.Message += " A query failed: " + d.Err.Error() + "."
-		f.Fix = fixOf(d.Err)
-	case !d.Busy:
+	if d.Err != nil {
+		f.State, f.Fix = Limited, fixOf(d.Err)
+		f.Message += " A query failed: " + strings.ReplaceAll(d.Err.Error(), "GPU "+d.ID+": ", "") + "."
+	}
+	if !d.Busy {
 		f.State = Limited
 		f.Message += " Its time cannot be divided."
 	}
@@ -89,8 +99,8 @@ func (m *machine) noGPU(err error) []Finding {
 	notBuilt, noDriver := errors.Is(err, gpu.ErrNotBuilt), errors.Is(err, gpu.ErrNoDriver)
 	switch {
 	case errors.Is(err, gpu.ErrAsleep):
-		return f.as(Off, "", "The GPU sleeps (runtime_status below /sys/bus/pci/devices is suspended), and was not woken: "+
-			"it is read while a program uses it, and until a minute later.")
+		return f.as(Off, "", "The NVIDIA GPU sleeps (runtime_status below /sys/bus/pci/devices is suspended), and was not "+
+			"woken: it is read while a program uses it, and until a minute later.")
 	case notBuilt && (loaded || card == nvidia):
 		return f.as(Missing, "CGO_ENABLED=1 go install .",
 			"There is an NVIDIA GPU, but this program was built without NVML (without cgo).")

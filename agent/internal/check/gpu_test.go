@@ -70,6 +70,7 @@ func TestDevice(t *testing.T) {
 	slice := gpu.Device{ID: "MIG-3", Name: "NVIDIA H100 MIG 1g.10gb", Supported: []string{"memory"},
 		Unsupported: []string{"utilization samples", "utilization"}, Notes: []string{"It is a slice."}}
 	failing := gpu.Device{ID: "GPU-4", Supported: []string{"utilization"}, Busy: true, Err: errors.New("the GPU is lost")}
+	denied := gpu.Device{ID: "GPU-5", Vendor: "AMD", Supported: []string{"power"}, Err: errors.New("no permission: x")}
 	for _, c := range []struct {
 		device gpu.Device
 		state  State
@@ -80,6 +81,9 @@ func TestDevice(t *testing.T) {
 		{partly, Seen, "does not report: energy, power.", true},
 		{slice, Limited, "utilization. It is a slice. Its time cannot be divided.", false},
 		{failing, Limited, "the GPU is lost.", true},
+		{denied, Limited, "no permission: x. Its time cannot be divided.", false},
+		{gpu.Device{ID: "GPU-6", Name: "AMD X", Vendor: "AMD", Index: 2}, Limited,
+			"AMD GPU 2, AMD X (driver 570.1), can be read, but reports nothing.", false},
 	} {
 		c.device.Driver = "570.1"
 		f := device(c.device, "")

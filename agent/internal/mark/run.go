@@ -79,7 +79,7 @@ func runInWindow(ctx context.Context, client *api.Client, a api.Announcement, ar
 	signals.Start(func(s os.Signal) { wrap.PassSignal(cmd.Process, s) })
 	_ = cmd.Wait() // its error only repeats the state
 	signals.Stop()
-	stop(ctx, client, begun, wrap.OutcomeOf(cmd.ProcessState, signals.Stopped().Signal, memory), cli.Say)
+	stop(ctx, client, begun, wrap.OutcomeOf(cmd.ProcessState, signals.Stopped().Signal, memory.Why()), cli.Say)
 	if code := wrap.ShellCode(cmd.ProcessState); code != 0 {
 		return cli.ExitError{Code: code}
 	}

@@ -2,7 +2,6 @@ package perfetto
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/explain"
@@ -243,7 +242,7 @@ func grown(now, then uint64) float64 {
 func gpuPanel(g *sample.GPU) panel {
 	name := g.ID
 	if g.Driver != "" {
-		name = "GPU " + strconv.Itoa(g.Index) + " " + g.Name
+		name = sample.GPUName("", g.Index) + " " + g.Name // which has the maker in it
 	}
 	return panel{name, rankGPUs}
 }

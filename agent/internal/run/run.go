@@ -29,7 +29,6 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/progress"
 	"github.com/stallspan/stallspan/internal/progress/follow"
-	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 	"github.com/stallspan/stallspan/semconv"
@@ -225,13 +224,13 @@ func (r *run) watch(socket string) error {
 		return err
 	}
 	r.pid = c.Cmd.Process.Pid
-	memory := cgroup.NewView("").WatchOOM(r.pid)
 	if !followed || !c.OwnCgroup {
 		r.monitor.Jobs.Unfollow(runJob)
 		r.unfollowed = r.monitor.Jobs.Follow(runJob, r.pid, "", false)
 	} else {
 		r.monitor.Now() // finds its first process, whose threads are followed from now on
 	}
+	r.monitor.Jobs.WatchMemory(runJob, r.pid)
 	r.id, _ = r.monitor.Windows.Begin(window.Window{Kind: window.Custom, Name: r.options.name, Run: r.options.name,
 		Job: runJob, Source: window.Announced, Owned: true, PID: r.pid}, r.began)
 
@@ -244,7 +243,8 @@ func (r *run) watch(socket string) error {
 	if stopped.At+wentOn < r.announced.Newest() {
 		stopped.Signal = 0
 	}
-	r.code, r.exited, r.ended = code, status.Exited(), wrap.OutcomeOf(status, stopped.Signal, memory)
+	r.code, r.exited, r.ended = code, status.Exited(), wrap.OutcomeOf(status, stopped.Signal,
+		r.monitor.Jobs.OutOfMemory(runJob))
 	r.follower.Close(r.ended)
 	open := r.ended
 	if !open.Unfinished {

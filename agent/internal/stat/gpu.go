@@ -26,6 +26,8 @@ type GPU struct {
 	LinkGeneration *int     `json:"pcie_link_generation,omitempty"`
 
 	GPUUse
+
+	vendor string // sample.GPU.Vendor
 }
 
 func gpus(before, after *sample.Sample) []GPU {
@@ -37,7 +39,7 @@ func gpus(before, after *sample.Sample) []GPU {
 	var list []GPU
 	for i := range after.GPUs {
 		b := &after.GPUs[i]
-		g := GPU{Index: b.Index, ID: b.ID, Name: b.Name, Status: b.Status}
+		g := GPU{Index: b.Index, ID: b.ID, Name: b.Name, Status: b.Status, vendor: b.Vendor}
 		if b.Status == sample.GPUWorks {
 			g.state(b)
 			g.GPUUse = useOf(detailOf(before, b.ID), detailOf(after, b.ID))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/output"
 	"github.com/stallspan/stallspan/agent/internal/quantile"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // totals is the summary of many intervals: the minimum, mean, 95th percentile and maximum of each device's values.
@@ -41,7 +42,7 @@ func (t *summary) print(_ *bytes.Buffer, r *Rates) error {
 	}
 	for i := range r.GPUs {
 		g := &r.GPUs[i]
-		d := t.device(g.ID, fmt.Sprintf("GPU %d%s", g.Index, sliceOf(g)))
+		d := t.device(g.ID, sample.GPUName(g.vendor, g.Index)+sliceOf(g))
 		d.add("%util", scaled(g.Utilization, 100), 1)
 		d.add("MiB used", scaled(g.MemoryUsed, mebi), 1)
 		d.add("power W", g.Power, 1)

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/agent/internal/cli"
-	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -23,8 +22,9 @@ var faults = map[unix.Signal]string{
 }
 
 // OutcomeOf says how a program ended. stop is the signal by which a user or supervisor ended it; 0 for none.
-// The zero value is a program that succeeded.
-func OutcomeOf(status *os.ProcessState, stop unix.Signal, memory *cgroup.OOM) window.Outcome {
+// outOfMemory is why the kernel killed one of its processes, "" if it did not. The zero value is a program that
+// succeeded.
+func OutcomeOf(status *os.ProcessState, stop unix.Signal, outOfMemory string) window.Outcome {
 	code, by := status.ExitCode(), unix.Signal(0)
 	wait, ok := status.Sys().(syscall.WaitStatus)
 	switch {
@@ -43,7 +43,7 @@ func OutcomeOf(status *os.ProcessState, stop unix.Signal, memory *cgroup.OOM) wi
 	}
 	if stop == 0 && !slices.Contains(ending, os.Signal(by)) {
 		o.Failed = true
-		if why := cause(by, memory); why != "" {
+		if why := cause(by, outOfMemory); why != "" {
 			o.Ended += ": " + why
 		}
 	}
@@ -58,8 +58,7 @@ func nameOf(s unix.Signal) string {
 }
 
 // cause says why a signal came, or which other process of a program was killed.
-func cause(by unix.Signal, memory *cgroup.OOM) string {
-	why := memory.Why()
+func cause(by unix.Signal, why string) string {
 	switch {
 	case why == "" || by != 0 && by != unix.SIGKILL:
 		return faults[by]

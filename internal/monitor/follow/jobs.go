@@ -174,14 +174,40 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 
 // HowEnded says how a job without a process ended. Only its parent knows the exit code.
 func (j *Jobs) HowEnded(id string) (ended string, failed bool) {
+	if why := j.OutOfMemory(id); why != "" {
+		return "its process was killed, " + why, true
+	}
+	return "its process ended", false
+}
+
+// OutOfMemory says why the kernel killed a process of a job for lack of memory; "" if it has not.
+func (j *Jobs) OutOfMemory(id string) (why string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if known := j.jobs[id]; known != nil && known.memory != nil {
-		if why := known.memory.Why(); why != "" {
-			return "its process was killed, " + why, true
+		return known.memory.Why()
+	}
+	return ""
+}
+
+// WatchMemory notes when the kernel kills for lack of memory in the cgroups of a job's process.
+func (j *Jobs) WatchMemory(id string, pid int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.jobs[id]; known != nil {
+		known.memory = j.groups.WatchOOM(pid)
+	}
+}
+
+// SeeMoved notes the cgroups that the process of a job, or each with "", has entered.
+func (j *Jobs) SeeMoved(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for other, known := range j.jobs {
+		if known.memory != nil && (id == "" || id == other) {
+			known.memory.Moved()
 		}
 	}
-	return "its process ended", false
 }
 
 // Added receives after a job has been added. It is for one receiver.

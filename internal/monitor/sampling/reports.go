@@ -257,6 +257,7 @@ func (s *state) devices(w *window.Window) window.Machine {
 		machine.Scope = j.Scope
 		reading := s.newestOf(j.ID)
 		if reading != nil {
+			machine.Ended = reading.Ended
 			machine.Limits, machine.Devices = reading.Limits, devicesOf(reading, w.Start.Mono)
 			machine.Memory, machine.PageCache = reading.Memory, reading.PageCache != sample.PageCache{}
 			for i := range reading.Mounts {

@@ -2,6 +2,7 @@
 package follow
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -128,10 +129,14 @@ func (f *Follower) act(events []progress.Event) {
 				f.files = lookForFiles(func() []int { return f.monitor.Processes(f.job) }, f.known)
 			}
 		case progress.LoadEnd:
-			f.endLoad(e.Model, e.To)
+			how := window.Outcome{}
+			if e.Failed != "" {
+				how = window.Outcome{Unfinished: true, Ended: fmt.Sprintf("the line %q", e.Failed), Failed: true}
+			}
+			f.endLoad(e.Model, e.To, how)
 		case progress.LoadDrop:
 			if f.how.Unfinished { // the program failed before the load's end
-				f.endLoad(e.Model, f.now())
+				f.endLoad(e.Model, f.now(), f.how)
 			}
 			f.dropLoad(e.Model)
 		}
@@ -181,7 +186,7 @@ func (f *Follower) loadWindow(model string) window.Window {
 
 // endLoad ends the load of a model, or else the one that began without a name. That one gets the name of the line that
 // ends it, else of the file that was opened meanwhile: it is begun again.
-func (f *Follower) endLoad(name string, to time.Duration) {
+func (f *Follower) endLoad(name string, to time.Duration, how window.Outcome) {
 	key := f.loadKey(name)
 	one := f.loads[key]
 	delete(f.loads, key)
@@ -195,7 +200,7 @@ func (f *Follower) endLoad(name string, to time.Duration) {
 			one = f.begin(f.loadWindow(name), one.from)
 		}
 	}
-	f.end(one.id, to)
+	f.end(one.id, to, how)
 }
 
 func (f *Follower) dropLoad(name string) {
@@ -251,16 +256,15 @@ func (f *Follower) endEpoch(e *progress.Event) {
 	if e.Loose {
 		f.monitor.Windows.ApproximateBounds(f.epoch.id)
 	}
-	f.end(f.epoch.id, e.To)
+	f.end(f.epoch.id, e.To, window.Outcome{})
 	f.epoch = open{}
 }
 
-func (f *Follower) end(id string, to time.Duration) {
+func (f *Follower) end(id string, to time.Duration, how window.Outcome) {
 	if id == "" {
 		return
 	}
-	var how window.Outcome
-	if to >= f.now() {
+	if to >= f.now() && !how.Unfinished {
 		how = f.how
 	}
 	_, _ = f.client.EndAt(id, f.moment(to), how) // ErrUnknown: it exceeded the maximum length of a window, and was closed

@@ -14,6 +14,8 @@ import (
 
 // OOM is what the kernel has counted about memory that ran out: in the cgroups of a process, and on the machine.
 type OOM struct {
+	view    *View
+	pid     int
 	groups  []memoryGroup // that of the process first, then those above it
 	vmstat  string        // file
 	machine uint64        // processes that were killed at the start
@@ -33,15 +35,32 @@ type memoryCounts struct {
 
 // WatchOOM notes what has been counted so far for a process. It never fails: what cannot be read is not known.
 func (v *View) WatchOOM(pid int) *OOM {
-	o := &OOM{vmstat: filepath.Join(v.root, "proc/vmstat")}
+	o := &OOM{view: v, pid: pid, vmstat: filepath.Join(v.root, "proc/vmstat")}
 	o.machine = valueOf(o.vmstat, "oom_kill")
-	v.eachMemory(pid, func(g memoryGroup) bool {
-		if g.counts(&g.start) {
-			o.groups = append(o.groups, g)
+	o.Moved()
+	return o
+}
+
+// Moved notes the cgroups of the process again: it may have entered others, as a batch system's step does. What those
+// counted before is not its own.
+func (o *OOM) Moved() {
+	var groups []memoryGroup
+	o.view.eachMemory(o.pid, func(g memoryGroup) bool {
+		known := slices.IndexFunc(o.groups, func(old memoryGroup) bool { return old.folder == g.folder })
+		switch {
+		case known == 0 && len(groups) == 0:
+			groups = o.groups // it is where it was
+			return false
+		case known >= 0:
+			groups = append(groups, o.groups[known])
+		case g.counts(&g.start):
+			groups = append(groups, g)
 		}
 		return true
 	})
-	return o
+	if len(groups) > 0 && (len(o.groups) == 0 || groups[0].path != "/") { // v1 shows a zombie at the top
+		o.groups = groups
+	}
 }
 
 // eachMemory calls visit for the cgroups that may limit the memory of a process, each before those above it, until it

@@ -29,11 +29,11 @@ var (
 	errCardLost = fmt.Errorf("its files are gone%w; look for amdgpu in the kernel log", silently{codeLost})
 )
 
-// silently is an error without a text.
-type silently struct{ code }
+// silently is an error without its text.
+type silently struct{ error }
 
 func (silently) Error() string   { return "" }
-func (s silently) Unwrap() error { return s.code }
+func (s silently) Unwrap() error { return s.error }
 
 var amd = &maker{vendor: "AMD", driver: "the driver amdgpu", trace: "amdgpu", listedBy: "/sys/class/drm",
 	lost: errCardLost, reasons: 0x4 | 0x20 | 0x40,
@@ -75,21 +75,21 @@ func (a *amdgpu) count() (int, error) {
 			folder = target // the number of a card may become that of another
 		}
 		about := fields(filepath.Join(folder, "uevent"), "=")
-		c := &card{root: a.root, folder: folder, bus: about["PCI_SLOT_NAME"]}
+		c := &card{identity: identity{maker: amd}, root: a.root, folder: folder, bus: about["PCI_SLOT_NAME"]}
 		twice := slices.ContainsFunc(cards, func(other *card) bool { return other.bus == c.bus })
 		if about["DRIVER"] != "amdgpu" || c.bus == "" || twice || len(cards) >= maxCards {
 			continue // a connector or a part of a card has its folder, too
 		}
-		c.uuid = "GPU-" + cmp.Or(c.text("unique_id"), c.bus)
-		c.product = cmp.Or(c.text("product_name"), "GPU "+strings.TrimPrefix(about["PCI_ID"], "1002:"))
-		if !strings.HasPrefix(strings.ToUpper(c.product), "AMD") {
-			c.product = "AMD " + c.product
+		c.id = "GPU-" + cmp.Or(c.text("unique_id"), c.bus)
+		c.name = cmp.Or(c.text("product_name"), "GPU "+strings.TrimPrefix(about["PCI_ID"], "1002:"))
+		if !strings.HasPrefix(strings.ToUpper(c.name), "AMD") {
+			c.name = "AMD " + c.name
 		}
 		cards = append(cards, c)
 	}
 	slices.SortFunc(cards, func(a, b *card) int { return cmp.Compare(a.bus, b.bus) })
 	for i, c := range cards {
-		c.position = i
+		c.index = i
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,22 +119,15 @@ func fields(path, between string) map[string]string {
 
 // card is a device that belongs to amdgpu.
 type card struct {
-	root          string
-	folder, bus   string // of the device in /sys, and its address on PCI: 0000:03:00.0
-	uuid, product string
-	position      int
+	identity
+	root        string
+	folder, bus string // of the device in /sys, and its address on PCI: 0000:03:00.0
 
 	table     metrics
 	parsed    error        // why the table has nothing
 	at        sample.Stamp // of the table; zero for none
 	throttled [3]float64   // seconds with reduced clocks, by powerCounts, thermalCounts and hotCounts
 }
-
-func (c *card) id() string     { return c.uuid }
-func (c *card) name() string   { return c.product }
-func (c *card) index() int     { return c.position }
-func (c *card) parent() string { return "" }
-func (c *card) maker() *maker  { return amd }
 
 func (c *card) processes() ([]sample.GPUProcess, error) { return nil, codeNotSupported } // see amdgpu.users
 
@@ -185,8 +178,10 @@ func (c *card) throttle(past *metrics, elapsed time.Duration) {
 	}
 }
 
+var errStands = errors.New("the numbers of its firmware stand still: look for amdgpu in the kernel log")
+
 // samples returns one sample, of the time since the reading before. It is an average where the firmware has no sum, or
-// a sum that was reset.
+// a sum that was reset or stands still for long.
 func (c *card) samples(uint64) ([]utilSample, error) {
 	if _, err := os.Stat(c.folder); err != nil {
 		return nil, errCardLost
@@ -194,24 +189,31 @@ func (c *card) samples(uint64) ([]utilSample, error) {
 	past, began := c.table, c.at
 	c.table, c.at = c.load(), sample.Now()
 	s := utilSample{timestamp: uint64(c.at.Wall.UnixMicro()), kind: summed}
+	stands := false
 	if began != (sample.Stamp{}) {
-		c.throttle(&past, c.at.Mono-began.Mono)
-		share, ok := c.grown(&past, c.at.Mono-began.Mono)
-		if math.IsNaN(share) { // the firmware has added nothing yet
-			c.table, c.at = past, began
-			return nil, nil
-		}
-		if s.value = 100 * share; ok {
+		elapsed := c.at.Mono - began.Mono
+		c.throttle(&past, elapsed)
+		share, ok := c.grown(&past, elapsed)
+		stands = math.IsNaN(share) || ok && c.table == past
+		if s.value = 100 * share; ok && !stands {
 			return []utilSample{s}, nil
+		}
+		if stands {
+			if c.table, c.at = past, began; elapsed < maxStep { // the firmware has added nothing yet
+				return nil, nil
+			}
 		}
 	} else if c.table.has[amdActivitySum] {
 		return []utilSample{s}, nil
 	}
 	s.kind = averaged
-	if s.value = float64(c.table.values[amdActivity]); c.table.has[amdActivity] {
+	if s.value = float64(c.table.values[amdActivity]); c.table.has[amdActivity] && !stands {
 		return []utilSample{s}, nil
 	}
 	percent, err := c.value("gpu_busy_percent")
+	if err != nil && stands {
+		return nil, errStands
+	}
 	if err != nil {
 		return nil, cmp.Or(c.refused(), err)
 	}

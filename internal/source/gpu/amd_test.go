@@ -211,6 +211,31 @@ func TestBusyTimeAfterReset(t *testing.T) {
 	})
 }
 
+// A table that stands still says nothing: there is an average, or busy time is not known.
+func TestTableThatStands(t *testing.T) {
+	for _, content := range []int{1, 3, 6, 8} {
+		for percent, want := range map[string]sample.GPUFields{"70": sample.AveragesBusy, "": sample.LacksBusy} {
+			synctest.Test(t, func(t *testing.T) {
+				root := cardFiles(t, map[string]string{cardFolder + "gpu_metrics": string(tableAt(content, 1000, .4))})
+				if percent == "" {
+					if err := os.Remove(filepath.Join(root, cardFolder, "gpu_busy_percent")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p := runCard(t, root)
+				defer p.stop()
+				time.Sleep(20 * time.Second)
+				rows := p.take()
+				first, last := rows[len(rows)/2], rows[len(rows)-1]
+				share := float64(last.GPUs[0].Busy-first.GPUs[0].Busy) / float64(last.At.Mono-first.At.Mono)
+				if last.GPUs[0].Has&(sample.AveragesBusy|sample.LacksBusy) != want || percent != "" && math.Abs(share-.7) > .01 {
+					t.Errorf("1.%d, average %q: got %+v, busy %.2f, want %b", content, percent, last.GPUs[0], share, want)
+				}
+			})
+		}
+	}
+}
+
 // A program that was stopped for long knows what the firmware summed meanwhile.
 func TestSumOverAGap(t *testing.T) {
 	for kind, want := range map[sampleKind]time.Duration{summed: 8 * time.Second, averaged: 800 * time.Millisecond} {
@@ -339,12 +364,45 @@ func TestBothMakers(t *testing.T) {
 	})
 }
 
+// The first row waits for a driver that takes long to list its GPUs, but not for ever.
+func TestFirstRowOfBothMakers(t *testing.T) {
+	for takes, want := range map[time.Duration]int{time.Second: 2, time.Minute: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &fakeDriver{hangs: takes}
+			d.gpu("a", 0.3)
+			p := startSource(t.Context(), newSource(0, nil, d, &amdgpu{root: cardFiles(t, nil)}))
+			defer func() {
+				p.stop()
+				time.Sleep(time.Minute) // the call that is under way
+			}()
+			began := sample.Now().Mono
+			time.Sleep(2 * time.Second)
+			if rows := p.take(); len(rows) == 0 || len(rows[0].GPUs) != want || rows[0].came-began > maxFirst+patience {
+				t.Errorf("opening takes %v: got %+v, want a first row of %d GPUs", takes, rows, want)
+			}
+		})
+	}
+}
+
+// Of two cards, one may have a table that is not known.
+func TestCardOfAnUnknownVersion(t *testing.T) {
+	root := cardFiles(t, map[string]string{cardFolder + "gpu_metrics": string(tableAt(8, 1000, .4))})
+	const second = "sys/class/drm/card3/device/"
+	fixture.Write(t, root, second+"uevent", []byte("DRIVER=amdgpu\nPCI_ID=1002:75A0\nPCI_SLOT_NAME=0000:05:00.0\n"))
+	fixture.Write(t, root, second+"gpu_metrics", []byte{120, 0, 1, 9})
+	found, _ := Probe(t.Context(), Options{Root: root, Library: "/nonexistent.so"})
+	if got := found.Devices; len(got) != 2 || !got[0].Busy || got[0].Err != nil || got[1].Busy ||
+		!strings.Contains(fmt.Sprint(got[1].Err), "its version 1.9 is not known") {
+		t.Errorf("got %+v, want the first one read, and the version of the second", got)
+	}
+}
+
 // An AMD GPU alone needs no driver of NVIDIA's, whose lack is reported only where its library was asked for.
 func TestOneMakerAlone(t *testing.T) {
 	for library, says := range map[string]string{"": "", "/nonexistent.so": "/nonexistent.so"} {
 		synctest.Test(t, func(t *testing.T) {
 			m := &machine{root: cardFiles(t, nil), mayLack: library == ""}
-			d := noDriver{err: fmt.Errorf("%w (%s)", ErrNoDriver, library)}
+			d := &fakeDriver{openErr: fmt.Errorf("%w (%s)", ErrNoDriver, library)}
 			p := startSource(t.Context(), newSource(0, m, d, &amdgpu{root: m.root}))
 			defer p.stop()
 			time.Sleep(5 * time.Second)

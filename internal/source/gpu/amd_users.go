@@ -28,7 +28,7 @@ func (a *amdgpu) users() []sample.GPUProcess {
 	a.mu.Lock()
 	cards := map[string]string{} // IDs by address
 	for _, c := range a.cards {
-		cards[c.bus] = c.uuid
+		cards[c.bus] = c.id
 	}
 	a.mu.Unlock()
 	foreign := kernfile.ForeignPIDs(a.root)

@@ -20,6 +20,9 @@ import (
 // maxPID is above every number of a process (PID_MAX_LIMIT in the kernel).
 const maxPID = 1 << 22
 
+// maxMaps bounds what is read of a process's mappings, in bytes.
+const maxMaps = 8 << 20
+
 // integrated are parts of the names of GPUs that have no memory of their own. Others are found by the size of their
 // memory.
 var integrated = []string{"GB10", "Tegra", "Orin", "Xavier", "Thor"}
@@ -93,16 +96,16 @@ func (m *machine) numbersAreOurs() bool {
 // list mappings.
 func (m *machine) uses(pid int) bool {
 	folder := filepath.Join(m.root, "proc", strconv.Itoa(pid))
-	files, _ := filepath.Glob(filepath.Join(folder, "fd/*"))
-	for _, file := range files {
-		to, _ := os.Readlink(file)
+	names, _ := kernfile.Names(filepath.Join(folder, "fd"), maxOpen)
+	for _, name := range names {
+		to, _ := os.Readlink(filepath.Join(folder, "fd", name))
 		for _, device := range []string{"/dev/nvidia", "/dev/dxg", "/dev/nvmap", "/dev/nvhost"} {
 			if strings.HasPrefix(to, device) {
 				return true
 			}
 		}
 	}
-	maps, _ := os.ReadFile(filepath.Join(folder, "maps"))
+	maps, _ := kernfile.ReadWhole(filepath.Join(folder, "maps"), make([]byte, 64<<10), maxMaps)
 	return bytes.Contains(maps, []byte("/libcuda.so")) || bytes.Contains(maps, []byte("/libnvidia"))
 }
 
@@ -211,11 +214,11 @@ func (d *deviceReader) readMemoryUse(w request, r *reading) {
 // sharesMemory reports whether the device's memory is the machine's: by its name, by its size, or as the driver reports
 // none.
 func (d *deviceReader) sharesMemory(total uint64, reported bool) bool {
-	if d.initialized || d.parent() != "" {
+	if d.initialized || d.parent != "" {
 		return d.shared
 	}
 	for _, name := range integrated {
-		if strings.Contains(d.name(), name) {
+		if strings.Contains(d.name, name) {
 			return true
 		}
 	}
@@ -228,7 +231,7 @@ func (d *deviceReader) sharesMemory(total uint64, reported bool) bool {
 // driver is not to be asked.
 func (d *deviceReader) readLoad(driver driver, r *reading) bool {
 	silent := d.unsupported[sampleRows.from] && d.unsupported[rateRows.from]
-	if d.parent() != "" || !d.hollow && !silent {
+	if d.parent != "" || !d.hollow && !silent {
 		return false
 	}
 	r.rate, r.hasRate = d.machine.load()

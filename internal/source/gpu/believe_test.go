@@ -164,6 +164,10 @@ func TestConditions(t *testing.T) {
 		"no vGPU":          {"", "gpu 0 name=\"NVIDIA A100-SXM4-80GB\"\n", 0, true, ""},
 		"WSL2": {wsl, "gpu 0\n" + noBusy + "error call=nvmlDeviceGetComputeRunningProcesses_v3 code=3\n", 0, false,
 			"stallspan attach PID"},
+		"no memory, no processes": {t.TempDir(), "gpu 0\nerror call=nvmlDeviceGetMemoryInfo_v2 code=3\n" +
+			"error call=nvmlDeviceGetMemoryInfo code=3\nerror call=nvmlDeviceGetComputeRunningProcesses_v3 code=3\n", 0, true, ""},
+		"a GPU with MIG":   {"", "gpu 0\nmig 0\n", 0, false, "run it on a GPU without MIG"},
+		"used over total":  {"", "gpu 0 memory_used=90e9 memory_total=80e9\n", 0, true, "dropped (memory)"},
 		"an old driver":    {"", "driver 470.1\ngpu 0 gpm=0\n", 0, true, "GPM since 520"},
 		"lacks a function": {"", "gpu 0\nerror call=nvmlDeviceGetEnforcedPowerLimit code=13\n", 0, true, "a newer driver"},
 	} {
@@ -180,8 +184,10 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct{ text, says string }{
-		"other versions":      {"gpu 0\ninit_error 18\n", "different versions"},
-		"off the bus":         {"gpu 0\ngpu 1\nlost 1\n", "GPU 1: the GPU is lost: look for NVRM and Xid"},
+		"other versions": {"gpu 0\ninit_error 18\n", "different versions"},
+		"off the bus":    {"gpu 0\ngpu 1\nlost 1\n", "GPU 1: the GPU is lost: look for NVRM and Xid"},
+		"unloaded meanwhile": {"gpu 0\ngpu 1\nerror gpu=1 call=nvmlDeviceGetHandleByIndex_v2 code=1\n",
+			"the session with the NVIDIA driver has ended"},
 		"off the bus, hidden": {"gpu 0\ngpu 1\nerror gpu=1 call=nvmlDeviceGetUUID code=999\n", "GPU 1: NVML error 999"},
 	} {
 		playText(t, c.text)

@@ -22,10 +22,7 @@ func BenchmarkRound(b *testing.B) {
 				fmt.Fprintf(&text, "gpu %d\n", i)
 			}
 			playText(b, text.String())
-			d, err := newDriver(fakeLibrary(b))
-			if err != nil {
-				b.Fatal(err)
-			}
+			d := newDriver(fakeLibrary(b))
 			w := newGrid(1e8, func(string, *sample.Sample, error) {}, newMemoryInUse())
 			r := newRun(d, w, nil)
 			w.poll(b.Context(), true)
@@ -45,7 +42,7 @@ func BenchmarkRound(b *testing.B) {
 			slices.Sort(took)
 			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns")
 			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
-			r.end()
+			r.end(callTimeout)
 		})
 	}
 }

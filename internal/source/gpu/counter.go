@@ -139,7 +139,7 @@ func (d *deviceReader) countReasons(r *reading) {
 		return
 	}
 	for q, bit := range reasonBits {
-		if d.counts(q) || d.maker().reasons&bit == 0 {
+		if d.counts(q) || d.maker.reasons&bit == 0 {
 			continue
 		}
 		before, _ := d.values.Get(q)

@@ -57,14 +57,18 @@ func (r *run) listSlot(i int) {
 
 // updateSlot updates the states from the list of a GPU and its MIG devices.
 func (r *run) updateSlot(s slot) {
-	for _, d := range s.devices {
+	for i, d := range s.devices {
+		if i == 0 {
+			r.replace(d.about())
+		}
 		r.addDevice(d, sample.Now().Mono)
 	}
 	r.devices = slices.DeleteFunc(r.devices, func(g *deviceState) bool { return isRepartitioned(g, s.devices) })
 	for _, g := range r.devices {
 		partitioned := len(s.devices) > 1
-		if s.err == nil && g.readable() && isListed(g, s.devices[:1]) && partitioned != g.partitioned {
-			g.partitioned, g.device = partitioned, g.device.reset() // the supported queries differ
+		if s.err == nil && g.readable() && isListed(g, s.devices[:1]) && partitioned != g.device.partitioned {
+			g.device = g.device.reset() // the supported queries differ
+			g.device.partitioned = partitioned
 			g.info.Has &^= sample.LacksBusy
 		}
 	}
@@ -77,9 +81,7 @@ func (r *run) endList() {
 		if s.call.isUnderWay() || !r.open {
 			return
 		}
-		if s.err != nil {
-			problems.Add(fmt.Errorf("GPU %d: %w", i, s.err))
-		}
+		r.addOf(i, s.err, &problems)
 	}
 	r.memory.keep(r.runs)
 	if len(r.devices) == 0 {
@@ -90,7 +92,9 @@ func (r *run) endList() {
 	if err := problems.Err(); err != nil {
 		r.reports.Add("list", fmt.Errorf("listing the GPUs: %w", err), r.began)
 	}
-	r.reportTwins()
+	for _, err := range r.twins() {
+		r.reports.Add(err.Error(), err, r.began)
+	}
 	isHere := func(g *deviceState) bool {
 		return slices.ContainsFunc(r.slots, func(s slot) bool { return isListed(g, s.devices) })
 	}
@@ -106,26 +110,31 @@ func (r *run) endList() {
 	}
 }
 
-// reportTwins reports GPUs that have one UUID.
-func (r *run) reportTwins() {
-	seen := map[string]bool{}
-	for _, s := range r.slots {
-		for _, d := range s.devices {
-			if seen[d.id()] {
-				r.reports.Add("twin "+d.id(), errTwin(r.maker, d.id()), r.began)
-			}
-			seen[d.id()] = true
-		}
+// addOf adds the error, if any, of the GPU at an index.
+func (r *run) addOf(index int, err error, to *sample.Problems) {
+	if err != nil {
+		to.Add(fmt.Errorf("%s: %w", sample.GPUName(r.maker.vendor, index), err))
 	}
 }
 
-func errTwin(m *maker, id string) error {
-	return fmt.Errorf("%s lists %s twice, and only the first is read: compare %s", m.driver, id, m.listedBy)
+// twins returns an error for each GPU that has the UUID of another one.
+func (r *run) twins() (list []error) {
+	seen := map[string]bool{}
+	for _, s := range r.slots {
+		for _, d := range s.devices {
+			if seen[d.about().id] {
+				list = append(list, fmt.Errorf("%s lists %s twice, and only the first is read: compare %s", r.maker.driver,
+					d.about().id, r.maker.listedBy))
+			}
+			seen[d.about().id] = true
+		}
+	}
+	return list
 }
 
 // isListed reports whether a device is among those of a list.
 func isListed(g *deviceState, devices []device) bool {
-	return slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.ID })
+	return slices.ContainsFunc(devices, func(d device) bool { return d.about().id == g.info.ID })
 }
 
 // removeMIG drops the state of a MIG device that was destroyed. The next round lists the devices again.
@@ -137,32 +146,56 @@ func (r *run) removeMIG(g *deviceState) {
 // isRepartitioned reports whether a MIG device is gone while its GPU is listed: it was destroyed, not lost.
 func isRepartitioned(g *deviceState, devices []device) bool {
 	return g.info.Parent != "" && !isListed(g, devices) &&
-		slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.Parent })
+		slices.ContainsFunc(devices, func(d device) bool { return d.about().id == g.info.Parent })
+}
+
+// stateOf returns the state of the device with an ID, or nil.
+func (r *run) stateOf(id string) *deviceState {
+	for _, g := range r.devices {
+		if g.info.ID == id {
+			return g
+		}
+	}
+	return nil
+}
+
+// replace marks the GPU as lost whose number a GPU has that was not known: its handle, which may still answer, has
+// another UUID now.
+func (r *run) replace(by *identity) {
+	if r.stateOf(by.id) != nil {
+		return
+	}
+	for _, g := range r.devices {
+		if g.readable() && g.info.Parent == "" && g.info.Index == by.index {
+			r.markLost(g, fmt.Errorf("its number has another UUID now, %s", by.id))
+		}
+	}
 }
 
 // addDevice adds the state of a new device, or updates that of a device that has returned.
 func (r *run) addDevice(d device, now time.Duration) {
-	i := slices.IndexFunc(r.devices, func(g *deviceState) bool { return g.info.ID == d.id() })
-	if i < 0 {
+	about := d.about()
+	g := r.stateOf(about.id)
+	switch {
+	case g == nil:
 		if len(r.devices) >= maxDevices && !r.evictLost() {
 			return
 		}
-		if !r.hasDevices() && r.why != "" {
+		if !r.hasDevices() && r.why != nil {
 			r.At = sample.Now() // there is no data of the time before
 		}
-		r.why = ""
-		r.devices = append(r.devices, &deviceState{})
-		i = len(r.devices) - 1
-	} else if r.devices[i].device != nil {
+		r.why = nil
+		g = &deviceState{}
+		r.devices = append(r.devices, g)
+	case g.device != nil:
 		return
 	}
-	g := r.devices[i]
 	g.device, g.due, g.appeared = newDeviceReader(d), now, now
 	g.device.machine = r.machine
 	if g.status != sample.GPUHung {
 		g.status = sample.GPUWorks
 	}
-	g.info = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version, Parent: d.parent(),
+	g.info = sample.GPU{ID: about.id, Name: about.name, Index: about.index, Driver: r.version, Parent: about.parent,
 		Vendor: r.maker.vendor}
 	if s, ok := d.(sleepsAlone); ok && g.rest == nil {
 		g.rest = s.sleeps()
@@ -227,10 +260,17 @@ func (r *run) read(g *deviceState, what request) {
 		case late: // what it returned is old
 			g.due = r.began
 			r.markUnknown(g)
+			if reader.hungAgain(g.hungAt) {
+				r.reports.Add("spared "+g.info.ID, fmt.Errorf("GPU %s: %s hung twice, and is not called again in this session "+
+					"with the driver", g.info.ID, r.maker.nameOf(g.hungAt)), r.began)
+			}
 		case r.open && g.device == reader:
 			r.apply(g, got)
 		}
-	}, func() { r.markHung(g, r.maker.nameOf(int(reader.current.Load()))) })
+	}, func() {
+		g.hungAt = int(reader.current.Load())
+		r.markHung(g, r.maker.nameOf(g.hungAt))
+	})
 	if g.call == nil {
 		g.due = r.began + readInterval
 		r.markUnknown(g)
@@ -239,7 +279,7 @@ func (r *run) read(g *deviceState, what request) {
 
 // request returns what to read of a device.
 func (r *run) request(g *deviceState, processes bool) request {
-	w := request{since: g.since, processes: processes && r.maker == nvidia, wantRate: !g.isNew(r.began),
+	w := request{since: g.since, newest: g.since, processes: processes && r.maker == nvidia, wantRate: !g.isNew(r.began),
 		gauges: g.gaugeAt == 0 || r.began-g.gaugeAt >= gaugeInterval,
 		reset:  g.gaugeAt == 0, power: g.gauges.Has&sample.HasEnergy == 0}
 	if g.newest != 0 {

@@ -39,11 +39,7 @@ type xidEvent struct {
 // device is one GPU or MIG device. Calls that it or the installed library does not support return codeNotSupported or
 // codeFunctionNotFound.
 type device interface {
-	id() string     // its UUID
-	name() string   // its product name
-	index() int     // index of the GPU
-	parent() string // of a MIG device, the UUID of its GPU
-	maker() *maker
+	about() *identity
 
 	samples(since uint64) ([]utilSample, error) // utilization samples after a timestamp of the driver
 	processes() ([]sample.GPUProcess, error)    // without the GPU's ID
@@ -51,6 +47,17 @@ type device interface {
 	// codeNotFound where the driver has none at the moment. Without rows it only takes a sample of GPM.
 	read(call string, list []answer) error
 }
+
+// identity says which device it is. It does not change.
+type identity struct {
+	id     string // its UUID
+	name   string // of the product
+	index  int    // of the GPU
+	parent string // of a MIG device, the UUID of its GPU
+	maker  *maker
+}
+
+func (i *identity) about() *identity { return i }
 
 // utilSample is a sample of the driver's utilization buffer.
 type utilSample struct {

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,10 +101,12 @@ func (d *fakeDriver) wall(at time.Time) time.Time {
 type fakeGPU struct {
 	d         *fakeDriver
 	uuid      string
+	number    int
 	share     float64
 	period    time.Duration
 	began     time.Time
 	silent    bool                                 // there are no new samples
+	stale     []utilSample                         // these are returned each time, instead of others
 	late      time.Duration                        // samples are held back
 	batch     time.Duration                        // samples are published at multiples of it; 0 at once
 	busy      func(at time.Duration) time.Duration // busy time since began, instead of share
@@ -121,11 +124,9 @@ type fakeGPU struct {
 	onMemory  func()                  // called with d.mu held for each reading of it; may be nil
 }
 
-func (g *fakeGPU) id() string     { return g.uuid }
-func (g *fakeGPU) name() string   { return "fake" }
-func (g *fakeGPU) index() int     { return 0 }
-func (g *fakeGPU) parent() string { return g.parentGPU }
-func (g *fakeGPU) maker() *maker  { return nvidia }
+func (g *fakeGPU) about() *identity {
+	return &identity{id: g.uuid, name: "fake", index: g.number, parent: g.parentGPU, maker: nvidia}
+}
 
 // enter is called first in every call.
 func (g *fakeGPU) enter() error {
@@ -154,6 +155,8 @@ func (g *fakeGPU) samples(since uint64) (list []utilSample, err error) {
 		return nil, codeNotSupported
 	case g.silent:
 		return nil, codeNotFound
+	case g.stale != nil:
+		return slices.Clone(g.stale), nil
 	}
 	if time.Since(g.began) < g.late {
 		return nil, codeNotFound
@@ -242,7 +245,10 @@ func (g *fakeGPU) processes() ([]sample.GPUProcess, error) {
 }
 func (d *fakeDriver) gpu(uuid string, share float64) *fakeGPU {
 	g := &fakeGPU{d: d, uuid: uuid, share: share, period: time.Second / 6, began: time.Now()}
-	d.set(func() { d.listed = append(d.listed, g) })
+	d.set(func() {
+		g.number = len(d.gpus())
+		d.listed = append(d.listed, g)
+	})
 	return g
 }
 

@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,36 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
+
+// A call that hangs each time is given up, and the rest of the GPU is read. check names the call.
+func TestOneCallHangs(t *testing.T) {
+	const text = "gpu 0 utilization=50\nhang gpu=0 call=nvmlDeviceGetTemperature seconds=1.3\n"
+	playText(t, text)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	found, err := Probe(ctx, Options{Library: fakeLibrary(t)})
+	if said := fmt.Sprint(err, found.Err); !strings.Contains(said, "nvmlDeviceGetTemperature") ||
+		strings.Contains(said, "context") {
+		t.Errorf("check: got %s, want the call that hangs", said)
+	}
+	_, k, stop := runFake(t)
+	defer stop()
+	until(t, "the call is given up", func() bool {
+		return strings.Contains(k.errorText(), "nvmlDeviceGetTemperature hung twice")
+	})
+	var busy time.Duration
+	until(t, "the GPU is read", func() bool {
+		row, _ := k.last()
+		if row.GPUs[0].Status != sample.GPUWorks {
+			busy = 0
+			return false
+		}
+		if busy == 0 {
+			busy = row.GPUs[0].Busy
+		}
+		return row.GPUs[0].Busy > busy+time.Second && row.GPUs[0].Has&sample.HasMemory != 0
+	})
+}
 
 // Of four GPUs, only those hang or are lost that say so, or whose own call does not return, whatever else hangs. The
 // others go on being read.

@@ -173,7 +173,8 @@ func TestXIDEventHandles(t *testing.T) {
 	}
 	machine.Devices[3].(*server.Device).GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
 	list, err := l.events()
-	if want := []xidEvent{{devices[3].id(), 79}, {devices[0].id(), maxXID + 1}}; err != nil || !slices.Equal(list, want) {
+	want := []xidEvent{{devices[3].about().id, 79}, {devices[0].about().id, maxXID + 1}}
+	if err != nil || !slices.Equal(list, want) {
 		t.Errorf("got %v, %v, want %v", list, err, want)
 	}
 	l.close()
@@ -204,8 +205,8 @@ func TestMockedGarbage(t *testing.T) {
 		t.Fatal(err)
 	}
 	devices, err := l.list(0)
-	if err != nil || devices[0].name() != "NVIDIA ??[31m H" {
-		t.Fatalf("got %q, %v, want the name without what is no text", devices[0].name(), err)
+	if err != nil || devices[0].about().name != "NVIDIA ??[31m H" {
+		t.Fatalf("got %q, %v, want the name without what is no text", devices[0].about().name, err)
 	}
 	r := newDeviceReader(devices[0]).read(l, request{gauges: true, processes: true})
 	if r.gauges.Temperature != 40 || r.failed != nil || len(r.problems) != 2 || len(r.processes) != 0 {

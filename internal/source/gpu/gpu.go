@@ -67,26 +67,8 @@ var _ sample.Stream = (*Source)(nil)
 // New prepares a source without calling a driver.
 func New(o Options) *Source {
 	m := &machine{root: filepath.Join("/", o.Root), mayLack: o.Library == ""}
-	return newSource(o.Interval, m, nvidiaDriver(o.Library), &amdgpu{root: m.root})
+	return newSource(o.Interval, m, newDriver(o.Library), &amdgpu{root: m.root})
 }
-
-// nvidiaDriver returns the driver that a library belongs to.
-func nvidiaDriver(library string) driver {
-	d, err := newDriver(library)
-	if err != nil {
-		return noDriver{err: err}
-	}
-	return d
-}
-
-// noDriver cannot be opened.
-type noDriver struct {
-	driver
-	err error
-}
-
-func (n noDriver) open() error { return n.err }
-func (noDriver) maker() *maker { return nvidia }
 
 func newSource(interval time.Duration, m *machine, drivers ...driver) *Source {
 	if interval <= 0 {
@@ -119,7 +101,7 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	}
 	s.SetRunning(false)
 	for _, r := range w.runs {
-		r.end()
+		r.end(callTimeout)
 	}
 	if w.isClosed() {
 		s.setClosed()

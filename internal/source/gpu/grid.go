@@ -19,6 +19,7 @@ type grid struct {
 	memory   *memoryInUse  // of the Source
 	returned chan struct{} // buffer of one: a call has returned
 	next     time.Duration // start of the next round
+	began    time.Duration
 
 	reports     sample.Reports
 	unavailable sample.Problems // why there are no GPUs, since the last row
@@ -33,7 +34,8 @@ type grid struct {
 }
 
 func newGrid(interval time.Duration, sink sample.Sink, memory *memoryInUse) *grid {
-	return &grid{Grid: sample.Grid{At: sample.Now(), Interval: interval}, sink: sink, memory: memory,
+	now := sample.Now()
+	return &grid{Grid: sample.Grid{At: now, Interval: interval}, sink: sink, memory: memory, began: now.Mono,
 		returned: make(chan struct{}, 1)}
 }
 
@@ -61,8 +63,15 @@ func (w *grid) hasDevices() bool {
 	return slices.ContainsFunc(w.runs, func(r *run) bool { return len(r.devices) > 0 })
 }
 
+// maxFirst bounds how long the first row, with which a program's GPUs become known, waits until each driver has listed
+// its own.
+const maxFirst = 1800 * time.Millisecond
+
 // emitRows emits the rows that are complete. The first one is of now: the next ones may have to wait for seconds.
 func (w *grid) emitRows(now sample.Stamp, partial bool) {
+	if !w.Begun && now.Mono-w.began < maxFirst && slices.ContainsFunc(w.runs, (*run).isListing) {
+		return
+	}
 	if !w.hasDevices() {
 		if w.none {
 			w.At = now

@@ -33,8 +33,9 @@ var requiredFunctions = []string{
 // process, so every symbol is looked up first.
 type library struct {
 	nvml.Interface
-	path   string
-	lookup func(name string) error // nil until the library is loaded
+	path    string
+	refused error                   // why it is never loaded
+	lookup  func(name string) error // nil until the library is loaded
 
 	calls, latencies meter
 
@@ -63,7 +64,8 @@ var loaded = struct {
 // library. Such a call may hang forever. So only open and close take the lock, whose threads can be abandoned.
 var sessionLock sync.Mutex
 
-func newDriver(path string) (driver, error) {
+// newDriver returns the driver that a library belongs to.
+func newDriver(path string) driver {
 	if path == "" {
 		path = defaultLibrary // the loader's own folders
 		if _, err := os.Stat(wslLibrary); err == nil {
@@ -76,7 +78,7 @@ func newDriver(path string) (driver, error) {
 		case err == nil:
 			path = target
 		case !errors.Is(err, fs.ErrNotExist): // open reports that
-			return nil, fmt.Errorf("the library %s is not trusted: %w", path, err)
+			return &library{refused: fmt.Errorf("the library %s is not trusted: %w", path, err)}
 		}
 	}
 	loaded.Lock()
@@ -86,7 +88,7 @@ func newDriver(path string) (driver, error) {
 		shared = nvml.New(nvml.WithLibraryPath(path))
 		loaded.byPath[path] = shared
 	}
-	return &library{Interface: shared, path: path}, nil
+	return &library{Interface: shared, path: path}
 }
 
 func (l *library) maker() *maker { return nvidia }
@@ -114,8 +116,8 @@ func (l *library) open() error {
 }
 
 func (l *library) load() error {
-	if l.lookup != nil {
-		return nil
+	if l.lookup != nil || l.refused != nil {
+		return l.refused
 	}
 	handle := dl.New(l.path, dl.RTLD_LAZY|dl.RTLD_GLOBAL)
 	switch err := handle.Open(); {

@@ -22,10 +22,8 @@ const maxProcesses = 1024
 // handle is one GPU or MIG device.
 type handle struct {
 	*library
+	identity
 	device    nvml.Device
-	uuid      string
-	product   string
-	position  int
 	parentGPU *handle // of a MIG device; nil for a GPU
 
 	values []nvml.FieldValue // buffer of fields
@@ -34,31 +32,25 @@ type handle struct {
 
 func (l *library) device(d nvml.Device, index int, parentGPU *handle) (*handle, error) {
 	uuid, err := get(l, "nvmlDeviceGetUUID", d.GetUUID)
+	if isUnsupported(err) || err == nil && uuid == "" {
+		return nil, errors.New("it has no UUID to identify it by")
+	}
 	if err != nil {
 		return nil, err
 	}
-	if uuid == "" {
-		return nil, errors.New("it has no UUID to identify it by")
-	}
-	h := &handle{library: l, device: d, uuid: text(uuid), position: index, parentGPU: parentGPU}
 	product, _ := get(l, "nvmlDeviceGetName", d.GetName)
-	h.product = text(product)
-	if l.mu.Lock(); parentGPU == nil && l.session.uuids != nil {
-		l.session.uuids[d] = h.uuid
+	h := &handle{library: l, identity: identity{id: text(uuid), name: text(product), index: index, maker: nvidia},
+		device: d, parentGPU: parentGPU}
+	if parentGPU != nil {
+		h.parent = parentGPU.id
+		return h, nil
 	}
-	l.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session.uuids != nil {
+		l.session.uuids[d] = h.id
+	}
 	return h, nil
-}
-
-func (h *handle) id() string   { return h.uuid }
-func (h *handle) name() string { return h.product }
-func (h *handle) index() int   { return h.position }
-
-func (h *handle) parent() string {
-	if h.parentGPU == nil {
-		return ""
-	}
-	return h.parentGPU.uuid
 }
 
 // text returns what the driver wrote without what is no text: it goes to terminals and backends.

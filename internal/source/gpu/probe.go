@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -48,16 +49,17 @@ var conditions = []struct {
 	{func(_ *deviceReader, r *reading) bool { return r.hollow },
 		"Its driver answers with zeros, as for integrated and some virtual GPUs: its busy time is not usable; " +
 			"ask the GPU's maker for a driver that reports it."},
-	{func(d *deviceReader, _ *reading) bool { return d.shared },
+	{func(d *deviceReader, _ *reading) bool { return d.shared && !d.unsupported[processRows.from] },
 		"It shares the machine's memory: what it uses is that of its processes, without the page cache."},
-	{func(d *deviceReader, _ *reading) bool { return d.parent() != "" },
-		"NVIDIA reports no utilization of MIG devices: to divide a job's time, run it on a GPU without MIG."},
-	{func(d *deviceReader, _ *reading) bool { return virtual.MatchString(d.name()) },
+	{func(d *deviceReader, _ *reading) bool { return d.parent != "" || d.partitioned },
+		"NVIDIA reports no utilization of MIG devices, nor of a GPU that has some: to divide a job's time, run it on a GPU " +
+			"without MIG."},
+	{func(d *deviceReader, _ *reading) bool { return virtual.MatchString(d.name) },
 		"It is a virtual GPU: search for its Xid errors, power and temperature on its host."},
 	{func(d *deviceReader, _ *reading) bool { return d.machine.isWSL() && d.unsupported[processRows.from] },
 		"It is seen through /dev/dxg (WSL2), whose driver lists no processes: follow a program by its PID " +
 			"(stallspan attach PID)."},
-	{func(d *deviceReader, _ *reading) bool { return d.maker() == amd },
+	{func(d *deviceReader, _ *reading) bool { return d.maker == amd },
 		"It is read from files of amdgpu, which was not verified on a card."},
 	{func(_ *deviceReader, r *reading) bool { return len(r.points) > 0 && r.points[0].kind == averaged },
 		"Its busy time is an average at each second: the uncertainty of windows includes that."},
@@ -88,7 +90,7 @@ func features(m *maker) (names []string) {
 func (d *deviceReader) supports(feature string) (supported bool, since int) {
 	since = math.MaxInt
 	for i, p := range rows {
-		if p.feature == feature && d.maker().asks(p) {
+		if p.feature == feature && d.maker.asks(p) {
 			supported, since = supported || !d.unsupported[i], min(since, p.since)
 		}
 	}
@@ -112,14 +114,13 @@ func isOlder(version string, than int) bool {
 func Probe(ctx context.Context, o Options) (result ProbeResult, err error) {
 	m := &machine{root: filepath.Join("/", o.Root)}
 	var cards ProbeResult
-	listed := onThread(func() (err error) {
-		cards, err = probe(ctx, &amdgpu{root: m.root}, nil)
-		return err
-	})
+	var missing error
+	var listed sync.WaitGroup
+	listed.Go(func() { cards, missing = probe(ctx, &amdgpu{root: m.root}, nil) })
 	if err = ErrAsleep; !slices.ContainsFunc(m.mayRest(), isAsleep) {
-		result, err = probe(ctx, nvidiaDriver(o.Library), m)
+		result, err = probe(ctx, newDriver(o.Library), m)
 	}
-	if missing := <-listed; !errors.Is(missing, errNoCard) {
+	if listed.Wait(); !errors.Is(missing, errNoCard) {
 		var problems sample.Problems
 		problems.Add(result.Err)
 		problems.Add(cards.Err)
@@ -129,116 +130,86 @@ func Probe(ctx context.Context, o Options) (result ProbeResult, err error) {
 	return result, err
 }
 
-func probe(ctx context.Context, d driver, m *machine) (ProbeResult, error) {
-	var result ProbeResult
-	var count int
-	opened := onThread(func() (err error) {
-		if err = d.open(); err == nil {
-			result.Driver, result.NVML = d.versions()
-			count, result.Err = d.count()
-		}
-		return err
-	})
-	if err := within(ctx, d.maker(), opened); errors.Is(err, errSilent) {
-		onThread(func() error {
-			if <-opened == nil {
-				d.close()
-			}
-			return nil
-		})
-		return ProbeResult{}, err
-	} else if err != nil {
-		return ProbeResult{}, err
+// probe reads each device of a driver once, as a run does.
+func probe(ctx context.Context, d driver, m *machine) (result ProbeResult, err error) {
+	if panicked := sample.Protect(func() {
+		r := newRun(d, newGrid(0, nil, newMemoryInUse()), m)
+		defer r.end(0)
+		result, err = r.probe(ctx)
+	}); panicked != nil {
+		err = panicked
 	}
-	found := make([][]Device, min(count, maxDevices))
-	errs := make([]chan error, len(found))
-	var all sync.WaitGroup
-	all.Add(len(errs))
-	for i := range errs {
-		errs[i] = onThread(func() error {
-			defer all.Done()
-			return probeAt(d, m, i, result.Driver, &found[i])
-		})
+	return result, err
+}
+
+func (r *run) probe(ctx context.Context) (ProbeResult, error) {
+	r.openSession()
+	r.awaitAll(ctx)
+	switch {
+	case r.session == 0 && r.driverCall.isUnderWay():
+		return ProbeResult{}, r.maker.errSilent(ctx, "")
+	case r.session == 0 && !errors.Is(r.why, errNoGPU):
+		return ProbeResult{}, r.why
 	}
-	closed := onThread(func() error { all.Wait(); d.close(); return nil })
+	result := ProbeResult{Driver: r.version, NVML: r.library}
 	var problems sample.Problems
-	problems.Add(result.Err)
-	for i := range errs {
-		err := within(ctx, d.maker(), errs[i])
-		if errors.Is(err, errSilent) {
-			found[i] = nil
+	for i, s := range r.slots {
+		err := s.err
+		if s.call.isUnderWay() {
+			err = r.maker.errSilent(ctx, "")
 		}
-		for _, g := range found[i] {
-			if slices.ContainsFunc(result.Devices, func(other Device) bool { return other.ID == g.ID }) {
-				problems.Add(errTwin(d.maker(), g.ID))
-				continue
-			}
-			result.Devices = append(result.Devices, g)
-		}
-		if err != nil {
-			problems.Add(fmt.Errorf("GPU %d: %w", i, err))
+		r.addOf(i, err, &problems)
+	}
+	for _, err := range r.twins() {
+		problems.Add(err)
+	}
+	if isSessionEnded(r.why) {
+		return ProbeResult{}, r.why
+	}
+	for _, g := range r.devices {
+		if reader := g.device; g.rest != nil && g.rest.awaits(false, 0) {
+			g.status = sample.GPUAsleep
+		} else {
+			g.call = r.begin(callTimeout, func() {
+				reader.read(r.driver, request{wantRate: true, gauges: true, power: true, processes: true})
+			}, func(bool) {}, func() {})
 		}
 	}
-	_ = within(ctx, d.maker(), closed)
+	r.awaitAll(ctx)
+	slices.SortStableFunc(r.devices, func(a, b *deviceState) int { return a.info.Index - b.info.Index })
+	for _, g := range r.devices {
+		if g.status != sample.GPUAsleep && (g.call == nil || g.call.isUnderWay()) {
+			r.addOf(g.info.Index, r.maker.errSilent(ctx, r.maker.nameOf(int(g.device.current.Load()))), &problems)
+			continue
+		}
+		result.Devices = append(result.Devices, g.describe())
+	}
 	result.Err = problems.Err()
-	if len(result.Devices) == 0 && errors.Is(result.Err, errSilent) {
+	if len(result.Devices) == 0 && ctx.Err() != nil && errors.Is(result.Err, ctx.Err()) {
 		return ProbeResult{}, result.Err
 	}
 	return result, nil
 }
 
-var errSilent = errors.New("did not respond in time")
-
-// within returns the error of a call, or errSilent and the error of ctx once that is done.
-func within(ctx context.Context, m *maker, call chan error) error {
-	select {
-	case err := <-call:
-		return err
-	case <-ctx.Done():
+// errSilent is the error of a call that did not return before ctx was done.
+func (m *maker) errSilent(ctx context.Context, call string) error {
+	if call != "" {
+		call = " to " + call
 	}
-	select {
-	case err := <-call: // both were ready
-		return err
-	default:
-		return fmt.Errorf("%s %w: %w; look for %s in the kernel log", m.driver, errSilent, ctx.Err(), m.trace)
-	}
+	return fmt.Errorf("%s did not respond in time%s%w; look for %s in the kernel log", m.driver, call,
+		silently{ctx.Err()}, m.trace)
 }
 
-// onThread makes calls of the driver, which may hang, on a goroutine of their own.
-func onThread(job func() error) chan error {
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		if panicked := sample.Protect(func() { err = job() }); panicked != nil {
-			err = panicked
-		}
-		done <- err
-	}()
-	return done
-}
-
-// probeAt makes all queries of the GPU at an index and of its MIG devices.
-func probeAt(d driver, m *machine, index int, version string, into *[]Device) error {
-	devices, err := d.list(index)
-	for _, device := range devices {
-		*into = append(*into, probeDevice(d, device, version, m))
-	}
-	return err
-}
-
-// probeDevice makes all queries of a device.
-func probeDevice(d driver, device device, version string, m *machine) Device {
-	result := Device{ID: device.id(), Name: device.name(), Index: device.index(), Vendor: d.maker().vendor,
-		Driver: version}
-	if s, ok := device.(sleepsAlone); ok && s.sleeps().awaits(false, 0) {
-		result.Asleep = true
+// describe says what a device answered to all queries.
+func (g *deviceState) describe() Device {
+	result := Device{ID: g.info.ID, Name: g.info.Name, Index: g.info.Index, Vendor: g.info.Vendor, Driver: g.info.Driver}
+	if result.Asleep = g.status == sample.GPUAsleep; result.Asleep {
 		return result
 	}
-	reader := newDeviceReader(device)
-	reader.machine = m
-	r := reader.read(d, request{wantRate: true, gauges: true, power: true, processes: true})
+	reader := g.device
+	r, maker, version := &reader.last, reader.maker, g.info.Driver
 	var newer []string
-	for _, f := range features(d.maker()) {
+	for _, f := range features(maker) {
 		supported, since := reader.supports(f)
 		if supported {
 			result.Supported = append(result.Supported, f)
@@ -249,9 +220,8 @@ func probeDevice(d driver, device device, version string, m *machine) Device {
 			newer = append(newer, fmt.Sprintf("%s since %d", f, since))
 		}
 	}
-	var state deviceState
-	state.apply(r, 0)
-	result.Busy = !state.lacksBusy()
+	garbage := g.apply(r, 0)
+	result.Busy = !g.lacksBusy()
 	if len(newer) > 0 {
 		result.Notes = append(result.Notes, "A newer NVIDIA driver may report "+strings.Join(newer, ", ")+".")
 	}
@@ -260,9 +230,14 @@ func probeDevice(d driver, device device, version string, m *machine) Device {
 			result.Notes = append(result.Notes, c.means)
 		}
 	}
-	if !result.Busy && !r.hollow && !r.silent && len(r.problems) == 0 {
-		result.Notes = append(result.Notes, "Its driver answers with numbers that cannot be: its busy time is not usable; "+
-			"search the kernel's log for NVRM and Xid, and install another driver.")
+	unexplained := !result.Busy && !r.hollow && !r.silent && r.failed == nil && len(r.problems) == 0
+	if garbage > 0 || unexplained {
+		r.garbage = add(r.garbage, "utilization", 1)
+	}
+	if len(r.garbage) > 0 {
+		result.Notes = append(result.Notes, fmt.Sprintf("Its driver answers with numbers that cannot be, which are dropped "+
+			"(%s): look for %s in the kernel log, and install another driver.",
+			strings.Join(slices.Sorted(maps.Keys(r.garbage)), ", "), maker.trace))
 	}
 	var problems sample.Problems
 	problems.Add(r.failed)

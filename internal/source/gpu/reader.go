@@ -21,11 +21,13 @@ type answer struct {
 // device, except current.
 type deviceReader struct {
 	device
+	*identity
 	unsupported []bool       // by row
 	succeeded   []bool       // by row: at least once
 	source      [nothing]int // by quantity: the row that provides it, from 1; 0 for none yet
 	initialized bool         // everything was read once
 	current     atomic.Int32 // the row in progress
+	hung        int          // the row whose call did not return in time, from 1; 0 for none
 	rotation    int          // readings so far, from a number that differs between GPUs
 	list        []answer     // of one call
 	last        reading
@@ -40,6 +42,7 @@ type deviceReader struct {
 	machine      *machine
 	hollow       bool // the driver reports that it has no memory: other zeros mean nothing, either
 	shared       bool // its memory is the machine's
+	partitioned  bool // it has MIG devices
 	lacking      bool // the library has no function for something
 	sparesEnergy bool // the newest reading had the mean of power, and energy
 
@@ -48,13 +51,35 @@ type deviceReader struct {
 }
 
 func newDeviceReader(device device) *deviceReader {
-	d := &deviceReader{device: device, unsupported: make([]bool, len(rows)), succeeded: make([]bool, len(rows)),
-		rotation: device.index(), // so that several GPUs do not have the same turns at once
-		reasons:  anyReason}
+	d := &deviceReader{device: device, identity: device.about(), unsupported: make([]bool, len(rows)),
+		succeeded: make([]bool, len(rows)),
+		rotation:  device.about().index, // so that several GPUs do not have the same turns at once
+		reasons:   anyReason}
 	for i, p := range rows {
-		d.unsupported[i] = device.parent() != "" && p.traits&onMIG == 0 || !d.maker().asks(p)
+		d.unsupported[i] = d.parent != "" && p.traits&onMIG == 0 || !d.maker.asks(p)
 	}
 	return d
+}
+
+// hungAgain notes that the call for a row did not return in time. After the second time it is not made again, unless it
+// is that for busy time.
+func (d *deviceReader) hungAgain(row int) bool {
+	again := d.hung == row+1 && row != sampleRows.from
+	d.hung = row + 1
+	for i := range rows {
+		if again && rows[i].call == rows[row].call {
+			d.lose(i)
+		}
+	}
+	return again
+}
+
+// lose has a row not read again. Another one may provide its quantity.
+func (d *deviceReader) lose(i int) {
+	d.unsupported[i] = true
+	if q := rows[i].quantity; d.sourceOf(q) == i {
+		d.source[q] = 0
+	}
 }
 
 // reset returns a new reader of the same device, which keeps its registration for XID events.
@@ -95,7 +120,8 @@ type reading struct {
 
 // request says what to read apart from utilization samples.
 type request struct {
-	since     uint64 // newest known timestamp of the driver
+	newest    uint64 // newest known timestamp of the driver
+	since     uint64 // that, or 0 for all that the driver has
 	wantRate  bool   // the buffer was empty for long
 	reset     bool   // discard the readings before: there was a gap
 	gauges    bool   // and details
@@ -148,6 +174,9 @@ func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
 		}
 		return err
 	})
+	if n := len(r.points); n > 0 && r.points[n-1].timestamp == w.newest { // a driver may return what is known again
+		r.points = nil
+	}
 	r.clocks = driver.clocks()
 	enough := (ok || idles) && !w.wantRate || len(r.points) > 0
 	if enough && !w.gauges {
@@ -369,10 +398,7 @@ func (d *deviceReader) isPossible(p *row, number float64, r *reading) bool {
 // valid counts a value as garbage unless ok is set, which it returns.
 func (r *reading) valid(what string, ok bool) bool {
 	if !ok {
-		if r.garbage == nil {
-			r.garbage = map[string]int{}
-		}
-		r.garbage[what]++
+		r.garbage = add(r.garbage, what, 1)
 	}
 	return ok
 }
@@ -407,7 +433,7 @@ func (d *deviceReader) do(s span, r *reading, call func() error) bool {
 // device or the session is lost, or it failed.
 func (d *deviceReader) judge(i int, err error, whole bool, r *reading) {
 	p := &rows[i]
-	what := d.maker().nameOf(i)
+	what := d.maker.nameOf(i)
 	if p.name != "" && !whole {
 		what = p.name
 	}
@@ -418,16 +444,14 @@ func (d *deviceReader) judge(i int, err error, whole bool, r *reading) {
 		r.failed = err
 	case refused, errors.Is(err, codeNotSupported), errors.Is(err, codeFunctionNotFound),
 		p.traits&basic == 0 && errors.Is(err, codeInvalidArgument):
-		d.unsupported[i], d.lacking = true, d.lacking || errors.Is(err, codeFunctionNotFound)
-		if d.sourceOf(p.quantity) == i {
-			d.source[p.quantity] = 0
-		}
+		d.lose(i)
+		d.lacking = d.lacking || errors.Is(err, codeFunctionNotFound)
 		if refused { // reported once
-			r.report(fmt.Errorf("GPU %s: %s: %w", d.id(), what, err))
+			r.report(fmt.Errorf("GPU %s: %s: %w", d.id, what, err))
 		}
 	case !whole && errors.Is(err, codeNotFound): // no data at the moment
 	default:
-		r.report(fmt.Errorf("GPU %s: %s: %w", d.id(), what, err))
+		r.report(fmt.Errorf("GPU %s: %s: %w", d.id, what, err))
 	}
 }
 
@@ -441,7 +465,7 @@ func (r *reading) report(problem error) {
 // isRemovedMIG reports whether an error means that a MIG device was destroyed: a call that succeeded before is unknown
 // now. NVML does not document which error that is.
 func (d *deviceReader) isRemovedMIG(i int, err error) bool {
-	return d.succeeded[i] && d.parent() != "" && (errors.Is(err, codeNotFound) || errors.Is(err, codeInvalidArgument))
+	return d.succeeded[i] && d.parent != "" && (errors.Is(err, codeNotFound) || errors.Is(err, codeInvalidArgument))
 }
 
 // isUnsupported reports whether an error means that what was asked need not be asked again.

@@ -48,8 +48,9 @@ type run struct {
 	session       int // number of sessions begun
 	retry         attempts
 	relist        attempts
-	why           string // there is no session; reported when it changes
+	why           error // there is no session; reported when it changes
 	version       string
+	library       string // its version
 	slots         []slot // the newest list of GPUs, by index
 	devices       []*deviceState
 	began         time.Duration // start of the newest round
@@ -138,18 +139,19 @@ func (r *run) schedule(now time.Duration) time.Duration {
 
 // openSession opens a session with the driver, and lists its GPUs.
 func (r *run) openSession() {
-	var version string
+	var version, library string
 	var count int
 	var err error
 	r.callDriver("nvmlInit", openTimeout, func() {
 		if err = r.driver.open(); err != nil {
 			return
 		}
-		version, _ = r.driver.versions()
+		version, library = r.driver.versions()
 		if count, err = r.driver.count(); err != nil || count == 0 {
 			r.driver.close()
 		}
 	}, func() {
+		r.version, r.library = version, library
 		if err == nil && count == 0 {
 			err = errNoGPU
 		}
@@ -158,7 +160,7 @@ func (r *run) openSession() {
 			r.reportUnavailable(err)
 			return
 		}
-		r.open, r.version, r.noXIDs = true, version, false
+		r.open, r.noXIDs = true, false
 		r.session++
 		r.listSlots(count)
 	})
@@ -187,11 +189,10 @@ func (r *run) report(err error) {
 
 // reportUnavailable reports why there are no GPUs, once for each reason.
 func (r *run) reportUnavailable(err error) {
-	if err.Error() == r.why || errors.Is(err, errNoCard) {
-		return
-	}
-	r.why = err.Error()
+	known := r.why != nil && r.why.Error() == err.Error() || errors.Is(err, errNoCard)
+	r.why = err
 	switch {
+	case known:
 	case r.machine.lacks(err):
 		r.none = true
 	case r.hasDevices():
@@ -208,6 +209,11 @@ func (r *run) mayHaveChanged(processes bool) bool {
 		return r.began >= r.relist.next
 	}
 	return processes
+}
+
+// isListing reports whether the driver has not answered yet which GPUs it has.
+func (r *run) isListing() bool {
+	return r.driverCall.isUnderWay() || slices.ContainsFunc(r.slots, func(s slot) bool { return s.call.isUnderWay() })
 }
 
 // isMissing reports whether a device has no handle: it is lost, or was not listed in this session.
@@ -272,13 +278,23 @@ func (r *run) endSession(err error) {
 
 func (r *run) anyReadable() bool { return slices.ContainsFunc(r.devices, (*deviceState).readable) }
 
-// end ends the run, and waits until the session has ended. While a call hangs, the session ends once it has returned.
-func (r *run) end() {
-	r.collect()
-	last := sample.Now().Mono + callTimeout
-	for _, c := range slices.Clone(r.calls) {
-		r.await(c, last-sample.Now().Mono)
+// awaitAll waits until no call is under way, or until ctx is done.
+func (r *run) awaitAll(ctx context.Context) {
+	for r.collect(); len(r.calls) > 0 && ctx.Err() == nil; r.collect() {
+		select {
+		case <-r.returned:
+		case <-time.After(patience):
+		case <-ctx.Done():
+		}
 	}
+}
+
+// end ends the run. It waits for calls, and then until the session has ended. While a call hangs, the session ends once
+// it has returned.
+func (r *run) end(longest time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	r.awaitAll(ctx)
 	if calls := r.calls; len(calls) > 0 {
 		go func() {
 			for _, c := range calls {

@@ -446,6 +446,51 @@ func TestSilentGPU(t *testing.T) {
 	})
 }
 
+// A driver may answer with the same sample for ever: it says nothing of the time since then.
+func TestSampleThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.3)
+		p := startRun(t.Context(), d)
+		time.Sleep(5 * time.Second)
+		d.set(func() {
+			g.stale = []utilSample{{timestamp: uint64(time.Now().Add(-g.period).UnixMicro()), value: 100}}
+		})
+		time.Sleep(15 * time.Minute) // longer than the buffer of any driver
+		p.stop()
+		rows := p.take()
+		first, last := rows[10], rows[len(rows)-1]
+		elapsed := last.At.Mono - first.At.Mono
+		if got := float64(last.GPUs[0].Busy-first.GPUs[0].Busy) / float64(elapsed); math.Abs(got-0.3) > 0.01 ||
+			last.GPUs[0].Has&sample.LacksBusy != 0 {
+			t.Errorf("got busy %v of the time in %+v, want the current rate, 0.3", got, last.GPUs[0])
+		}
+		for _, row := range rows {
+			if row.err != nil {
+				t.Fatalf("got %v, want no error", row.err)
+			}
+		}
+	})
+}
+
+// A GPU whose UUID changes is read once, under its new one.
+func TestUUIDChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		d.gpu("a", 0.3)
+		p := startRun(t.Context(), d)
+		defer p.stop()
+		time.Sleep(5 * time.Second)
+		d.set(func() { d.listed = nil })
+		d.gpu("b", 0.3)
+		time.Sleep(15 * time.Second)
+		row := p.last()
+		if len(row.GPUs) != 2 || row.GPUs[0].Status != sample.GPULost || row.GPUs[1].Status != sample.GPUWorks {
+			t.Errorf("got %+v, want a lost and b", row.GPUs)
+		}
+	})
+}
+
 func TestWallClockStep(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour, -5 * time.Second, 5 * time.Second, -time.Second / 5} {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,15 +14,15 @@ const maxBacklog = time.Second
 
 // deviceState is the state of one GPU or MIG device.
 type deviceState struct {
-	device      *deviceReader // nil while the device is lost or not listed
-	info        sample.GPU    // constant properties
-	call        *call         // the newest reading
-	check       *call         // of its processes
-	rest        *rest         // nil for one that rests with the others
-	status      sample.GPUStatus
-	partitioned bool          // into MIG devices
-	appeared    time.Duration // Stamp.Mono of its first listing, or of its return
-	due         time.Duration // Stamp.Mono of the next reading
+	device   *deviceReader // nil while the device is lost or not listed
+	info     sample.GPU    // constant properties
+	call     *call         // the newest reading
+	hungAt   int           // the row whose call took too long, if one did
+	check    *call         // of its processes
+	rest     *rest         // nil for one that rests with the others
+	status   sample.GPUStatus
+	appeared time.Duration // Stamp.Mono of its first listing, or of its return
+	due      time.Duration // Stamp.Mono of the next reading
 
 	busy     integral
 	emitted  time.Duration // Busy of the newest row

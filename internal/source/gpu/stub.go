@@ -2,4 +2,10 @@
 
 package gpu
 
-func newDriver(string) (driver, error) { return nil, ErrNotBuilt }
+// noDriver cannot be opened.
+type noDriver struct{ driver }
+
+func (noDriver) open() error   { return ErrNotBuilt }
+func (noDriver) maker() *maker { return nvidia }
+
+func newDriver(string) driver { return noDriver{} }

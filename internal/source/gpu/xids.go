@@ -41,13 +41,13 @@ func (r *run) applyXIDs(list []xidEvent, err error) {
 }
 
 func (r *run) addXID(e xidEvent) {
-	i := slices.IndexFunc(r.devices, func(g *deviceState) bool { return g.info.ID == e.gpu })
-	if e.xid < 0 || e.xid > maxXID || i >= 0 && !r.devices[i].countXID(e.xid) {
+	g := r.stateOf(e.gpu)
+	if e.xid < 0 || e.xid > maxXID || g != nil && !g.countXID(e.xid) {
 		r.countGarbage("XID", 1)
 		return
 	}
-	if i >= 0 {
-		r.emitXIDs(r.devices[i])
+	if g != nil {
+		r.emitXIDs(g)
 	}
 }
 

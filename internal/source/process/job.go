@@ -39,6 +39,8 @@ type job struct {
 	excess     int             // processes above the limit at the last scan
 	problems   sample.Problems // of the last scan
 
+	ended []sample.Ended // before their parents, the newest ones; immutable
+
 	left  counts // of ended members without an heir
 	total counts // never decreases
 	alive int
@@ -110,6 +112,7 @@ func (j *job) refresh(s *Source, m *member, problems *sample.Problems) {
 	if err != nil {
 		problems.Add(err)
 	}
+	j.note(m, s)
 	switch {
 	case !exists:
 		m.lost = j.readings
@@ -120,6 +123,28 @@ func (j *job) refresh(s *Source, m *member, problems *sample.Problems) {
 			m.unbased = !m.hasIO
 		}
 	}
+}
+
+// maxEnded is how many ends of processes a job remembers.
+const maxEnded = 16
+
+// note remembers that a process has ended, or is stopped, if the one that began it lives. Of one that had ended before
+// the job was followed, it is known only if the kernel still says how.
+func (j *job) note(m *member, s *Source) {
+	ends := m.gone || m.ended || m.exit == stopped
+	if parent := j.byPID[m.parent]; m.noted == ends || parent == nil || !parent.present() {
+		return
+	}
+	m.noted = ends
+	j.ended = slices.DeleteFunc(slices.Clone(j.ended), func(e sample.Ended) bool { return e.PID == m.pid })
+	if !ends || m.fresh && m.exit == 0 {
+		return
+	}
+	end := sample.Ended{PID: m.pid, Status: m.exit}
+	if !m.fresh || j.readings > 1 {
+		end.At, end.Lived = s.now, max(0, duration(Uptime(s.root))-duration(m.start))
+	}
+	j.ended = append(j.ended[max(0, len(j.ended)+1-maxEnded):], end)
 }
 
 // sum adds the counters of all members since the job was added.
@@ -170,7 +195,7 @@ func (j *job) sample() sample.Job {
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
 		Faults: j.total[faults], Memory: j.memory, PageCache: j.pageCache, HasIO: j.hasIO, Processes: j.alive,
-		Mounts: j.mounts.seen, Limits: j.limits, Began: j.began, LeaderPIDs: j.leaderPIDs(),
+		Mounts: j.mounts.seen, Limits: j.limits, Ended: j.ended, Began: j.began, LeaderPIDs: j.leaderPIDs(),
 	}
 }
 

@@ -22,6 +22,7 @@ type member struct {
 	fresh      bool   // not read yet
 	ioReported bool   // ioError was reported
 	lost       uint64 // number of the reading that found it gone; 0 before
+	noted      bool   // its end is in job.ended
 	resolved   bool   // its counters moved elsewhere, and it can be dropped
 	nextFD     int    // start of the next scan of its open files
 	ends       ends   // of pipes

@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
@@ -28,6 +29,7 @@ type Stat struct {
 	cuser, csystem  uint64 // fields 16 and 17
 	Start           uint64 // field 22, in ticks since boot: unique together with the process ID
 	Ended           bool   // the process has ended, and its parent has not waited for it yet
+	exit            int    // status as of wait(2): field 52 of one that has ended, 0 if that may not be read; or stopped
 }
 
 // kernelThread is PF_KTHREAD (include/linux/sched.h).
@@ -102,9 +104,20 @@ func ParseStat(text []byte) (Stat, bool) {
 	}
 	s.Parent, s.Kernel = int(min(parent, math.MaxInt32)), flags&kernelThread != 0
 	// The state is also 'Z' after the end of the first thread of several.
-	s.Ended = s.State == 'X' || s.State == 'Z' && threads <= 1
+	if s.Ended = s.State == 'X' || s.State == 'Z' && threads <= 1; s.Ended {
+		if more := bytes.Fields(rest); len(more) >= 52-22 {
+			exit, _ := kernfile.ParseUint(more[52-23])
+			s.exit = int(exit & math.MaxUint16)
+		}
+	}
+	if s.State == 'T' {
+		s.exit = stopped
+	}
 	return s, true
 }
+
+// stopped is the status of a process that SIGSTOP has stopped.
+const stopped = int(syscall.SIGSTOP)<<8 | 0x7f
 
 // counted returns c with the counters of s, own and inherited.
 func (s *Stat) counted(c counts) counts {

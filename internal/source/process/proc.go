@@ -33,6 +33,7 @@ type proc struct {
 
 	parent  int
 	ended   bool   // a zombie, with readable counters
+	exit    int    // status as of wait(2), of one that ended or is stopped; 0 if unknown
 	own     uint64 // CPU ticks of its own threads
 	counts  counts // own and inherited
 	reaped  counts // inherited part of counts: exact for CPU time and faults, all bytes
@@ -185,7 +186,7 @@ func (s *Source) refresh(p *proc) (inherited bool) {
 	}
 	p.readIO(s, &counted)
 	reaped.takeBytes(counted)
-	p.parent, p.ended, p.own = now.Parent, now.Ended, now.User+now.System
+	p.parent, p.ended, p.exit, p.own = now.Parent, now.Ended, now.exit, now.User+now.System
 	p.reaped, p.counts = reaped, counted
 	return inherited
 }

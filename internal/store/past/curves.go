@@ -3,7 +3,6 @@ package past
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -85,10 +84,10 @@ func (i *interval) ids(s history.Series, most int) []string {
 	return ids[:min(len(ids), most)]
 }
 
-// gpuName is the number that nvidia-smi gives a GPU, where it is known.
+// gpuName is how people name a GPU, where its number is known.
 func (i *interval) gpuName(id string) string {
 	if limits, known := i.from.LimitsOf(id); known {
-		return "GPU " + strconv.Itoa(limits.Index)
+		return limits.Name()
 	}
 	return ""
 }
@@ -261,7 +260,7 @@ func (i *interval) gpu(id string) map[string]float64 {
 
 // ledger is the mean ledger of a job over its GPUs; of the whole machine for "".
 func (i *interval) ledger(job string) map[string]float64 {
-	sums := [3]use{}
+	sums := [4]use{}
 	var all [3]history.Delta
 	ids := slices.DeleteFunc(i.from.IDs(history.LedgerBusy), func(id string) bool {
 		of, _, _ := strings.Cut(id, "\x00")
@@ -276,9 +275,12 @@ func (i *interval) ledger(job string) map[string]float64 {
 				sums[c].add(all[c].Value / (i.end - i.start).Seconds())
 			}
 		}
+		if ready := i.mean(history.LedgerReady, id); !math.IsNaN(ready) {
+			sums[3].add(ready)
+		}
 	}
 	values := map[string]float64{}
-	for c, name := range []string{store.Busy, store.Storage, store.CPU} {
+	for c, name := range []string{store.Busy, store.Storage, store.CPU, store.NoCore} {
 		sums[c].set(values, name, "", "")
 	}
 	return values

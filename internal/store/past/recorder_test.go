@@ -80,7 +80,8 @@ func (m *machine) read(t testing.TB, at time.Duration) {
 	}
 	ledgers := []history.LedgerTotals{{ID: "\x00", Busy: at / 2, Storage: at / 4, CPU: at / 8}}
 	for i := range m.gpus {
-		ledgers = append(ledgers, history.LedgerTotals{ID: "j\x00" + gpuID(i), Busy: at / 2, Storage: at / 4, CPU: at / 8})
+		ledgers = append(ledgers, history.LedgerTotals{ID: "j\x00" + gpuID(i), Busy: at / 2, Storage: at / 4, CPU: at / 8,
+			Scheduled: &history.Scheduled{Time: at, Ready: at / 16}})
 	}
 	if err := m.history.AppendLedgers(at-time.Minute, ledgers); err != nil {
 		t.Fatal(err)
@@ -205,6 +206,8 @@ func TestCurves(t *testing.T) {
 		"machine  storage_ratio":            0.25,
 		"job j busy_ratio":                  0.5,
 		"job j storage_ratio":               0.25,
+		"job j cpu_ratio":                   0.125,
+		"job j no_core_ratio":               0.0625,
 		"job j busy_cores":                  1,
 		"job j read_bytes_per_s":            readRate,
 	} {
