@@ -84,7 +84,7 @@ func TestAgentSeparatesPrivileges(t *testing.T) {
 	folder := openFolder(t)
 	program := copyOf(t, filepath.Join(folder, "stallspan"))
 	victim := startVictim(t, "sleep", "900")
-	const denied = "the bytes that processes of other users read are not known"
+	const denied = "the bytes that some processes read are not known"
 	for _, caps := range [][]uintptr{nil, {unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE}} {
 		v := asOther(t, program, "agent")
 		v.SysProcAttr.AmbientCaps = caps

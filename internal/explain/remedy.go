@@ -147,7 +147,7 @@ var remedies = [...]advice{
 	}, (*situation).whereItWaited},
 	{"free the cores", func(x *situation) bool {
 		return x.shares.Other >= window.Thresholds.Other && x.Starved.Seconds() >= x.shares.Other/2*x.Duration().Seconds()
-	}, (*situation).raiseCPU},
+	}, (*situation).freeCores},
 	{"boot with psi=1", func(x *situation) bool { return x.Lacks(window.NoIOPressure) },
 		always("No I/O pressure can be read, which shows what tasks wait for: stallspan check says what changes that.")},
 	{"look elsewhere", func(*situation) bool { return true },
@@ -338,9 +338,11 @@ func (x *situation) full() bool {
 	return x.CPUUsed >= coresFull || starved
 }
 
-// freeCores is for work that had no core. Where others took them, nothing follows: the finding says so.
+// freeCores is for work that had no core, also by the pressure of its cgroup alone. Where others took the cores,
+// nothing follows: the finding says so.
 func (x *situation) freeCores() string {
-	text := "It had no core " + percent(x.shares.Ready) + " of the time"
+	share := cmp.Or(x.shares.Ready, x.Starved.Seconds()/x.Duration().Seconds())
+	text := "It had no core " + percent(share) + " of the time"
 	switch {
 	case takenCores(x.Report) != "":
 		return ""
@@ -348,14 +350,6 @@ func (x *situation) freeCores() string {
 		return text + ": start fewer threads or processes, or use more cores."
 	}
 	return text + ": let it run on more cores, or raise its limit of CPU time."
-}
-
-// raiseCPU is for a job whose processes had no CPU, by the pressure of its cgroup.
-func (x *situation) raiseCPU() string {
-	if takenCores(x.Report) != "" {
-		return ""
-	}
-	return "Let it run on more cores, or raise its limit of CPU time."
 }
 
 func (x *situation) stagger() string {
@@ -554,8 +548,12 @@ func (x *situation) raiseLimit() string {
 // raiseMemory is for files that a limit of memory has dropped from the page cache.
 func (x *situation) raiseMemory() string {
 	m := x.Squeezed
-	text := fmt.Sprintf("Raise the memory limit of cgroup %s (%s, %s in use): it dropped files from memory, and %s were "+
-		"read again", m.Cgroup, Size(m.Limit), Size(m.Used), Size(m.Again))
+	limit := Size(m.Limit)
+	if m.Used > 0 {
+		limit += ", " + Size(m.Used) + " in use"
+	}
+	text := fmt.Sprintf("Raise the memory limit of cgroup %s (%s): it dropped files from memory, and %s were read again",
+		m.Cgroup, limit, Size(m.Again))
 	if m.Free > 0 {
 		text += "; the machine has " + Size(m.Free) + " free"
 	}

@@ -86,10 +86,8 @@ func (s *stack) reached(top []string) (all []string) {
 	for _, device := range top {
 		all = append(all, s.below(device)...)
 	}
-	if len(all) > 0 && len(s.Seen.Under) == 0 {
-		for _, device := range slices.Concat(s.machine.Devices...) {
-			all = append(all, s.below(device)...)
-		}
+	if len(s.Seen.Under) == 0 {
+		all = append(all, s.open()...)
 	}
 	return all
 }

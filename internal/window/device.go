@@ -131,9 +131,9 @@ func (s *stack) isLayer(device string) bool {
 }
 
 // on returns the devices directly below a device.
-func (s *stack) on(device string) []string {
-	if i := slices.IndexFunc(s.machine.Layers, func(l Layer) bool { return l.Name == device }); i >= 0 {
-		return s.machine.Layers[i].On
+func (v *view) on(device string) []string {
+	if i := slices.IndexFunc(v.machine.Layers, func(l Layer) bool { return l.Name == device }); i >= 0 {
+		return v.machine.Layers[i].On
 	}
 	return nil
 }
@@ -142,14 +142,23 @@ func (s *stack) on(device string) []string {
 const maxStack = 32
 
 // below lists a device and all below it.
-func (s *stack) below(device string) (all []string) {
+func (v *view) below(device string) (all []string) {
 	all = []string{device}
 	for i := 0; i < len(all) && i < maxStack; i++ {
-		for _, next := range s.on(all[i]) {
+		for _, next := range v.on(all[i]) {
 			if !slices.Contains(all, next) {
 				all = append(all, next)
 			}
 		}
+	}
+	return all
+}
+
+// open lists the devices on which the job has had files open, and those below; empty if they are not known. A device
+// that is read without a file system is not among them.
+func (v *view) open() (all []string) {
+	for _, device := range slices.Concat(v.machine.Devices...) {
+		all = append(all, v.below(device)...)
 	}
 	return all
 }
@@ -170,14 +179,16 @@ func (s *stack) level(devices []string) (l level) {
 	return l
 }
 
-// timed reports whether the kernel counts how long the operations of devices take. Without a device, the job may have
-// used one whose operations it does not count.
+// timed reports whether it is known, for all of the window, how long the operations of devices took. Without a device,
+// the job may have used one whose operations are not counted.
 func (s *stack) timed(devices []string) bool {
 	if len(devices) == 0 {
-		devices = slices.Collect(maps.Keys(s.machine.Lacks))
+		devices = slices.Concat(slices.Concat(s.machine.Devices...), slices.Collect(maps.Keys(s.machine.Lacks)))
 	}
 	return !slices.ContainsFunc(devices, func(d string) bool {
-		return (s.use(d).Lacks|s.machine.Lacks[d])&sample.LacksTimes != 0
+		use := s.use(d)
+		counted := s.isLayer(d) || slices.Contains(s.machine.Leaves, d)
+		return (use.Lacks|s.machine.Lacks[d])&sample.LacksTimes != 0 || use.Partial || !counted
 	})
 }
 
@@ -227,10 +238,7 @@ func (s *stack) places() (names []string) {
 		}
 		return append(names, s.Seen.Under...)
 	}
-	var open []string // devices that the job can have used; empty if unknown
-	for _, device := range slices.Concat(s.machine.Devices...) {
-		open = append(open, s.below(device)...)
-	}
+	open := s.open()
 	for _, layer := range s.machine.Layers {
 		use, used := s.layers[layer.Name]
 		if used && s.moved(layer.Name) && (len(open) == 0 || slices.Contains(open, layer.Name) || s.movedTheSame(&use)) {
@@ -243,11 +251,7 @@ func (s *stack) places() (names []string) {
 			leaves = append(leaves, name)
 		}
 	}
-	inUse := slices.DeleteFunc(slices.Clone(leaves), func(disk string) bool { return !slices.Contains(open, disk) })
-	if len(inUse) > 0 {
-		leaves = inUse
-	}
-	return append(names, leaves...)
+	return append(names, s.inUse(leaves)...)
 }
 
 // together lists the devices of the job's file system that is on a device, or the device alone.

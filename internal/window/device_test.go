@@ -338,12 +338,52 @@ func TestUntimedDevices(t *testing.T) {
 	}
 }
 
-// A disk that the kernel does not count may be the one that the job waited for.
+// A disk that the kernel does not count, or that could not be read, may be the one that the job waited for. A
+// limit on another device, which others reached, does not explain it.
 func TestUncountedDevice(t *testing.T) {
-	for lacks, want := range map[sample.Fields]bool{0: true, sample.Uncounted | sample.LacksTimes: false} {
-		r := slow(t, nil, 8*s, 100, func(b *bench) { b.machine.Lacks = DeviceFields{"vda": lacks} })
-		if r.NoDevice != want || r.SlowDevice != nil {
-			t.Errorf("lacking %b: got NoDevice %v, want %v", lacks, r.NoDevice, want)
+	for name, c := range map[string]struct {
+		devices []device
+		change  func(*bench)
+		want    bool
+	}{
+		"counted":     {nil, func(b *bench) { b.machine.Leaves = []string{"vda"} }, true},
+		"not counted": {nil, func(b *bench) { b.machine.Lacks = DeviceFields{"vda": sample.Uncounted | sample.LacksTimes} }, false},
+		"not read":    {nil, func(b *bench) { b.machine.Devices = [][]string{{"vda"}} }, false},
+		"another one limited": {[]device{{"loop0", "", true, 40, 1000, s / 10, false}}, func(b *bench) {
+			b.machine.Devices = [][]string{{"vda"}}
+			b.machine.Limits = []sample.Limit{{Device: "loop0", Cgroup: "/", Reads: 100}}
+		}, false},
+	} {
+		r := slow(t, c.devices, 8*s, 100, c.change)
+		if r.NoDevice != c.want || r.SlowDevice != nil {
+			t.Errorf("%s: got NoDevice %v, %+v; want %v, without a device", name, r.NoDevice, r.SlowDevice, c.want)
+		}
+	}
+}
+
+// How long a disk took is known only if its numbers cover all of the window.
+func TestPartlyCounted(t *testing.T) {
+	for _, partial := range []bool{false, true} {
+		r := slow(t, []device{{"vda", "", false, 100, 1000, s / 10, false}}, 8*s, 100, func(b *bench) {
+			for i := range 3 {
+				at := sample.Stamp{Mono: time.Duration(i*5+21) * time.Second}
+				n := uint64(i)
+				disk := sample.Disk{Name: "vda", Leaf: true, ReadIOs: 2000 + 500*n, ReadBytes: 1<<30 + n*50<<20,
+					ReadTicks: s + time.Duration(i)*s/20, TimeInQueue: s + time.Duration(i)*s/20, WriteIOs: 1}
+				if partial && i == 2 {
+					disk.Reset.Mono = 27 * time.Second
+				}
+				job := sample.Job{ID: "job", HasIO: true, ReadBytes: 1<<30 + n*50<<20}
+				for _, x := range []sample.Sample{{At: at, Disks: []sample.Disk{disk}}, {At: at, Jobs: []sample.Job{job}}} {
+					if err := b.history.Append(&x); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			b.Start.Mono, b.End.Mono = 21*time.Second, 31*time.Second
+		})
+		if r.NoDevice == partial || r.SlowDevice != nil {
+			t.Errorf("partial %v: got NoDevice %v", partial, r.NoDevice)
 		}
 	}
 }

@@ -63,14 +63,15 @@ func (v *view) disks() (uses []DiskUse, reset []string) {
 		}
 		uses = append(uses, use)
 	}
-	slices.SortStableFunc(uses, func(x, y DiskUse) int {
-		if x.Under != y.Under {
-			if x.Under {
-				return -1
-			}
-			return 1
+	open := v.open()
+	home := func(d *DiskUse) int {
+		if d.Under || len(v.Seen.Under) == 0 && slices.Contains(open, d.Name) {
+			return 0
 		}
-		return cmp.Or(cmp.Compare(y.moved(), x.moved()), strings.Compare(x.Name, y.Name))
+		return 1
+	}
+	slices.SortStableFunc(uses, func(x, y DiskUse) int {
+		return cmp.Or(home(&x)-home(&y), cmp.Compare(y.moved(), x.moved()), strings.Compare(x.Name, y.Name))
 	})
 	slices.Sort(reset)
 	return uses, reset
@@ -201,7 +202,20 @@ func (v *view) readFrom(disks []DiskUse) (names []string) {
 			names = append(names, d.Name)
 		}
 	}
+	if len(v.Seen.Under) == 0 {
+		names = v.inUse(names)
+	}
 	return names
+}
+
+// inUse leaves out the disks on which the job has had no file open, unless that is so for all of them.
+func (v *view) inUse(disks []string) []string {
+	open := v.open()
+	used := slices.DeleteFunc(slices.Clone(disks), func(disk string) bool { return !slices.Contains(open, disk) })
+	if len(used) == 0 {
+		return disks
+	}
+	return used
 }
 
 // ReadFrom returns the From of a report on each window, without the rest of the report. machine returns the Machine of
@@ -220,7 +234,7 @@ func ReadFrom(h *history.History, windows []*Window, machine func(*Window) Machi
 
 // worksWith reports whether a window reads from or writes to a disk. These are the disks under its path, including one
 // that hangs and did nothing; without a path, the disks that it can have read from and those that moved a part of all
-// bytes. One that moved far more than the job did is another one's.
+// bytes. One that moved far more than the job did, or on which it had no file open, is another one's.
 func (f *Facts) worksWith(disk string, underPath []string) bool {
 	if len(underPath) > 0 {
 		return slices.Contains(underPath, disk)
@@ -235,5 +249,6 @@ func (f *Facts) worksWith(disk string, underPath []string) bool {
 	if own := f.Own; own != nil && float64(own.Read+own.Written) < minMovedShare*float64(moved) {
 		return false
 	}
-	return slices.Contains(f.From, disk) || moved > 0 && float64(moved) >= minMovedShare*float64(all)
+	mayUse := len(f.opened) == 0 || slices.Contains(f.opened, disk)
+	return slices.Contains(f.From, disk) || mayUse && moved > 0 && float64(moved) >= minMovedShare*float64(all)
 }

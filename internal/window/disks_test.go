@@ -2,6 +2,7 @@ package window
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,7 +59,14 @@ func TestWorksWith(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	b.From = []string{"sda"}
+	b.From = []string{"sdb"}
+	for opened, want := range map[string]bool{"sda": true, "sdb": false} {
+		b.opened = []string{opened}
+		if got := b.worksWith("sda", nil); got != want {
+			t.Errorf("a busy disk, and files open on %s: %v, want %v", opened, got, want)
+		}
+	}
+	b.From, b.opened = []string{"sda"}, nil
 	for own, want := range map[uint64]bool{1 << 20: false, 1 << 29: true} {
 		b.Own = &OwnIO{Read: own}
 		if got := b.worksWith("sda", nil); got != want {
@@ -86,6 +94,19 @@ func TestCeilings(t *testing.T) {
 		(&view{Window: w, machine: &Machine{Ceilings: []sample.Ceiling{{Disk: "sda", Read: c.now}}}}).addCeilings(disks)
 		if d := &disks[0]; d.NearCeiling() != c.near || d.FarFromCeiling() != c.far {
 			t.Errorf("%s: near %v, far %v; want %v, %v", name, d.NearCeiling(), d.FarFromCeiling(), c.near, c.far)
+		}
+	}
+}
+
+// Disks on which the job has files open are in front. It read from no disk that only others read.
+func TestDisksOfOthers(t *testing.T) {
+	devices := []device{{"sda", "", false, 900, 1000, s, false}, {"vda", "", false, 100, 1000, s, false}}
+	for open, want := range map[string][2]string{
+		"vda": {"vda", "vda"}, "": {"sda", "sda vda"}, "sdz": {"sda", "sda vda"},
+	} {
+		r := slow(t, devices, 8*s, 100, func(b *bench) { b.machine.Devices = [][]string{strings.Fields(open)} })
+		if got := [2]string{r.Disks[0].Name, strings.Join(r.From, " ")}; got != want {
+			t.Errorf("files open on %q: got %q, want %q", open, got, want)
 		}
 	}
 }

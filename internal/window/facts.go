@@ -34,6 +34,7 @@ type Facts struct {
 	Uses  []GPUUse      // of the GPUs that report more than their busy time
 	Steps *ledger.Steps // of an epoch; nil if they are not known
 
+	opened []string           // view.open
 	layers map[string]DiskUse // devices above the disks with I/O in the window, by name
 	reset  []string           // disks of the window that were added or removed in it, or whose counters restarted
 	torn   bool               // a counter of some disk restarted
@@ -62,7 +63,7 @@ func gather(v *view) Facts {
 	}
 	f := Facts{
 		Scope: v.scope(), GPUIDs: v.gpus(), Own: v.own(), Disks: disks, From: v.readFrom(disks),
-		Mounts: busiestFirst(mounts, uses), MountUses: uses, layers: v.layersInUse(), torn: len(reset) > 0,
+		Mounts: busiestFirst(mounts, uses), MountUses: uses, layers: v.layersInUse(), torn: len(reset) > 0, opened: v.open(),
 	}
 	for _, disk := range reset {
 		if f.worksWith(disk, v.Seen.Under) {
@@ -100,7 +101,7 @@ func (v *view) pressure() (io *Pressure, starved time.Duration) {
 	target := &v.machine.Target
 	some, okSome := v.between(history.IOSome, target.Pressure)
 	full, okFull := v.between(history.IOFull, target.Pressure)
-	if okSome && okFull {
+	if okSome && okFull && !some.Reset {
 		io = &Pressure{seconds(some.Value), seconds(full.Value)}
 	}
 	if target.Own {
@@ -137,31 +138,24 @@ func (v *view) layersInUse() map[string]DiskUse {
 	return all
 }
 
-// BytesRead is how much the disks read, for any process.
-func (f *Facts) BytesRead() (bytes uint64) {
-	for i := range f.Disks {
-		bytes += f.Disks[i].ReadBytes
-	}
-	return bytes
-}
-
 // BytesReadFrom is how much the disks read from which the window can have read, for any process; of all disks if these
 // are not known.
 func (f *Facts) BytesReadFrom() (bytes uint64) {
 	for i := range f.Disks {
-		if slices.Contains(f.From, f.Disks[i].Name) {
-			bytes += f.Disks[i].ReadBytes
+		if d := &f.Disks[i]; len(f.From) == 0 || slices.Contains(f.From, d.Name) {
+			bytes += d.ReadBytes
 		}
-	}
-	if len(f.From) == 0 {
-		return f.BytesRead()
 	}
 	return bytes
 }
 
 // CanHaveRead reports whether the disks read enough for a process with that many bytes in its counters.
 func (f *Facts) CanHaveRead(bytes uint64) bool {
-	return float64(bytes) <= maxRead*float64(f.BytesRead())
+	read := 0.0
+	for i := range f.Disks {
+		read += float64(f.Disks[i].ReadBytes)
+	}
+	return float64(bytes) <= maxRead*read
 }
 
 // Squeezed is what a limit of memory cost a window: files were dropped from the page cache and read again.

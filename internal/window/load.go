@@ -69,7 +69,9 @@ func (v *view) load(f *Facts) Load {
 	switch size := float64(seen.Size); {
 	case seen.Size == 0, seen.Device == ZFS:
 	case seen.HasCached:
-		l.Hit, l.HasHit = min(1, float64(seen.Cached)/size), true
+		l.Hit = min(1, float64(seen.Cached)/size)
+		// A job that fetched more than was missing read past the page cache, or had read before that was looked at.
+		l.HasHit = !known || l.Hit+fetched/size <= 1+minMovedShare
 	case known && (len(seen.Under) > 0 || seen.Device == "" || seen.Device == InMemory): // a server's are not counted
 		l.Hit, l.HasHit, l.Estimated = max(0, 1-fetched/size), true, true
 	}

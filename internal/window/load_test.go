@@ -170,3 +170,18 @@ func TestFaultsOfAMappedFile(t *testing.T) {
 		}
 	}
 }
+
+// What the page cache held at the begin of a load is not known if the job fetched more than was missing then.
+func TestHitThatCannotBe(t *testing.T) {
+	for mib, want := range map[uint64]bool{100: true, 40: true, 80: true, 30: false, 0: false} { // in memory, of 100
+		r := slow(t, nil, 8*s, 100-mib, func(b *bench) {
+			b.Kind, b.Seen = ModelLoad, Seen{Size: 100 << 20, Cached: mib << 20, HasCached: true, Under: []string{"vda"}}
+			if !want {
+				b.Seen.Cached += 20 << 20
+			}
+		})
+		if r.Load.HasHit != want {
+			t.Errorf("%d MiB fetched, and %d were in memory: got %+v, want known %v", 100-mib, r.Seen.Cached>>20, r.Load, want)
+		}
+	}
+}

@@ -40,7 +40,7 @@ func Fit(s string, width int) string {
 		for rest != "" && Columns(head)+1+Columns(rest) > width {
 			rest = rest[len(prefix(rest, 1)):]
 		}
-		s = head + "~" + rest
+		s = head + "…" + rest
 	}
 	return terminal.FillRight(s, width)
 }

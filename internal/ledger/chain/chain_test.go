@@ -116,7 +116,18 @@ func TestWalk(t *testing.T) {
 	}{
 		"reads itself": {func(s *script) {
 			s.out(20, 1, disk)
-			s.in(70, 68, 1, 0)
+			s.in(70, 69.5, 1, 0)
+		}, []float64{50, 0, 50, 0, 0}},
+		"has no core after it read": {func(s *script) {
+			s.out(20, 1, disk)
+			s.in(70, 40, 1, 0)
+		}, []float64{50, 30, 20, 0, 0}},
+		"reads in turn with another": {func(s *script) {
+			s.began(0, 2, 0)
+			s.out(20, 1, disk)
+			s.on(40, 2)
+			s.out(70, 2, futex)
+			s.in(70, 40, 1, 0)
 		}, []float64{50, 0, 50, 0, 0}},
 		"sleeps on a file without a block device": {func(s *script) {
 			s.out(20, 1, fuseRead)

@@ -23,12 +23,14 @@ func (t *Timeline) displaced(th *thread, e *sample.ThreadEvent) {
 	t.lastOut = th
 }
 
-// replaces notes that a followed thread got a CPU. One that left it at the same moment made room for it.
-func (t *Timeline) replaces(at time.Duration) {
+// replaces notes that a followed thread got a CPU. One that left it at the same moment made room for it; nil for none.
+func (t *Timeline) replaces(at time.Duration) (left *thread) {
 	t.lastIn = at
 	if th := t.lastOut; th != nil && th.state == stateOff && th.since == at {
 		th.pause.serves = false
+		return th
 	}
+	return nil
 }
 
 // leave notes that a thread's pause is over, or that its state is lost.

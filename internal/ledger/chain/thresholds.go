@@ -65,7 +65,8 @@ const (
 	// s; chosen; TestThresholds.
 	maxUnproved = 100 * time.Millisecond
 	// minSlice is the shortest time for which the scheduler leaves a CPU to a thread that works all the time, unless one
-	// with a higher priority wants it. Who serves a request is done sooner.
+	// with a higher priority wants it. Who serves a request is done sooner, and a thread that wakes up and finds a core
+	// runs sooner.
 	// s; kernel, base_slice_ns for one CPU; TestThresholds.
 	minSlice = 700 * time.Microsecond
 	// inFlight is how long a request may be served after the job requested data, or waited for them.

@@ -94,12 +94,12 @@ type pause struct {
 type kind uint8
 
 const (
-	running kind = iota
-	ready        // without a CPU
-	readyAfterStorage
-	storage // waits for storage
-	taken   // on a CPU whose time the hypervisor stole
-	asleep  // until waker, or for reason if that is 0
+	running           kind = iota
+	ready                  // without a CPU
+	readyAfterStorage      // it wakes up, for less than minSlice, or the job's own threads read and work in turn
+	storage                // waits for storage
+	taken                  // on a CPU whose time the hypervisor stole
+	asleep                 // until waker, or for reason if that is 0
 	unknown
 )
 
@@ -240,7 +240,7 @@ func (th *thread) out(t *Timeline, e *sample.ThreadEvent) {
 
 // in ends a pause.
 func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
-	t.replaces(e.At)
+	left := t.replaces(e.At)
 	th.leave(e.At)
 	if th.state == stateOn {
 		th.close(t, e.At, segment{kind: unknown})
@@ -288,7 +288,8 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	}
 	th.close(t, woken, s)
 	after := segment{kind: ready}
-	if s.kind == storage {
+	ownCore := left != nil && left.job == th.job
+	if s.kind == storage && (ownCore || e.At-woken < minSlice) {
 		after.kind = readyAfterStorage
 	}
 	th.close(t, e.At, after)

@@ -73,7 +73,7 @@ func (p *parser) parse(cores []sample.Core, text []byte) ([]sample.Core, error) 
 		if ok {
 			cores = append(cores, core)
 		} else if bad == nil {
-			bad = line[:min(len(line), 80)]
+			bad, _, _ = bytes.Cut(line[:min(len(line), 80)], []byte{' '}) // the times would make it another problem each time
 		}
 	}
 	if bad != nil {

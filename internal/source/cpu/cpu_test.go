@@ -86,7 +86,7 @@ func TestErrors(t *testing.T) {
 		"empty":          {"", 0, "no line of a core"},
 		"something else": {"hello\n", 0, "no line of a core"},
 		"only the sum":   {"cpu  1 2 3 4\n", 0, "no line of a core"},
-		"a broken line":  {"cpu0 1 2 3 4\ncpu1 1 x 3 4\ncpu2 1 2 3 4\n", 2, `"cpu1 1 x 3 4" is not the line of a core`},
+		"a broken line":  {"cpu0 1 2 3 4\ncpu1 1 x 3 4\ncpu2 1 2 3 4\n", 2, `"cpu1" is not the line of a core`},
 		"too few":        {"cpu0 1 2 3\n", 0, "not the line of a core"},
 		"a huge number":  {"cpu0 1 2 3 99999999999999999\n", 0, "not the line of a core"},
 		"a huge name":    {"cpu99999999 1 2 3 4\n", 0, "not the line of a core"},

@@ -80,10 +80,12 @@ var networkDevices = []string{"rbd", "nbd", "rnbd", "etherd"}
 var networkModels = []string{
 	"Amazon Elastic Block Store", "nvme_card-pd", "Google PersistentDisk", "PersistentDisk", "Msft Virtual Disk",
 	"MSFT NVMe Accelerator", "Alibaba Cloud Elastic Block Storage", "ORACLE BlockVolume", "DO Volume", "HC Volume",
+	"Linode Volume", "SCW b_ssd", "SCW sbs",
 }
 
-// cinderSerial is what virtio has room for of the UUID of an OpenStack volume, which Nova sets as its serial.
-var cinderSerial = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]$`)
+// cinderSerial is the UUID of an OpenStack volume, which Nova sets as its serial, or what virtio has room for of it. In
+// vpd_pg80 of SCSI, four bytes are before it.
+var cinderSerial = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]([0-9a-f]{3}-[0-9a-f]{12})?$`)
 
 // remote reports whether a device is known to be a volume that is attached over a network.
 func (f sysfs) remote(name string) bool {
@@ -96,6 +98,8 @@ func (f sysfs) remote(name string) bool {
 		return cinderSerial.MatchString(f.text(name, "serial"))
 	case slices.ContainsFunc(networkModels, hasPrefix), strings.Contains(model, "iSCSI"):
 		return true
+	case strings.HasPrefix(model, "QEMU"):
+		return cinderSerial.MatchString(f.text(name, "device/vpd_pg80"))
 	case strings.HasPrefix(name, "nvme"):
 		return f.overFabrics(name)
 	}

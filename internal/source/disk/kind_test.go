@@ -99,6 +99,12 @@ func TestRemote(t *testing.T) {
 	scsi("sde", Remote, "host5", "spi_host", "Google  ", "PersistentDisk  ")
 	scsi("sdf", SSD, "host6", "spi_host", "Google  ", "EphemeralDisk   ")
 	scsi("sdg", Remote, "host7", "spi_host", "SYNOLOGY", "iSCSI Storage")
+	scsi("sdh", Remote, "host8", "spi_host", "Linode  ", "Volume          ")
+	scsi("sdi", Virtual, "host9", "spi_host", "QEMU    ", "QEMU HARDDISK   ")
+	scsi("sdj", Remote, "host10", "spi_host", "QEMU    ", "QEMU HARDDISK   ")
+	put("class/block/sdi/queue/rotational", "1")
+	put("class/block/sdi/device/vpd_pg80", "\x00\x80\x00\x0ddrive-scsi0-0")
+	put("class/block/sdj/device/vpd_pg80", "\x00\x80\x00\x240f6f7a4c-9f0b-4d5e-9c11-0123456789ab")
 	for _, name := range []string{"rbd0", "nbd12", "rnbd0", "etherd/e0.1"} {
 		want[name] = Remote
 	}

@@ -182,7 +182,9 @@ const sector = 512
 type skipped struct {
 	lines int
 	first int // its number in the text, from 1
-	text  []byte
+
+	// device is the beginning of that line, its name included. The rest grows: each reading would be another problem.
+	device []byte
 }
 
 func (s skipped) err() error {
@@ -190,7 +192,7 @@ func (s skipped) err() error {
 		return nil
 	}
 	return fmt.Errorf("/proc/diskstats: %d line(s) cannot be parsed and are left out, the first is line %d: %q",
-		s.lines, s.first, s.text)
+		s.lines, s.first, s.device)
 }
 
 // parse appends one Disk per line to disks. known are the expected names in order: a name that is found at its place is
@@ -219,7 +221,8 @@ func parse(text []byte, known []string, disks []sample.Disk) ([]sample.Disk, ski
 		if !ended || !parseLine(line, expected, &disks[len(disks)-1]) {
 			disks = disks[:len(disks)-1]
 			if bad.lines++; bad.lines == 1 {
-				bad.first, bad.text = number, line[:min(len(line), 80)]
+				words := bytes.Fields(line[:min(len(line), 80)])
+				bad.first, bad.device = number, bytes.Join(words[:min(len(words), 3)], []byte{' '})
 			}
 		}
 	}

@@ -236,6 +236,17 @@ func TestBadLinesAreLeftOut(t *testing.T) {
 		len(err.Error()) > 250 {
 		t.Errorf("error %v", err)
 	}
+	// The same line with other counters is the same problem.
+	var texts [2]string
+	for i := range texts {
+		fixture.Write(t, root, "proc/diskstats", fmt.Appendf(nil, "%s 8 0 sda %d 2 3\n", good, 7*i))
+		if err := s.Read(&out); err != nil {
+			texts[i] = err.Error()
+		}
+	}
+	if texts[0] != texts[1] || !strings.Contains(texts[0], `"8 0 sda"`) {
+		t.Errorf("got %q, want one problem that names the device", texts)
+	}
 }
 
 func TestFileIsMissingForAWhile(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -232,9 +233,11 @@ func read(path string, buf []byte) (some, full time.Duration, err error) {
 		return 0, 0, err
 	}
 	some, full, ok := parse(text)
+	if full < 0 { // the CPU has it from Linux 5.13 on
+		full, ok = 0, ok && strings.HasPrefix(filepath.Base(path), string(sample.CPU))
+	}
 	if !ok {
-		err = fmt.Errorf("%s does not have the format of Linux, check what is mounted there: it begins with %q",
-			path, text[:min(len(text), 80)])
+		err = fmt.Errorf("%s does not have the format of Linux, check what is mounted there", path)
 	}
 	return some, full, err
 }
@@ -245,10 +248,11 @@ var (
 	totalField = []byte(" total=")
 )
 
-// parse reads the lines "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" and "full ...", totals in microseconds. The
-// CPU has no line "full" before Linux 5.13; then full is 0. The averages are not needed, because the totals give any
-// average. Other lines are ignored.
+// parse reads the lines "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" and "full ...", totals in microseconds.
+// full is -1 without such a line. The averages are not needed, because the totals give any average. Other lines are
+// ignored.
 func parse(text []byte) (some, full time.Duration, ok bool) {
+	full = -1
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSuffix(line, []byte{'\n'})
 		switch {

@@ -116,7 +116,7 @@ func TestAddErrors(t *testing.T) {
 	}
 	for i := range maxScopes {
 		scope := fmt.Sprintf("/many/%d", i)
-		fixture.Write(t, root, "sys/fs/cgroup"+scope+"/io.pressure", []byte("some total=1\n"))
+		fixture.Write(t, root, "sys/fs/cgroup"+scope+"/io.pressure", []byte("some total=1\nfull total=0\n"))
 		err := source.Add(scope)
 		if full := i == maxScopes-1; (err != nil) != full {
 			t.Errorf("Add number %d: got error %v", i+2, err)
@@ -315,4 +315,21 @@ func TestFrozen(t *testing.T) {
 			t.Errorf("after it has grown: got %d pressures and error %v, want 3", n, err)
 		}
 	})
+}
+
+// A total that a file lacks is not 0: what it has is left out, and the file named. That of the CPU may lack one.
+func TestLinesThatAreMissing(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"io", "memory", "cpu"} {
+		fixture.Write(t, root, "proc/pressure/"+name, []byte("some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n"))
+	}
+	var got sample.Sample
+	err := New(root).Read(&got)
+	if want := []sample.Pressure{{Scope: sample.HostScope, Resource: sample.CPU, Some: 5 * µs}}; !slices.Equal(
+		got.Pressures, want) {
+		t.Errorf("got %+v, want %+v", got.Pressures, want)
+	}
+	if err == nil || strings.Count(err.Error(), "does not have the format") != 2 {
+		t.Errorf("got error %v, want both files", err)
+	}
 }

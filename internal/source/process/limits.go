@@ -41,12 +41,15 @@ func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
 	if s.machineAt != now {
 		s.free, s.pageCache, s.machineAt = kernfile.MemInfo(s.root, "MemAvailable"), pagecache.OfMachine(s.root), now
 	}
-	j.memory.Free, j.pageCache, j.memoryAt = s.free, s.pageCache, now
+	j.memory.Free, j.memoryAt = s.free, now
 	if j.pageCacheBase == (sample.PageCache{}) {
-		j.pageCacheBase = j.pageCache
+		j.pageCacheBase = s.pageCache
 	}
-	j.pageCache.Kept -= j.pageCacheBase.Kept
-	j.pageCache.Drops -= j.pageCacheBase.Drops
+	base := &j.pageCacheBase
+	j.pageCache = sample.PageCache{Kept: s.pageCache.Kept - base.Kept, Drops: s.pageCache.Drops - base.Drops}
+	if s.pageCache == (sample.PageCache{}) || s.pageCache.Drops < base.Drops {
+		j.pageCache = sample.PageCache{} // it could not be read, or its counters restarted
+	}
 }
 
 // remember takes over the memory of the job's cgroup. What that read again before the job, or before the job moved to
@@ -56,6 +59,9 @@ func (j *job) remember(now sample.MemoryLimit) {
 	if now.Cgroup == j.memory.Cgroup && now.Refaulted > j.refaulted {
 		again += now.Refaulted - j.refaulted
 	}
-	j.refaulted, j.memory = now.Refaulted, now
+	if now.Refaulted > 0 || now.Cgroup != j.memory.Cgroup { // 0 may be that it could not be read
+		j.refaulted = now.Refaulted
+	}
+	j.memory = now
 	j.memory.Refaulted = again
 }

@@ -59,3 +59,42 @@ func TestLimits(t *testing.T) {
 	again()
 	got(2000)
 }
+
+// Counts that cannot be read for a while, or restart, are not those of a job that read nothing, or all of it again.
+func TestCountsThatVanish(t *testing.T) {
+	tree := tree{t, t.TempDir()}
+	put := func(file, text string) { fixture.Write(t, tree.root, file, []byte(text)) }
+	const vmstat = "nr_inactive_file 100\npgsteal_file 1000\n"
+	put("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+	put("proc/vmstat", vmstat+"drop_pagecache 7\n")
+	put("sys/fs/cgroup/a/memory.max", "1048576\n")
+	put("sys/fs/cgroup/a/memory.stat", "workingset_refault_file 500\n")
+	tree.put(100, 1, 5, 'S', counts{}, counts{})
+	tree.children(100)
+	tree.write(100, "cgroup", "0::/a\n")
+	s := New(tree.root)
+	t.Cleanup(s.Close)
+	if err := s.Add("job", 100, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	page := uint64(os.Getpagesize())
+	got := func(pages uint64, cache sample.PageCache) {
+		t.Helper()
+		s.jobs[0].limitsAt -= limitsInterval
+		job := read(t, s).Jobs[0]
+		if job.Memory.Refaulted != pages*page || job.PageCache != cache {
+			t.Errorf("got %d bytes read again, %+v; want %d pages, %+v", job.Memory.Refaulted, job.PageCache, pages, cache)
+		}
+	}
+	kept := sample.PageCache{Kept: 200 * int64(page), Drops: 1}
+	got(0, sample.PageCache{})
+	put("proc/vmstat", "nr_inactive_file 100\npgsteal_file 1200\ndrop_pagecache 8\n")
+	put("sys/fs/cgroup/a/memory.stat", "workingset_refault_file 510\n")
+	got(10, kept)
+	put("proc/vmstat", "")
+	put("sys/fs/cgroup/a/memory.stat", "")
+	got(10, sample.PageCache{})
+	put("proc/vmstat", vmstat+"drop_pagecache 1\n")
+	put("sys/fs/cgroup/a/memory.stat", "workingset_refault_file 512\n")
+	got(12, sample.PageCache{})
+}

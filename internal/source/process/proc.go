@@ -45,8 +45,8 @@ type proc struct {
 }
 
 // ErrOtherUser and the other errors of processes name no process: new ones would come with each that starts.
-var ErrOtherUser = errors.New("the bytes that processes of other users read are not known: " +
-	"run as that user, as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
+var ErrOtherUser = errors.New("the bytes that some processes read are not known, as they are another user's or " +
+	"protect themselves (setuid, prctl): run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
 
 // cause returns what happened, without the file.
 func cause(err error) error {

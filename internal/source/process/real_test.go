@@ -249,7 +249,7 @@ func TestRealForbidden(t *testing.T) {
 	for first := range 2 {
 		var got sample.Sample
 		err := source.Read(&got)
-		want := "the bytes that processes of other users read are not known"
+		want := "the bytes that some processes read are not known"
 		if first == 0 &&
 			(err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "CAP_SYS_PTRACE")) {
 			t.Errorf("got error %v, want %q and the capabilities", err, want)
