@@ -116,7 +116,11 @@ func Probe(ctx context.Context, o Options) (result ProbeResult, err error) {
 	var cards ProbeResult
 	var missing error
 	var listed sync.WaitGroup
-	listed.Go(func() { cards, missing = probe(ctx, &amdgpu{root: m.root}, nil) })
+	listed.Go(func() {
+		if broken := sample.Protect(func() { cards, missing = probe(ctx, &amdgpu{root: m.root}, nil) }); broken != nil {
+			missing = broken
+		}
+	})
 	if err = ErrAsleep; !slices.ContainsFunc(m.mayRest(), isAsleep) {
 		result, err = probe(ctx, newDriver(o.Library), m)
 	}

@@ -65,6 +65,10 @@ func TestEnded(t *testing.T) {
 	wait("the stop is seen", func() bool { return status(killed).Stopped() })
 	_ = killed.Process.Signal(syscall.SIGCONT)
 	wait("the process goes on", func() bool { return ends(killed) == nil })
+	wait("its age shows", func() bool { // in hundredths of a second
+		stat, ok := StatOf("/", killed.Process.Pid)
+		return ok && duration(Uptime("/")) > duration(stat.Start)
+	})
 	_ = killed.Process.Kill()
 	wait("the kill is seen", func() bool { return status(killed).Signaled() })
 	if got := ends(killed); got.At == 0 || got.Lived <= 0 {
