@@ -136,27 +136,32 @@ func TestCountersAgreeWithWindows(t *testing.T) {
 	m.Start()
 	t.Cleanup(m.Stop)
 	held := func(r sample.GPUTime) bool { return r.Job != "" && r.Held }
-	first := waitForRow(t, m, "GPU-1", held)
-	last := waitForRow(t, m, "GPU-1", func(r sample.GPUTime) bool {
-		return held(r) && r.Until.Mono-first.Until.Mono > 2*time.Second
-	})
-	w := window.Window{Kind: window.Custom, Name: "x", Job: first.Job, Source: window.Announced, GPUs: []string{"GPU-1"},
-		Start: first.Until, End: last.Until}
-	report := m.readings.Measure(&w)
-	for _, part := range []struct {
-		name      string
-		got, want time.Duration
-	}{
-		{"busy", last.Busy - first.Busy, report.Busy}, {"storage", last.Storage - first.Storage, report.Storage},
-		{"cpu", last.CPU - first.CPU, report.CPU}, {"other", last.Other - first.Other, report.Other},
-	} {
-		// The counters add pieces of a second, and the parts of each are bounded by its length.
-		if off := part.got - part.want; off < -time.Millisecond || off > time.Millisecond {
-			t.Errorf("%s: got %v from the counters, want %v as in the window", part.name, part.got, part.want)
+	// The counters add pieces of a second, and the parts of each are bounded by its length. On a busy machine the sources
+	// are read milliseconds apart, and more than that length is left out of a piece now and then, not of each.
+	for tries := 3; ; tries-- {
+		first := waitForRow(t, m, "GPU-1", held)
+		last := waitForRow(t, m, "GPU-1", func(r sample.GPUTime) bool {
+			return held(r) && r.Until.Mono-first.Until.Mono > 2*time.Second
+		})
+		w := window.Window{Kind: window.Custom, Name: "x", Job: first.Job, Source: window.Announced, GPUs: []string{"GPU-1"},
+			Start: first.Until, End: last.Until}
+		report := m.readings.Measure(&w)
+		if report.Busy < 500*time.Millisecond {
+			t.Errorf("got %v busy in %v, want about half", report.Busy, last.Until.Mono-first.Until.Mono)
 		}
-	}
-	if report.Busy < 500*time.Millisecond {
-		t.Errorf("got %v busy in %v, want about half", report.Busy, last.Until.Mono-first.Until.Mono)
+		got := [...]time.Duration{last.Busy - first.Busy, last.Storage - first.Storage, last.CPU - first.CPU,
+			last.Other - first.Other}
+		want := [...]time.Duration{report.Busy, report.Storage, report.CPU, report.Other}
+		same := true
+		for i := range got {
+			same = same && (got[i]-want[i]).Abs() <= time.Millisecond
+		}
+		if same {
+			return
+		}
+		if tries == 1 {
+			t.Fatalf("busy, storage, CPU and other: got %v from the counters, want %v as in the window", got, want)
+		}
 	}
 }
 
