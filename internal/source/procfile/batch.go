@@ -1,10 +1,15 @@
 package procfile
 
 import (
+	"bytes"
+	"strconv"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // Batch reads many processes, again and again, without allocations. It is not safe for concurrent use.
@@ -74,7 +79,7 @@ func (b *Batch[I, T]) some(items []I, results []T) (done int) {
 // wait reports whether all items have been read; false if one is late.
 func (b *Batch[I, T]) wait(r *run[I, T]) bool {
 	defer b.timer.Stop()
-	for last, same := -1, 0; same < 2; same++ {
+	for last, same := -1, 0; same < 2 || same < looksOfRunning && isRunning(int(r.thread.Load())); same++ {
 		b.timer.Reset(lookEvery)
 		select {
 		case <-r.done:
@@ -91,6 +96,17 @@ func (b *Batch[I, T]) wait(r *run[I, T]) bool {
 	return false
 }
 
+// isRunning reports whether a thread of this program works, or waits for a CPU, as one that has not begun does.
+func isRunning(thread int) bool {
+	if thread == 0 {
+		return true
+	}
+	var buf [512]byte
+	text, err := kernfile.ReadPiece("/proc/self/task/"+strconv.Itoa(thread)+"/stat", buf[:])
+	_, state, found := bytes.Cut(text, []byte(") "))
+	return err == nil && found && bytes.HasPrefix(state, []byte("R"))
+}
+
 // run reads items once. After a late one it is not used again.
 type run[I, T any] struct {
 	read  func(I, []byte) T
@@ -98,6 +114,8 @@ type run[I, T any] struct {
 	items []I
 	buf   [4096]byte
 	done  chan struct{}
+
+	thread atomic.Int64 // that reads; 0 before it began
 
 	mu      sync.Mutex
 	results []T
@@ -122,6 +140,8 @@ func newRun[I, T any](read func(I, []byte) T) *run[I, T] {
 }
 
 func (r *run[I, T]) each() {
+	r.thread.Store(int64(syscall.Gettid())) // a call of the kernel stays on it
+	defer r.thread.Store(0)
 	for _, item := range r.items {
 		result := r.read(item, r.buf[:])
 		r.mu.Lock()

@@ -8,9 +8,9 @@
 // right to trace the process: stat, wchan and all links, too. Only the kernel can end such a read. status, statm, comm,
 // cgroup, schedstat, children, fdinfo and the lists of folders never wait.
 //
-// So each read runs on a goroutine, and the caller waits for about 100 ms. After a late read its process is left out
-// until the read has ended, and for a while after that, so that it cannot hold up each round again. A late read keeps a
-// thread, and each user has a share of them.
+// So each read runs on a goroutine, and the caller waits for about 100 ms, or for 400 ms while it works or has no CPU.
+// After a late read its process is left out until the read has ended, and for a while after that, so that it cannot
+// hold up each round again. A late read keeps a thread, and each user has a share of them.
 package procfile
 
 import (
@@ -30,8 +30,9 @@ import (
 
 const (
 	// A read is late if it is the same one at two of these moments in a row after the first. One moment would not do: this
-	// program itself may not have run.
-	lookEvery = 40 * time.Millisecond
+	// program itself may not have run. A read whose thread works, or has no CPU on a busy machine, has ten.
+	lookEvery      = 40 * time.Millisecond
+	looksOfRunning = 10
 	// A process is left out for so long after its late read has ended.
 	pause   = 5 * time.Second
 	maxLate = 16 // of all users; one may have a quarter

@@ -3,6 +3,7 @@ package procfile
 import (
 	"errors"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -43,5 +44,19 @@ func TestProcessThatHangs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReadThatRuns: a thread that works, or waits for a CPU, does not hang.
+func TestReadThatRuns(t *testing.T) {
+	got, err := Do("/proc", os.Getppid(), func() int {
+		runtime.LockOSThread() // as a call of the kernel does
+		defer runtime.UnlockOSThread()
+		for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
+		}
+		return 7
+	})
+	if got != 7 || err != nil {
+		t.Errorf("got %d, %v, want 7", got, err)
 	}
 }
