@@ -342,14 +342,16 @@ func (j *job) outsiders(s *Source, home *member, stop time.Time) (list []outside
 	}
 	above := j.above(s)
 	names, _ := kernfile.Names(s.proc, maxHostProcesses)
-	looked := 0
+	var pids []int
 	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid <= from || above[pid] || j.byPID[pid] != nil {
-			continue
+		if pid, err := strconv.Atoi(name); err == nil && pid > from && !above[pid] && j.byPID[pid] == nil {
+			pids = append(pids, pid)
 		}
-		if looked++; looked > 1 && time.Now().After(stop) {
-			j.feeding.after = pid - 1 // the kernel lists processes by number
+	}
+	slices.Sort(pids) // as the kernel lists them already
+	for i, pid := range pids {
+		if i > 0 && time.Now().After(stop) {
+			j.feeding.after = pid - 1
 			return list
 		}
 		start, ok := s.mayFeed(pid, of)
