@@ -132,7 +132,10 @@ const maxEnded = 16
 // the job was followed, it is known only if the kernel still says how.
 func (j *job) note(m *member, s *Source) {
 	ends := m.gone || m.ended || m.exit == stopped
-	if parent := j.byPID[m.parent]; m.noted == ends || parent == nil || !parent.present() {
+	if m.noted == ends { // of almost all at each reading
+		return
+	}
+	if parent := j.byPID[m.parent]; parent == nil || !parent.present() {
 		return
 	}
 	m.noted = ends
